@@ -64,14 +64,14 @@ if TYPE_CHECKING:
     from rankfall.nets.primitives import Sizes as Sizes
     from rankfall.nets.primitives import constant as constant
     from rankfall.nets.primitives import parameter as parameter
-    from rankfall.position.draws import last_rows as last_rows
-    from rankfall.position.draws import random_networks as position_networks
     from rankfall.position.probe.measure import PROBED as PROBED_DESIGN
     from rankfall.position.rows import distinct as distinct_rows
+    from rankfall.position.rows import last_rows as last_rows
+    from rankfall.position.rows import random_networks as position_networks
     from rankfall.random_streams import stream as random_stream
     from rankfall.rank.centred.block import step as centred_block
     from rankfall.rank.centred.state import begin as centred_state
-    from rankfall.rank.model_residuals.profile import parts_of as branch_parts
+    from rankfall.rank.model_residuals.measure import parts_of as branch_parts
     from rankfall.rank.orders.draws import networks as order_networks
     from rankfall.rank.orders.draws import start as order_states
     from rankfall.rank.orders.measure import ALONE as ORDER_DESIGN
@@ -211,13 +211,13 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "build_network": "rankfall.nets.network:build",
     "zero_sum": "rankfall.nets.normalisers.zero_sum",
     "attention_alone": "rankfall.nets.plain",
-    "last_rows": "rankfall.position.draws",
-    "position_networks": "rankfall.position.draws:random_networks",
+    "last_rows": "rankfall.position.rows",
+    "position_networks": "rankfall.position.rows:random_networks",
     "PROBED_DESIGN": "rankfall.position.probe.measure:PROBED",
     "distinct_rows": "rankfall.position.rows:distinct",
     "centred_block": "rankfall.rank.centred.block:step",
     "centred_state": "rankfall.rank.centred.state:begin",
-    "branch_parts": "rankfall.rank.model_residuals.profile:parts_of",
+    "branch_parts": "rankfall.rank.model_residuals.measure:parts_of",
     "order_networks": "rankfall.rank.orders.draws:networks",
     "order_states": "rankfall.rank.orders.draws:start",
     "ORDER_DESIGN": "rankfall.rank.orders.measure:ALONE",

@@ -82,15 +82,6 @@ def test_each_branch_that_mixes_has_its_own_order():
     assert "does not contract" in found["layers.2 branch"].reason
 
 
-def test_a_stream_that_mixes_nothing_has_no_order():
-    with pytest.raises(RankfallError, match="no branch of it mixes tokens"):
-        order_of_contraction(
-            Stack(Bare(nn.Linear(WIDTH, WIDTH)), Bare(nn.Linear(WIDTH, WIDTH))), drawn(2, TOKENS, WIDTH)
-        )
-    with pytest.raises(RankfallError, match="draws is 3, but a module with inputs has its own"):
-        order_of_contraction(Stack(), drawn(2, TOKENS, WIDTH), draws=3)
-
-
 def test_attribution_of_a_linear_mixer_is_its_matrix():
     """x + M x has the blocks (1 + M)_ji times the identity."""
     first, second = drawn(TOKENS, TOKENS, seed=1), drawn(TOKENS, TOKENS, seed=2)
@@ -166,15 +157,3 @@ def test_the_module_is_left_as_it_was():
     assert all(torch.equal(before[name], one) and one.grad is None for name, one in model.named_parameters())
     assert not model.layers[0].mlp[0].weight.requires_grad and model.layers[1].mlp[0].weight.requires_grad
     assert model.layers[0].mlp[0].weight.dtype == torch.float32
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ((lambda x: x, torch.zeros(1, 2, 3)), "is not an nn.Module"),
-        ((nn.Linear(2, 2),), "needs an example of its inputs"),
-    ],
-)
-def test_what_is_no_module_or_has_no_inputs_is_told(given, said):
-    with pytest.raises(RankfallError, match=said):
-        token_identity(*given)

@@ -10,7 +10,6 @@ from helpers import cells, data_of
 from rankfall.identity.attribution.columns import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 from rankfall.identity.attribution.measure import NO_PARTS, attribution
 from rankfall.identity.attribution.shown import equal_shares
-from rankfall.identity.cells import cell_views
 from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
@@ -80,23 +79,6 @@ def test_what_a_network_has_not_is_named() -> None:
         "the norm acts on tokens together"
     }
     fits_declaration(rows)
-
-
-def test_summed_gradient_of_an_untrained_network_is_named_as_rounding() -> None:
-    (row, *_) = chosen(attribution(context(), samples=1), method="summed gradient", quantity="own share")
-    assert row["value"] is None and "rounding" in row["value_reason"]
-    (row, *_) = chosen(attribution(context(norm="none"), samples=1), method="summed gradient", quantity="own share")
-    assert row["value"] > 0
-
-
-def test_the_own_share_of_attention_is_the_mean_of_its_diagonal() -> None:
-    """Of the first layer, whose rows of weights sum to one in each head: nothing is squared on the way to a share, and left so."""
-    given = context(mlp="none")
-    rows = attribution(given, samples=3)
-    (view, *_) = [one for one in cell_views(given.network.double(), INPUTS[:, :3]) if one.member == 0]
-    weights = view.weights.mean(1)  # (B, T, T)
-    (row,) = chosen(rows, member=0, layer=1, method="attention", kept_tokens="all", quantity="own share")
-    assert row["value"] == pytest.approx(float(weights.diagonal(dim1=-2, dim2=-1).mean()), rel=1e-9)
 
 
 def test_equal_shares_are_one_in_as_many_as_there_are() -> None:

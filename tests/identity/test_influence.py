@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from helpers import cells, data_of
 
 from rankfall.identity.cell_influence.measure import cell_influence
 from rankfall.identity.influence.measure import influence, measure_shares, stack
-from rankfall.identity.influence.shown import equal_places
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
@@ -92,8 +90,3 @@ def test_cells_have_one_share_a_place() -> None:
     )
     last = [row["share"] for row in cell_influence(given, samples=1) if (row["member"], row["layer"]) == (1, 2)][-1]
     assert 0 < last < 5 * own
-
-
-def test_equal_places_share_the_whole() -> None:
-    assert equal_places(pd.DataFrame({"length": [4, 8]})).tolist() == [0.25, 0.125]
-    assert equal_places(pd.DataFrame({"places": [5, 2], "length": [9, 9]})).tolist() == [0.2, 0.5]

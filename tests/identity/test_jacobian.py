@@ -88,13 +88,6 @@ def test_blocks_agree_with_differences(architecture: dict[str, Any]) -> None:
         torch.testing.assert_close(found[name].sqrt(), expected, rtol=1e-6, atol=1e-6 * float(expected.max()))
 
 
-def test_chunks_do_not_matter() -> None:
-    made, x = network(mlp="gelu"), states()
-    for memory in (1, 100_000):
-        for name, value in every_block(layers_of(made), x, memory).items():
-            torch.testing.assert_close(value, every_block(layers_of(made), x)[name], rtol=1e-12, atol=1e-13)
-
-
 def test_a_few_tokens_exactly() -> None:
     """Carried back from chosen tokens, the blocks are those carried forward; features that are left out are taken off."""
     made, x = network(mlp="gelu"), states()
@@ -149,18 +142,6 @@ def test_a_linear_network() -> None:
                     assert float(found[layer, member, 1, j, i]) == pytest.approx(float(block.norm()), rel=1e-12)
 
 
-def test_ablation_is_a_loop_over_tokens() -> None:
-    made, x = network(mlp="gelu"), states()
-    found = ablation(layers_of(made), x, memory=1)
-    whole = layers_of(made)(x)
-    for token in range(TOKENS):
-        changed = x.clone()
-        changed[:, :, token] = x.mean(2)
-        for layer, state in enumerate(layers_of(made)(changed)):
-            moved = (state - whole[layer]).norm(dim=-1)
-            torch.testing.assert_close(found[layer][..., token], moved, rtol=1e-10, atol=1e-12)
-
-
 def test_what_a_causal_mask_hides_has_no_effect_on_any_processor() -> None:
     """Batches of one and of all tokens round differently: a difference of units in the last place is no effect."""
     made, x = network(mlp="gelu", mask="causal", depth=6), states()
@@ -170,13 +151,6 @@ def test_what_a_causal_mask_hides_has_no_effect_on_any_processor() -> None:
         assert bool((found[..., ~there] == 0).all()) and bool((found[..., there] > 0).all())
     noisy = ablation(lambda y: [y + torch.finfo(y.dtype).eps * y * torch.randn_like(y)], x)
     assert bool((noisy[..., ~torch.eye(TOKENS).bool()] == 0).all())
-
-
-def test_the_summed_gradient_vanishes_behind_a_plain_norm() -> None:
-    """Features behind a layer norm whose gain is one sum to the sum of its biases: their summed gradient is rounding."""
-    made, x = network(noise=0.0), states()
-    found = every_block(layers_of(made), x)
-    assert float(found[SUMMED].max()) < 1e-24 < 1e-3 < float(found[JACOBIAN].max())
 
 
 def test_features_that_sum_to_a_constant_are_told() -> None:

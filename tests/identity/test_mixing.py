@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from moved_weights import INPUTS, network
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import spearmanr
 
 from rankfall.identity.attribution.layers import compute_layers
 from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
-from rankfall.identity.shares import BANDS, NOT_FIRST, OWN, correlations, quantities, ranks, shares
+from rankfall.identity.shares import NOT_FIRST, OWN, correlations, quantities
 
 BLOCKS: list[dict[str, Any]] = [
     {},
@@ -84,30 +84,6 @@ def test_shares_by_hand() -> None:
     assert found["distance 1"][:2].tolist() == [0.125, 0.875]
     assert found["distance 3"][:2].tolist() == [0.25, 0.0]
     assert all(value[2].isnan() for value in found.values())  # nothing contributes
-
-
-def test_bands_and_own_share_sum_to_one() -> None:
-    contributions = torch.rand(3, 40, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    found = quantities(contributions, torch.arange(40).expand(3, -1))
-    total = found[OWN] + sum(found[name] for name in BANDS)
-    torch.testing.assert_close(total, torch.ones(3, 40, dtype=torch.float64), rtol=1e-12, atol=0)
-    torch.testing.assert_close(shares(contributions).sum(-1), torch.ones_like(total), rtol=1e-12, atol=0)
-
-
-def test_shares_reach_down_to_contributions_whose_squares_are_in_range() -> None:
-    """In float64 the least number without lost digits is 1e-292, in float32 1e-31; shares end at their roots."""
-    one = torch.tensor([[1.0, 0.0, 3.0]], dtype=torch.float64)
-    for kind, small, lost in ((torch.float64, 2e-146, 5e-147), (torch.float32, 7e-16, 2e-16)):
-        torch.testing.assert_close(shares((small * one).to(kind)), (one / 4).to(kind))
-        assert shares((lost * one / 3).to(kind)).isnan().all()
-    assert shares(torch.tensor([[1.0, torch.inf]])).isnan().all()
-
-
-def test_ranks_are_scipys() -> None:
-    values = torch.tensor([[3.0, 1.0, 3.0, -2.0, 9.0]], dtype=torch.float64)
-    counted = torch.tensor([[True, True, True, True, False]])
-    expected = [*rankdata(values[0, :4]), 0.0]
-    assert ranks(values, counted).tolist() == [expected]
 
 
 def test_rank_correlations_are_scipys() -> None:

@@ -1,7 +1,5 @@
 """Token identifiability of Hugging Face models: any word as it enters the first layer, and rows that fit the table."""
 
-import re
-
 import pytest
 import torch
 
@@ -9,7 +7,6 @@ pytest.importorskip("transformers")
 
 from tiny_models import CONFIGS, VOCABULARY
 
-from rankfall.errors import RankfallError
 from rankfall.identity.model_token_identity.measure import collect_states, model_token_identity
 from rankfall.measure.context import Context
 from rankfall.models.restart import entering, vocabulary
@@ -48,17 +45,6 @@ def test_rows_are_complete_and_fit_the_table() -> None:
     assert (table.rate <= table.high).all()
     assert set(table[table.candidates == "vocabulary"].chance) == {1 / VOCABULARY}
     assert set(table.sentences) == {3}
-
-
-def test_pictures_have_no_words() -> None:
-    with pytest.raises(RankfallError, match="it has no words to identify"):
-        model_token_identity(Context(), model="vit", config=CONFIGS["vit"], **FEW | {"text": "topics"})
-
-
-@pytest.mark.parametrize("layers", [[1, 4], [0]])
-def test_layers_that_the_model_has_not_are_refused(layers: list[int]) -> None:
-    with pytest.raises(RankfallError, match=rf"layers: {re.escape(str(layers))} are asked for; the model has 1 to 3"):
-        model_token_identity(Context(), model="bert", config=CONFIGS["bert"], layers=layers, **FEW)
 
 
 @pytest.mark.slow

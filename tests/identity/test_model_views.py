@@ -8,7 +8,7 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, PICTURES, WRITTEN_OUT, Tiny, layer
 
 from rankfall.errors import RankfallError
-from rankfall.identity.model_views import kind_of, model_views
+from rankfall.identity.model_views import model_views
 from rankfall.identity.views import KINDS
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subject
@@ -82,13 +82,6 @@ def test_a_gate_on_the_heads_is_refused() -> None:
     attention.o_proj.register_forward_pre_hook(lambda module, given: given[0] * given[0].sigmoid())
     with pytest.raises(RankfallError, match="linear map of its output"):
         list(model_views(it, 0, 2))
-
-
-def test_kinds_of_tokens() -> None:
-    special = frozenset({3})
-    pieces = {3: "[SEP]", 4: ".", 5: "##,", 6: "a.", 7: "Ġ(", 8: "$", 9: ""}
-    found = [kind_of(number, piece, special) for number, piece in pieces.items()]
-    assert found == ["separator", "punctuation", "punctuation", "other", "punctuation", "other", "other"]
 
 
 def test_kinds_of_a_text() -> None:

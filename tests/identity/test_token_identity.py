@@ -4,16 +4,14 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, config, dataset_of
+from helpers import cells, dataset_of
 from torch import Tensor
 
-from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.measure import different, token_identity, vocabulary
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.report.conform import conform
 from rankfall.report.rows import cell_columns
-from rankfall.run.plan import make_plan
 from rankfall.train.data import Data
 
 SYMBOLS, LENGTH = 40, 7
@@ -79,23 +77,6 @@ def test_what_is_tested_is_from_the_test_split_and_known_nowhere_else() -> None:
     assert len(different(data, 0, 1000)) == 80
 
 
-def test_too_few_sentences_are_said_in_one_line() -> None:
-    def of(count: int) -> Any:
-        return dataset_of(words(0, count), words(0, count), words(1, 2), words(1, 2), size_in=SYMBOLS, size_out=2)
-
-    data = [Data.from_datasets([of(count)], torch.float32, torch.device("cpu")) for count in (3, 4)]
-    with pytest.raises(RankfallError, match="the data have 5 different sentences, and 6 are needed"):
-        different(data[0], 0, 100)
-    assert len(different(data[1], 0, 100)) == 6
-
-
-def test_members_with_fewer_different_sentences_are_measured_as_well() -> None:
-    it = context()
-    it.data.splits["train"].inputs[1] = it.data.splits["test"].inputs[1, :1]
-    rows = token_identity(it, **FEW)
-    assert {row["member"]: row["sentences"] for row in rows if row["candidates"] == "sentence"} == {0: 6, 1: 3}
-
-
 @pytest.mark.parametrize("sentinels", ["none", "bos"])
 def test_all_words_are_what_the_network_makes_of_them(sentinels: str) -> None:
     it = context(sentinels=sentinels)
@@ -106,13 +87,3 @@ def test_all_words_are_what_the_network_makes_of_them(sentinels: str) -> None:
     for place, found in zip((1, 5), every, strict=True):
         for member in (0, 1):
             torch.testing.assert_close(found[member][inputs[member, :, place]], state[member, :, place])
-
-
-def test_cells_whose_inputs_are_no_tokens_are_refused_by_the_plan() -> None:
-    raw = config(measures={"token_identity": {"cells": {"task": ["sorting", "convex_hull"]}}})
-    raw["tasks"] |= {"convex_hull": {"train": 20, "test": 10}}
-    raw["grid"] += [{"task": "convex_hull", "architecture": "net", "training": "short", "position": "none", "seed": 0}]
-    with pytest.raises(RankfallError) as caught:
-        make_plan(raw)
-    assert "measure 'token_identity' is for tokens, but task 'convex_hull' has vectors" in str(caught.value)
-    assert "\n" not in str(caught.value)

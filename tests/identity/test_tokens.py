@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rankfall.identity.nearest import estimate_rate, once, shares, wilson
-from rankfall.identity.probes import Probes, Start, least_squares
-from rankfall.identity.recovery import Recipe, at_once, recover
-from rankfall.identity.sentences import Sentences, spread
-from rankfall.identity.tokens import token_rates
+from rankfall.identity.probes import Recipe, least_squares, recover
+from rankfall.identity.tokens import Sentences, estimate_rate, once, shares, token_rates, wilson
 from rankfall.measure.context import Uninterrupted
 from rankfall.random_streams import stream
 
@@ -136,33 +133,6 @@ def test_maps_of_another_layer_are_asked_for_too() -> None:
     }
 
 
-def test_a_network_s_rates_do_not_depend_on_its_company() -> None:
-    both = rows_of(sentences(0), sentences(1))
-    for member in (0, 1):
-        alone = rows_of(sentences(member))
-        together = [row for row in both if row["member"] == member]
-        assert [{**row, "member": 0} for row in together] == alone
-
-
-def test_sentences_without_a_word_that_occurs_once_say_so() -> None:
-    it = sentences(words=1)
-    found = one(rows_of(it), layer=0, map="naive", candidates="distinct", distance="l2")
-    assert (found["rate"], found["tokens"], found["rate_reason"]) == (None, 0, "no word occurs once in its sentence")
-
-
-def test_the_guess_from_the_position_is_the_mean_embedding_there() -> None:
-    states = drawn(2, 10, 3, 4)
-    given = Sentences(0, torch.zeros(10, 3, dtype=torch.long), [0, 1], states, [], list)
-    torch.testing.assert_close(given.by_position(), states[0, :7].mean(0).expand(1, 3, 4), rtol=1e-12, atol=0)
-
-
-def test_no_sentence_is_both_known_and_tested() -> None:
-    it = sentences()
-    assert (it.train, it.known, len(it.tested(1))) == (28, 34, 6)
-    assert it.source.states.shape == (2, 34 * 6, 12)
-    assert it.source.train == 28 * 6
-
-
 def test_the_start_is_the_least_squares_map() -> None:
     """By another route: the normal equations with a column of ones; many tokens, so the smallest ridge is chosen."""
     x, y = drawn(400, 5, name="x"), drawn(400, 5, name="y")
@@ -171,29 +141,6 @@ def test_the_start_is_the_least_squares_map() -> None:
     ones = torch.cat([x, torch.ones(400, 1)], 1)
     wanted = ones @ torch.linalg.lstsq(ones[:300], y[:300]).solution
     torch.testing.assert_close((x - start.mean) @ start.basis @ start.slope + start.offset, wanted, atol=1e-4, rtol=0)
-
-
-def test_with_few_tokens_the_start_stays_near_the_identity() -> None:
-    """Fewer tokens than dimensions, states that are noisy embeddings: no worse than the states themselves."""
-    y = drawn(60, 50, name="few")
-    x = 2 * y + 0.2 * drawn(60, 50, name="noise")
-    start = least_squares((x[:30], y[:30]), (x[30:], y[30:]))
-    guessed = (x - start.mean) @ start.basis @ start.slope + start.offset
-    assert float((guessed - y)[30:].square().mean()) < 0.1 * float(y.square().mean())
-
-
-@pytest.mark.parametrize("ridge", [1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0])
-def test_the_validation_tokens_choose_the_ridge(ridge: float) -> None:
-    """The covariance of the states is three times the identity: a ridge r divides the map by 1 + r; no multiple of the identity helps."""
-    axes = torch.eye(5, dtype=torch.float64) * 15**0.5
-    x, seen = torch.cat([axes, -axes]), drawn(20, 5, name="seen")
-    turn = drawn(5, 5, name="map")
-    turn = turn - turn.trace() / 5 * torch.eye(5)
-    start = least_squares((x + 7, x @ turn + 3), (seen + 7, seen @ turn / (1 + ridge) + 3))
-    found = start.basis @ start.slope
-    torch.testing.assert_close(found, turn / (1 + ridge), rtol=1e-10, atol=1e-12)
-    entered = start.basis.T @ start.basis * (3 + 3 * ridge)  # V^T V, of length one
-    torch.testing.assert_close(entered, torch.eye(5, dtype=torch.float64), rtol=1e-10, atol=1e-12)
 
 
 class Stopping:
@@ -229,25 +176,13 @@ def test_probes_do_not_depend_on_how_many_memory_admits_at_once(monkeypatch: pyt
     source, recipe = sentences().source, Recipe(epochs=2, batch=64, hidden=4)
     whole = recover([source, source], {"mlp": recipe}, Uninterrupted())["mlp"]
     one = 28 * whole.stacks[0].slope[0].numel() * 2
-    monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", one * 5)
+    monkeypatch.setattr("rankfall.identity.probes.STACK_BYTES", one * 5)
     parted = recover([source, source], {"mlp": recipe}, Uninterrupted())["mlp"]
     assert len(whole.stacks) == 1 < len(parted.stacks)
     assert [probe.epoch for probe in parted.probes] == [probe.epoch for probe in whole.probes]
     for member, probe in enumerate(whole.probes):
         states = source.states[probe.layer]
         assert torch.equal(whole.map(member, states), parted.map(member, states))
-
-
-@pytest.mark.parametrize("hidden", [0, 3])
-def test_as_many_probes_are_trained_at_once_as_memory_admits(hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven float32 tensors of their parameters, as the probes themselves count them; one probe always."""
-    still = Start(torch.zeros(5), torch.eye(5), torch.eye(5), torch.zeros(5))
-    parameters = sum(value.numel() for value in Probes([still], [0], hidden).parameters())
-    for members, short in ((4, 0), (3, 1)):
-        monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", 4 * 28 * parameters - short)
-        assert at_once(5, hidden) == members
-    monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", 1)
-    assert at_once(5, hidden) == 1
 
 
 @given(st.integers(1, 400), st.integers(0, 400))
@@ -266,21 +201,3 @@ def test_tokens_that_stand_and_fall_with_their_sentence_count_as_one() -> None:
     assert (low, high) == pytest.approx(wilson(0.75, 19))  # n - 1, as an unbiased variance has it
     assert estimate_rate(asked.double(), asked) == (1.0, *wilson(1.0, 1000))
     assert estimate_rate(right[[0, 19]], asked[:2]) == (0.5, *wilson(0.5, 1.0))  # of two, one
-
-
-def test_intervals_cover_the_rate_as_often_as_they_say() -> None:
-    """Sentences of 30 tokens whose own rates differ: independent tokens would cover it in about half of all draws."""
-    rng, covered, naive = stream(0, "cover"), 0, 0
-    for _ in range(400):
-        rates = rng.beta(3, 1.5, 25)
-        right, asked = torch.from_numpy(rng.binomial(30, rates).astype(float)), torch.full((25,), 30)
-        rate, low, high = estimate_rate(right, asked)
-        covered += low <= 2 / 3 <= high
-        naive += wilson(rate, 750)[0] <= 2 / 3 <= wilson(rate, 750)[1]
-    assert 0.92 < covered / 400 < 0.98
-    assert naive / 400 < 0.7
-
-
-def test_places_are_spread_over_the_sentence() -> None:
-    assert spread(4, 128) == [16, 48, 80, 112]
-    assert spread(9, 3) == [0, 1, 2]

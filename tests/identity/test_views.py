@@ -40,14 +40,6 @@ def test_the_parts_give_what_the_layer_computes(architecture: dict[str, Any]) ->
         assert (view.weights[:, :, ~view.allowed] == 0).all()
 
 
-def test_compact_values_have_the_spectrum_and_the_left_vectors_of_t() -> None:
-    view = next(cell_views(network(heads=4, head_width=3), INPUTS))
-    whole, small = view.map_values(), view.compact()
-    assert small.shape[-1] == 3
-    small, whole = (x / x.norm(dim=(2, 3), keepdim=True) for x in (small, whole))  # but for a power of two
-    torch.testing.assert_close(small @ small.mT, whole @ whole.mT, rtol=1e-12, atol=1e-12)
-
-
 def test_a_norm_is_the_sum_of_its_parts() -> None:
     for norm in ("layer", "rms", "column"):
         view = next(cell_views(network(norm=norm), INPUTS))
@@ -65,10 +57,3 @@ def test_kinds_and_numbers_of_tokens() -> None:
     named = [[KINDS[kind] for kind in row] for row in view.kinds.tolist()]
     expected = [["first", *("separator" if symbol < 2 else "other" for symbol in row)] for row in INPUTS[0].tolist()]
     assert named == expected
-
-
-def test_a_residual_of_ones_own_is_said_not_guessed() -> None:
-    made = network()
-    made.blocks[0].residual = lambda x, branch: x + branch.tanh()
-    view = next(cell_views(made, INPUTS))
-    assert view.join == "the residual is not a weighted sum of state and attention"

@@ -12,9 +12,8 @@ from rankfall import components
 from rankfall.design import Component
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
-from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.probe.measure import PROBED, refusal
-from rankfall.position.rows import distinct
+from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide
 from rankfall.rank.law.measure import law
 from rankfall.rank.residuals.measure import residuals

@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from rankfall import residuals
-from rankfall.check.report import check
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.examine import examine
 
@@ -57,37 +56,3 @@ def test_a_sum_that_the_next_layer_makes_is_of_the_layer_that_makes_its_branch()
     assert residuals(model, own.tokens())[WHOLE] == by_hand([first, *states[:4]])
     assert residuals(model, own.tokens(), blocks=["layers.1", "layers.2"])[WHOLE] == by_hand(states[:3])
     assert residuals(model, own.tokens(), blocks=["layers.3"])[WHOLE] == by_hand(states[2:4])
-
-
-class Block(nn.Module):
-    """A pre-norm layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm1, self.attention = nn.LayerNorm(own.WIDTH), nn.MultiheadAttention(own.WIDTH, 2, batch_first=True)
-        self.norm2, self.mlp = nn.LayerNorm(own.WIDTH), nn.Linear(own.WIDTH, own.WIDTH)
-
-    def forward(self, x):
-        y = self.norm1(x)
-        x = x + self.attention(y, y, y)[0]
-        return x + self.mlp(self.norm2(x))
-
-
-class Ends(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers, self.last = nn.ModuleList(Block() for _ in range(3)), nn.Linear(own.WIDTH, own.WIDTH)
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        x = x + self.last(x)
-        return x + self.last(x).relu()
-
-
-def test_additions_that_are_in_no_layer_are_said():
-    torch.manual_seed(0)
-    (report,) = check(Ends(), own.vectors(2, 9, own.WIDTH), changes=False)
-    assert report.depth == 3
-    (note,) = report.notes
-    assert note.startswith("2 more residual additions of this stream are in no layer, in the model itself")

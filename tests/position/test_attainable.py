@@ -79,13 +79,6 @@ def test_even_tokens_is_what_brute_force_finds(mask: Any, rho: float) -> None:
     assert attainable(Component("even_tokens", options), design) == (pytest.approx(exact, abs=1e-12), "")
 
 
-def test_far_token_is_all_or_a_guess() -> None:
-    task = Component("far_token", {"train": 1, "test": 1, "length": 6, "letters": 4, "fillers": 2})
-    near = {"name": "local", "window": 1}
-    assert attainable(task, architecture("causal"))[0] == 1
-    assert [attainable(task, architecture(near, depth))[0] for depth in (4, 5)] == [0.25, 1]
-
-
 def test_the_sorting_of_the_default_run_under_a_causal_mask() -> None:
     task = Component("sorting", {"train": 1000, "test": 200, "length": 8, "symbols": 10})
     assert attainable(task, architecture("causal", 6)) == (pytest.approx(0.6163, abs=5e-5), "")

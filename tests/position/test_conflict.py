@@ -10,9 +10,8 @@ from masked_rows import KEPT, abouts, lengths
 from matplotlib.collections import PathCollection
 
 from rankfall import components
-from rankfall.errors import RankfallError
 from rankfall.report import style, tables
-from rankfall.report.part_numbers import MADE_OF, find_beside
+from rankfall.report.part_numbers import MADE_OF
 
 ROWS = {"softmax": 1, "l2": 32}
 ORDERS = {"softmax": 3.0, "l2": 1.0}
@@ -99,41 +98,3 @@ def test_a_point_has_the_numbers_of_three_tables(given: Tables, tmp_path: Path) 
     colours = [tuple(points[at].get_facecolor()[0]) for at in sorted(points)]
     assert colours[0] != colours[1]  # order 3 and order 1
     assert {text.get_text() for text in axis.texts} == {"soft", "gated"}
-
-
-def test_an_ambiguous_join_is_refused(given: Tables, tmp_path: Path) -> None:
-    """The probe has the gated unit at two key widths, neither of which is that of the network."""
-    gated = next(row for row in given["probe"] if row["normaliser"] == "l2")
-    others = [
-        gated | {"attention": gated["attention"].replace("key_width=8", f"key_width={width}")} for width in (16, 32)
-    ]
-    given["probe"] = [row for row in given["probe"] if row is not gated] + others
-    with pytest.raises(
-        RankfallError, match=r"2 rows of the table probe match gau\(.*attention: gau.*key_width=16.*key_width=32"
-    ):
-        drawn(given, tmp_path)
-    given["probe"] = given["probe"][:-1]
-    assert numbers_of(drawn(given, tmp_path)).by_name["gated"]  # the same components with other options
-    given["probe"].append(gated)  # the very same options: that is the one
-    assert not numbers_of(drawn(given, tmp_path)).by_name["gated"]
-
-
-def test_what_other_tables_lack_is_said(given: Tables, tmp_path: Path) -> None:
-    given["probe"] = [row for row in given["probe"] if row["normaliser"] != "l2"]
-    given["orders"] = [row for row in given["orders"] if row["normaliser"] != "softmax"]
-    numbers = numbers_of(drawn(given, tmp_path))
-    assert numbers.missing["gated"] == "not in the table probe" and numbers.kept["soft"] == pytest.approx(0.75)
-    with pytest.raises(
-        RankfallError, match=r"no architecture has both coordinates \(gated: not in the table probe; learned"
-    ):
-        drawn({**given, "extrapolation": [r for r in given["extrapolation"] if r["architecture"] != "soft"]}, tmp_path)
-    with pytest.raises(RankfallError, match="soft: not tested at 3 times the trained length"):
-        drawn(given, tmp_path, times=3)
-
-
-def test_an_attention_that_reads_no_normaliser_joins_with_none() -> None:
-    frame = pd.DataFrame([{**dict.fromkeys(MADE_OF, "none"), "attention": "linear", "normaliser": None, "n": 1},
-                          {**dict.fromkeys(MADE_OF, "none"), "attention": "linear", "normaliser": "l2", "n": 2}])  # fmt: skip
-    found, exact = find_beside(frame.iloc[0].to_dict(), frame, "probe", "conflict")
-    assert found is not None and found.n == 1 and exact
-    assert find_beside({**frame.iloc[0].to_dict(), "mask": "causal"}, frame, "probe", "conflict") == (None, False)

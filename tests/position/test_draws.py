@@ -5,7 +5,7 @@ from helpers import cells
 
 from rankfall.nets.network import Shape
 from rankfall.nets.primitives import Initial
-from rankfall.position.draws import draw_initial, last_rows, random_networks
+from rankfall.position.rows import draw_initial, last_rows, random_networks
 
 
 def test_every_parameter_is_the_same_draw_times_the_size_of_its_kind() -> None:

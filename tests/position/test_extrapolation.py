@@ -4,22 +4,18 @@ and what cannot run says why."""
 import math
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 from helpers import config
-from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
-from rankfall.position.extrapolation import measure as module
 from rankfall.position.extrapolation.measure import extrapolation, hidden
-from rankfall.position.extrapolation.shown import compute_kept_by_chance
 from rankfall.random_streams import stream
 from rankfall.run.plan import make_plan
 from rankfall.tasks._dataset import Dataset, Split
-from rankfall.train import data, recipe
+from rankfall.train import recipe
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import means
@@ -104,18 +100,6 @@ def test_every_length_against_a_loop_over_tokens(times: float) -> None:
         assert row["loss_trained"] == pytest.approx(sum(loss for loss, _ in then) / len(then), rel=1e-10)
 
 
-def test_where_what_is_seen_does_not_grow_neither_does_the_accuracy_change() -> None:
-    """Attention to oneself alone: length makes no difference, at any number of windows at once."""
-    made = context(position="none", depth=1)
-    made.network.blocks[0].attention.mask = lambda length, device: torch.eye(length, dtype=torch.bool)
-    rows = by_times(extrapolation(made, times=[0.5, 1, 2, 4, 8], megabytes=1))
-    for row in rows.values():
-        assert row["loss"] == pytest.approx(row["loss_trained"], rel=1e-12)
-        assert row["accuracy"] == row["accuracy_trained"]
-    assert rows[0.5]["loss"] == pytest.approx(rows[1]["loss"], rel=1e-12)
-    assert rows[8]["targets"] < rows[1]["targets"]  # one window of 8 out of 13 of 1
-
-
 def test_what_cannot_run_says_why() -> None:
     rows = extrapolation(context(position="learned"), times=[0.5, 1, 2])
     for member in range(2):
@@ -139,69 +123,3 @@ def test_outputs_that_are_not_finite_have_no_accuracy() -> None:
     assert found[1]["accuracy"] is None and found[1]["kept"] is None
     assert found[1]["refused"] == "outputs at this length are not finite"
     assert found[1]["targets"] == found[0]["targets"]
-
-
-def test_memory_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, seen = context(), []
-    whole = extrapolation(made, times=[1, 4])
-    features = made.network.features
-
-    def watched(inputs: Tensor, *rest: Any) -> Tensor:
-        seen.append(tuple(inputs.shape))
-        return features(inputs, *rest)
-
-    monkeypatch.setattr(made.network, "features", watched)
-    monkeypatch.setattr(
-        module, "COPIES", 36
-    )  # so that a megabyte holds the weights of 14 windows of 8 tokens, and of none of 32
-    parts = extrapolation(made, times=[1, 4], megabytes=1)
-    assert seen == [(2, WINDOWS, LENGTH)] + 3 * [(2, 1, 4 * LENGTH)]
-    for one, other in zip(whole, parts):
-        assert one["accuracy"] == other["accuracy"] and one["loss"] == pytest.approx(other["loss"], rel=1e-12)
-
-
-def test_a_plan_accepts_it_on_text_alone() -> None:
-    raw = config(measures={"extrapolation": {}}, architecture={"position": "rope"})
-    with pytest.raises(RankfallError, match="is for hidden, but task 'sorting' has classes"):
-        make_plan(raw)
-    raw["tasks"] = {"text": {"task": "masked_text"}}
-    raw["grid"] = [{"task": "text", "architecture": "net", "training": "short", "seed": [0, 1]}]
-    plan = make_plan(raw)
-    assert plan.selected["extrapolation"] == {cell.key for cell in plan.cells}
-
-
-def test_text_is_hidden_in_as_many_batches_as_training_evaluates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thirteen windows in batches of five: all of them, one after the other, and what is asked is what stood there."""
-    monkeypatch.setattr(data, "EVALUATED", 5)
-    made = context()
-    text, whole = hidden(made), made.data.test.inputs
-    assert text.seen.shape == whole.shape == (2, WINDOWS, LENGTH)
-    stood = whole.gather(2, text.places)
-    assert torch.equal(stood[text.wanted >= 0], text.wanted[text.wanted >= 0])
-    assert torch.equal(text.seen.scatter(2, text.places, stood), whole)
-
-
-def test_windows_joined_and_divided_by_hand() -> None:
-    """Three tokens of each window of four are asked for: in the long window of two, and in the half that they lie in."""
-    seen, places = torch.arange(12).view(1, 3, 4), torch.tensor([[[0, 2, 3], [1, 2, 3], [0, 1, 2]]])
-    text = module.HiddenText(seen, places, 100 + seen.gather(2, places))
-    long = text.join(2)
-    assert long.seen.tolist() == [[[0, 1, 2, 3, 4, 5, 6, 7]]]
-    assert long.places.tolist() == [[[0, 2, 3, 5, 6, 7]]] and long.wanted.tolist() == [[[100, 102, 103, 105, 106, 107]]]
-    half = text.divide(2)
-    assert half.seen.tolist() == [[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]]
-    halves = zip(half.places[0].tolist(), half.wanted[0].tolist())
-    asked = [[(place, wanted) for place, wanted in zip(*one) if wanted >= 0] for one in halves]
-    assert asked == [
-        [(0, 100)],
-        [(0, 102), (1, 103)],
-        [(1, 105)],
-        [(0, 106), (1, 107)],
-        [(0, 108), (1, 109)],
-        [(0, 110)],
-    ]
-
-
-def test_what_a_guess_keeps_is_of_the_accuracy_at_the_trained_length() -> None:
-    found = compute_kept_by_chance(pd.DataFrame({"chance": [0.1, 0.1, 0.1], "accuracy_trained": [0.5, 0.1, 0.0]}))
-    assert found.tolist()[:2] == [0.2, 1.0] and math.isnan(found[2])  # of nothing there is no share

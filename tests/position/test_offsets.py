@@ -1,6 +1,5 @@
 """Guards terms by offset: each number is the entry of the matrix that the network really adds or multiplies by."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +9,7 @@ from helpers import cells, data_of
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.nets.positions._base import Position
-from rankfall.position.offsets.measure import offsets, terms
+from rankfall.position.offsets.measure import offsets
 
 LENGTH = 5
 
@@ -61,23 +59,6 @@ def test_only_what_there_is() -> None:
     assert all(row["layer"] is None for row in measured(*made(position="toeplitz", normaliser="urpe")))
 
 
-def test_layers_with_factors_of_their_own_are_numbered() -> None:
-    """As those of a normaliser that is made for each layer; what several layers share has no number."""
-
-    def block(value: float) -> SimpleNamespace:
-        return SimpleNamespace(attention=SimpleNamespace(normaliser=SimpleNamespace(factors=lambda length: value)))
-
-    none = SimpleNamespace(attention=None)
-    first, second = block(2.5), block(3.5)
-
-    def found(*blocks: SimpleNamespace) -> list[tuple[str, int | None, Any]]:
-        made: Any = SimpleNamespace(position=Position(), parameters=lambda: iter([torch.zeros(2)]), blocks=blocks)
-        return list(terms(made, LENGTH))
-
-    assert found(none, first, second) == [("C", 2, 2.5), ("C", 3, 3.5)]
-    assert found(first, first, none) == [("C", None, 2.5)]
-
-
 def test_no_terms_is_one_line() -> None:
     with pytest.raises(
         RankfallError, match=r"architecture 'net' has position rope\(.*\) and normaliser softmax, which have no terms"
@@ -86,7 +67,3 @@ def test_no_terms_is_one_line() -> None:
     network, two = made(position="rope")
     with pytest.raises(RankfallError, match="architecture 'net' has position rope"):
         measured(network, two[:1])  # as a job has it
-
-
-def test_one_head_has_terms_of_one_head() -> None:
-    assert {row["of_head"] for row in measured(*made(position="toeplitz", heads=1))} == {1}

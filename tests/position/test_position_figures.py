@@ -1,14 +1,10 @@
 """Guards the figures of the position study: what is drawn where, and that captions say the table's numbers."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from seen import line
 
-from rankfall.errors import RankfallError
-from rankfall.position.offsets.shown import figure as offsets
 from rankfall.position.rho import figure as rho
 from rankfall.position.rho import most_frequent
 from rankfall.report.colours import WHOLE, colour
@@ -57,44 +53,3 @@ def test_of_even_tokens_the_half_that_is_not_constant() -> None:
     (panel,) = rho(tables("even_tokens").__getitem__).figure.axes
     assert line(panel, colour("RPE")) == pytest.approx([0.4, 0.2, 0.125])
     assert line(panel, WHOLE) == pytest.approx([most_frequent(8, 10, share) for share in SHARES])
-
-
-def test_repeated_data_are_not_mixed_in_and_nothing_is_one_line() -> None:
-    given = tables()
-    other = given["training"].assign(task_component=given["training"].task_component.str.replace("null", "40"))
-    both = given | {"training": pd.concat([given["training"], other.assign(key=other.key + "r", value=0.0)])}
-    assert rho(both.__getitem__).caption == rho(given.__getitem__).caption
-    sorting = given | {"training": given["training"].assign(task_component="sorting(length=8)")}
-    with pytest.raises(RankfallError, match=r"^figure rho: no finished cell has a task places or even_tokens"):
-        rho(sorting.__getitem__)
-
-
-def terms(which: str, values: list[list[float]], seed: int = 0) -> list[dict[str, Any]]:
-    """A line of numbers for each head."""
-    reach = len(values[0]) // 2
-    return [
-        {"which": which, "of_head": head, "offset": index - reach, "value": value, "seed": seed, "layer": None, "task": "places",
-         "architecture": "URPE", "training": "short", "status": "done", "depth": 1, "key": f"k{seed}"}
-        for head, line in enumerate(values, 1)
-        for index, value in enumerate(line)
-    ]  # fmt: skip
-
-
-def test_matrices_are_those_of_the_head_that_differs_most() -> None:
-    flat, steep = [1.0, 1.0, 1.0, 1.0, 1.1], [0.5, 0.8, 1.0, 1.2, 1.6]
-    rows = terms("C", [flat, steep]) + terms("C", [flat, [2.0, 1.0, 1.0, 1.0, 1.0]], seed=1)
-    table = pd.DataFrame(rows).astype({"layer": pd.Int64Dtype()})
-    picture = offsets(lambda name: table)
-    lines, image = picture.figure.axes[:2]
-    assert image.get_title(loc="left") or image.get_title() == "C, head 2"
-    drawn = image.collections[0].get_array().reshape(3, 3)
-    assert np.asarray(drawn).tolist() == [
-        [1.0, 0.8, 0.5],
-        [1.2, 1.0, 0.8],
-        [1.6, 1.2, 1.0],
-    ]  # row i, column j: c of i - j
-    assert len([one for one in lines.lines if len(one.get_xdata())]) == 3
-    assert "Over all heads and 2 seeds C of URPE goes from 0.50 to 2.00." in picture.caption
-    own = table.assign(layer=pd.array([1] * len(table), dtype="Int64"))
-    with pytest.raises(RankfallError, match="every layer has its own terms"):
-        offsets(lambda name: own)

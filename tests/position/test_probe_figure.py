@@ -76,16 +76,3 @@ def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Call
     row = shown.loc[index]
     assert (row.normaliser, row.position, row["mask"], row.sentinels) == ("l2", "toeplitz", "local(window=2)", "none")
     assert seeds == (2, 3)
-
-
-def test_fewer_places_than_theory_allows_are_no_contradiction(read: Callable[[str], pd.DataFrame]) -> None:
-    """Theory bounds from above: where half of the weights are zero, it was said that six differ."""
-    table = read("probe")
-    words = ["fewer rows than theory allows"] * 2 + ["more rows than theory allows"]
-    some = table.assign(agreement=[*words, *table.agreement[3:]])
-    agree = int((some.agreement == "agree").sum())
-    said = module.probe(lambda name: some if name == "probe" else read(name)).caption
-    assert (
-        f"agree in {agree}, random weights tell fewer apart than theory allows in 2, more than it allows, which contradicts it, in 1."
-        in said
-    )

@@ -7,15 +7,11 @@ import pytest
 import torch
 from helpers import cells
 
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
-from rankfall.position.probe_trained import measure as module
 from rankfall.position.probe_trained.measure import probe_trained
-from rankfall.position.rows import Distinct
 from rankfall.report.conform import conform
 from rankfall.report.rows import cell_columns
-from rankfall.tasks._dataset import Split
 from rankfall.tasks.probe import probe
 from rankfall.train import recipe
 from rankfall.train.data import Data
@@ -65,13 +61,6 @@ def test_what_theory_says_is_impossible_training_does_not_do(parts: dict[str, An
         assert row["agreement"] == "agree" and not row["passes"], row
 
 
-def test_the_best_of_the_untrained_shows_what_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, counts = trained(1), torch.tensor([2, 5, 1])
-    monkeypatch.setattr(module, "distinct", lambda rows: Distinct(counts, counts / 2, counts / 2, torch.zeros(3, N)))
-    one = replace(made, cells=made.cells[:1])  # as a job has it
-    assert {(row["member"], row["untrained_rows"]) for row in probe_trained(one)} == {(0, 5)}
-
-
 def test_reflection_allows_half() -> None:
     for row in probe_trained(trained(position="symmetric", normaliser="exp")):
         assert row["argument"] == "reflection"
@@ -103,10 +92,3 @@ def test_rows_are_of_every_length_and_fit_the_declared_table() -> None:
     ]
     full = [about[row["member"]] | {name: value for name, value in row.items() if name != "member"} for row in rows]
     assert len(conform("probe_trained", full)) == len(rows)
-
-
-def test_cells_of_another_task_are_refused() -> None:
-    context = trained(epochs=0)
-    other = Split(torch.tensor([[[0, 1, 0]]] * SEEDS), torch.tensor([[[0, 1, 2]]] * SEEDS))
-    with pytest.raises(RankfallError, match="select cells of the task probe"):
-        probe_trained(replace(context, data=Data({"train": other, "test": other})))

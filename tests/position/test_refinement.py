@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.sight import Sight, Undecided, labels, layers, sight
+from rankfall.position.theory import Sight, Undecided, layers, sight
 
 
 def numbered(states: Sequence[Hashable]) -> list[int]:
@@ -57,59 +57,11 @@ def test_colours_are_those_of_multisets() -> None:
     assert split > 200
 
 
-@pytest.mark.parametrize(("sees", "of"), [("nothing", lambda i, j: 0), ("distances", lambda i, j: abs(i - j)),
-                                          ("offsets", lambda i, j: i - j), ("places", lambda i, j: (i, j))])  # fmt: skip
-def test_labels_are_equal_where_what_is_seen_is(sees: str, of: object) -> None:
-    """And begin at zero or above, or pairs of them would have labels in common."""
-    found = labels(sees, 5)
-    assert numbered(found.reshape(-1).tolist()) == numbered([of(i, j) for i in range(5) for j in range(5)])  # type: ignore[operator]
-    assert found.min() >= 0
-
-
 def design(**parts: str) -> Architecture:
     named = {"position": "none", "normaliser": "softmax", "sentinels": "none"} | parts
     return Architecture(
         name="seen", depth=2, heads=2, width=8, **{kind: Component(name) for kind, name in named.items()}
     )  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("sentinels", "start", "tokens"), [("none", [0, 0, 0], [0, 1, 2]), ("bos", [0, 1, 1, 1], [1, 2, 3]),
-                                                            ("cls_sep", [0, 1, 1, 1, 2], [1, 2, 3])])  # fmt: skip
-def test_tokens_are_equal_and_each_sentinel_is_another(sentinels: str, start: list[int], tokens: list[int]) -> None:
-    seen, here = sight(design(sentinels=sentinels), 3)
-    assert numbered(seen.start.tolist()) == start and here.tolist() == tokens
-    every, here = sight(design(sentinels=sentinels, position="learned"), 3)
-    assert numbered(every.start.tolist()) == list(range(len(start))) and here.tolist() == tokens
-    assert len(seen.among(here).start) == 3
-
-
-OFFSETS, DISTANCES = (
-    np.subtract.outer(np.arange(4), np.arange(4)),
-    np.abs(np.subtract.outer(np.arange(4), np.arange(4))),
-)
-
-
-@pytest.mark.parametrize(
-    ("parts", "scores", "values", "fixed"),
-    [
-        ({}, 0 * OFFSETS, 0 * OFFSETS, True),
-        ({"position": "symmetric", "normaliser": "zero_sum"}, DISTANCES, 0 * OFFSETS, True),
-        ({"position": "shaw", "normaliser": "exp"}, OFFSETS, OFFSETS, False),
-        ({"normaliser": "urpe"}, OFFSETS, 0 * OFFSETS, False),
-        ({"position": "symmetric", "normaliser": "urpe"}, OFFSETS, 0 * OFFSETS, False),
-        ({"position": "fire", "attention": "linear"}, np.arange(16).reshape(4, 4), 0 * OFFSETS, True),
-    ],
-)
-def test_what_scores_and_values_see_is_what_components_declare(
-    parts: dict[str, str], scores: np.ndarray, values: np.ndarray, fixed: bool
-) -> None:
-    for mask, visible in (("none", np.ones((4, 4), dtype=bool)), ("causal", np.tri(4, dtype=bool))):
-        seen, _ = sight(design(**parts, mask=mask), 4)
-        assert seen.fixed is fixed and np.array_equal(seen.visible, visible)
-        for found, wanted in ((seen.scores, scores), (seen.values, values)):
-            assert found.shape == (4, 4) and numbered(found.reshape(-1).tolist()) == numbered(
-                wanted.reshape(-1).tolist()
-            )
 
 
 @pytest.mark.parametrize(

@@ -22,29 +22,11 @@ def test_equal_rows_are_one_in_spite_of_rounding(noise: float) -> None:
     assert float(found.widest) <= 20 * noise < float(found.narrowest) or noise == 0.0
 
 
-def test_the_count_depends_on_neither_scale_nor_order() -> None:
-    x = rows([0, 1, 2, 0, 3, 1], 1e-15)
-    shuffled = x[:, [5, 3, 1, 0, 2, 4]]
-    assert distinct(torch.cat([x, 1e-30 * x, 1e30 * x, shuffled])).rows.tolist() == [4, 4, 4, 4]
-
-
-def test_members_are_counted_apart() -> None:
-    found = distinct(torch.cat([rows([0, 0, 0]), rows([0, 1, 2]), rows([0, 1, 1])]))
-    assert found.rows.tolist() == [1, 3, 2]
-    assert found.narrowest[0] == torch.inf
-
-
 def test_a_chain_of_nearly_equal_rows_is_one_group_and_shows_how_wide_it_is() -> None:
     places = torch.arange(4, dtype=torch.float64) * 0.8 * TOLERANCE
     found = distinct(torch.stack([1 + places, torch.ones(4, dtype=torch.float64)], -1).unsqueeze(0))
     assert found.rows.tolist() == [1]
     assert float(found.widest) > 2 * TOLERANCE  # wider than the tolerance: the reader sees that the count is doubtful
-
-
-def test_rows_that_are_not_finite_count_as_none() -> None:
-    x = rows([0, 1, 2])
-    x[0, 1, 1] = torch.nan
-    assert distinct(x).rows.tolist() == [0]
 
 
 def test_groups_and_both_margins_by_loops() -> None:

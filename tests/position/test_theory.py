@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.sight import Sight, join_labels
-from rankfall.position.theory import Key, decide, verdict
+from rankfall.position.theory import Key, Sight, decide, verdict
 
 N, WIDTH, HEAD = 32, 6, 4
 BASE = Architecture(name="probed", position=Component("none"), depth=2, heads=2, width=8)
@@ -75,28 +74,6 @@ def test_a_local_mask_carries_the_ends_its_window_a_layer(depth: int) -> None:
     assert mirrored.argument == ("reach" if depth < 20 else "reflection")
 
 
-def test_more_depth_and_more_places_never_make_fewer_rows() -> None:
-    for normaliser, position, mask, sentinels in itertools.product(
-        ("softmax", "exp"), ("none", "symmetric", "toeplitz"), ("none", "causal", "local"), ("none", "bos")
-    ):
-        shallow, deep = (decide(asked(normaliser, position, mask, sentinels, depth), N).rows for depth in (1, 3))
-        assert shallow is not None and deep is not None
-        assert 1 <= shallow <= deep <= N
-    for tokens, rows in ((6, 3), (7, 4)):
-        found = decide(asked("exp", "symmetric", "none", "none"), tokens)
-        assert (found.rows, found.argument) == (rows, "reflection")
-
-
-def test_two_tokens_with_positions_in_their_states_are_two() -> None:
-    found = decide(asked("softmax", "learned", "none", "none"), 2)
-    assert (found.rows, found.argument) == (2, "states")
-
-
-def test_pairs_of_labels_have_a_label_each() -> None:
-    first, second = (part.reshape(-1) for part in np.meshgrid(np.arange(4), np.arange(3)))
-    assert len(set(join_labels(first, second).tolist())) == 12
-
-
 def decided(visible: list[str], tokens: list[int], depth: int = 3, fixed: bool = False) -> tuple[int | None, str]:
     """Of a mask by its rows, where `x` is seen; what are no tokens are sentinels, and nothing but the mask depends on places."""
     allowed = np.array([[seen == "x" for seen in row] for row in visible])
@@ -129,35 +106,6 @@ def decided(visible: list[str], tokens: list[int], depth: int = 3, fixed: bool =
 )
 def test_masks_that_no_component_has(visible: list[str], tokens: list[int], rows: int, argument: str) -> None:
     assert decided(visible, tokens) == (rows, argument)
-
-
-def test_a_sentinel_that_no_token_sees_changes_nothing_and_one_that_is_seen_does() -> None:
-    """Where rows of weights sum to one constant; what the sentinel sees does not matter."""
-    assert decided(["xx.", "xx.", "xxx"], [0, 1], fixed=True) == (1, "row sums")
-    assert decided(["xxx", "xxx", "..x"], [0, 1], fixed=True) == (1, "exchange")
-
-
-def test_what_sees_the_same_has_one_key() -> None:
-    """A verdict is remembered by it: one that is equal to another is never decided."""
-    ones, nothing = np.ones((3, 3), dtype=bool), np.zeros((3, 3), dtype=np.int64)
-    seen, here = Sight(nothing[0], ones, nothing, nothing, False), np.arange(3)
-    others = [
-        Key(replace(seen, fixed=True), here, 2),
-        Key(seen, here, 3),
-        Key(seen, here[1:], 2),
-        Key(seen.among(here[1:]), here, 2),
-    ]
-    others += [Key(replace(seen, **{part: 1 - getattr(seen, part)}), here, 2) for part in ("start", "scores", "values")]
-    others += [Key(replace(seen, visible=~ones), here, 2)]
-    one = Key(seen, here, 2)
-    assert one == Key(replace(seen, start=nothing[0].copy()), here.copy(), 2) and not any(
-        one == other for other in others
-    )
-    assert one != one.content and len({one, *others}) == 9
-
-
-def test_before_the_first_layer_nothing_is_carried() -> None:
-    assert [decided(["xxx", "xx.", "..x"], [0, 1], depth) for depth in (0, 1)] == [(1, "reach"), (2, "sentinel")]
 
 
 # Attention again, written out: one head, no biases, X <- X + A X W.

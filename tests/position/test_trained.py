@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from rankfall.position import trained
+from rankfall.position.agreement import AGAINST, AGREE, OPEN, SHORT, Answers, answers, compare_with_theory
 from rankfall.position.theory import Verdict
-from rankfall.position.trained import AGAINST, AGREE, OPEN, SHORT, Answers, answers, compare_with_theory, zero_share
 
 N = 8
 GUESSED = math.log(N)
@@ -76,25 +75,3 @@ def test_answers_by_hand() -> None:
     assert answers(network, torch.zeros(1, 1, 4, dtype=torch.int64), targets[:1]).loss.tolist() == [
         float(found.loss[0])
     ]
-
-
-def test_the_layer_with_most_zero_weights_is_counted_where_the_mask_lets_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights are the first three features of what the attention reads."""
-    ones = torch.ones(2, 1, 3, 4)
-    first, second = ones.clone(), ones.clone()
-    second[0, 0, 1:, :2] = 0  # four of the six places that a causal mask shows
-    second[:, 0, 0] = 0  # one more of them, and two that are hidden
-    second[0, 0, 0, 0] = 1
-    attention = SimpleNamespace(
-        weights=lambda x: x[..., :3].unsqueeze(2), mask=lambda size, device: torch.ones(size, size).tril().bool()
-    )
-    block, without = SimpleNamespace(attention=attention), SimpleNamespace(attention=SimpleNamespace())
-    network: Any = SimpleNamespace(blocks=[block, without, block, block])
-    monkeypatch.setattr(
-        trained, "attention_inputs", lambda _, x: [each[: len(x)] for each in (first, ones, second, first)]
-    )
-    assert zero_share(network, ones).tolist() == pytest.approx([4 / 6, 1 / 6])
-    assert zero_share(network, ones[:1]).tolist() == pytest.approx([4 / 6])
-    attention.mask = lambda size, device: None
-    assert zero_share(network, ones).tolist() == pytest.approx([6 / 9, 3 / 9])
-    assert zero_share(network, ones[:1]).tolist() == pytest.approx([6 / 9])

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from rankfall.rank.models import down
 from rankfall.rank.models import figure as models
 
 
@@ -31,20 +30,3 @@ def test_published_curves_lie_only_on_the_model_that_they_are_of(sizes: tuple[in
     assert ("dashed lines published curves" in picture.caption) is same
     assert f"Layers x heads x width: bert-base-cased {' x '.join(map(str, sizes))}" in picture.caption
     assert ("(not the published 12 x 12 x 768)" in picture.caption) is not same
-
-
-def test_what_is_kept_is_the_least_of_all_layers_and_never_rounded_up() -> None:
-    rows = table(spread=0.0)
-    kept = {0: 0.9, 1: 0.6951 / 1.005, 2: 0.8}  # two seeds, the second 1% above
-    whole = rows.variant == "transformer"
-    rows.loc[whole, "value"] = rows[whole].layer.map(kept) * (1 + 0.01 * rows[whole].seed)
-    assert "the whole model keeps at least 0.69 at every layer." in models(lambda name: rows).caption
-    assert [down(value) for value in (0.6951, 0.7, 0.0996, 1.0, 0.0, 12.96, 2e-9)] == [
-        0.69,
-        0.7,
-        0.099,
-        1.0,
-        0.0,
-        12.0,
-        2e-9,
-    ]

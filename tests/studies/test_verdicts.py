@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rankfall.overview.claims.measure import decide, describe
+from rankfall.overview.claims import decide, describe
 from rankfall.report.claim import claims
 from rankfall.report.decision import Band
 from studies.claims.delta_erasure.rule import stays

@@ -13,7 +13,7 @@ from rankfall.api.residuals import Residuals
 from rankfall.errors import RankfallError
 from rankfall.measure.models import make_request
 from rankfall.models.source import MINILM, ModelSource
-from rankfall.models.subject import Request
+from rankfall.models.subject import Request, rows_of_subjects
 from rankfall.models.texts import Texts
 from rankfall.streams.arguments import NoStream
 
@@ -66,13 +66,13 @@ def residuals_of(
     config: dict[str, Any] | None = None,
 ) -> dict[str, Residuals]:
     """Return variant -> relative residual by layer, as means over seeds and samples."""
-    from rankfall.rank.model_residuals.profile import profile
+    from rankfall.rank.model_residuals.measure import residual_rows
 
     check_whole_numbers(seeds=seeds)
     drawn = range(check_seed(seed), check_seed(seed) + seeds)
     with request(given, samples, length, text, phase, variants, config, seed) as made:
         try:
-            rows = profile(made, drawn, norms=(norm,), best_samples=0, spectrum_samples=0, say=lambda line: None)
+            rows = rows_of_subjects(made, drawn, lambda one: residual_rows(one, (norm,)))
         except NoStream:
             if variants is not None or seeds != 1:
                 raise
@@ -129,4 +129,4 @@ def law_rows(
     from rankfall.rank.model_law.measure import law_rows
 
     with request(given, samples, length, text, phase, (variant,), config, seed) as made:
-        return law_rows(made, [check_seed(seed)], samples)
+        return rows_of_subjects(made, [check_seed(seed)], law_rows)

@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rankfall.errors import describe_error
 from rankfall.models.families.classes import maker
 from rankfall.models.families.small import configure, cut, small_values
-from rankfall.models.hub import quiet
+from rankfall.models.source import quiet
 from rankfall.models.weights import numberless, prepare_config
 
 SAMPLE = 16384  # numbers, which give a std to 0.6%

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.hub import quiet
+from rankfall.models.source import quiet
 from rankfall.rank.residual import floor_of
 from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import Examined

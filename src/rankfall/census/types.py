@@ -185,7 +185,7 @@ def why_not(error: BaseException, kind: str) -> dict[str, Any]:
         return outcome_row(NETWORK, line)
     if ABSENT.search(line):
         return outcome_row(NO_PACKAGE, line)
-    from rankfall.models.families.defaults import refused_defaults
+    from rankfall.models.families.classes import refused_defaults
 
     defaults = refused_defaults(kind)
     return outcome_row(NO_DEFAULTS, defaults) if defaults else outcome_row(NOT_BUILT, line)

@@ -11,15 +11,12 @@ import torch
 from torch import nn
 
 from rankfall.errors import RankfallError, describe_error
-from rankfall.models.families.classes import NoModel, maker
-from rankfall.models.families.defaults import refused_defaults
-from rankfall.models.families.divided import DIVISORS, divided_values
+from rankfall.models.families.classes import NoModel, maker, refused_defaults
 from rankfall.models.families.example import FAILURES, example_inputs
-from rankfall.models.families.mended import FEW, mended_values
+from rankfall.models.families.mended import DIVISORS, FEW, divided_values, mended_values
 from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, configure, small_config
-from rankfall.models.hub import quiet
 from rankfall.models.load import read_config
-from rankfall.models.source import MINILM, ModelSource
+from rankfall.models.source import MINILM, ModelSource, quiet
 from rankfall.models.weights import load_pretrained, prepare_config
 
 MOST_PARTS = 6

@@ -69,8 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.measure.models import make_request
     from rankfall.models.source import MINILM, ModelSource
+    from rankfall.models.subject import rows_of_subjects
     from rankfall.models.texts import Texts
-    from rankfall.rank.model_residuals.profile import profile
+    from rankfall.rank.model_residuals.measure import NORMS, residual_rows
     from rankfall.rank.models import figure as models
     from rankfall.report import style, tables
     from rankfall.report.conform import conform
@@ -89,19 +90,14 @@ def run(args: argparse.Namespace) -> int:
     chosen = None if args.variants is None else tuple(args.variants)
     request = make_request(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
     assert request is not None
-    rows = profile(
-        request,
-        range(args.seeds),
-        norms=("composite", "l1", "linf", "frobenius"),
-        best_samples=0,
-        spectrum_samples=4,
-        parts=True,
+    rows = rows_of_subjects(
+        request, range(args.seeds), lambda one: residual_rows(one, NORMS, spectrum_samples=4, parts=True), print
     )
     data = conform("model_residuals", rows)
     frame = data.to_pandas()
     show(frame, request.source.name)
     tables.write("model_residuals", rows, out / "model_residuals.parquet")
-    picture = models(lambda name: frame, log=False)
+    picture = models(lambda name: frame)
     style.save(picture, out / "residuals.png", out / "residuals.rst")
     print(f"{picture.caption}\nwritten to {out}/: model_residuals.parquet, residuals.png, .pdf, .svg, .csv")
     return 0
@@ -157,7 +153,7 @@ def show(frame: "DataFrame", name: str) -> None:
 
 def describe_parts(frame: "DataFrame") -> list[str]:
     """Return lines that say what the last layer of the whole model keeps without the first token and without the largest channels."""
-    from rankfall.rank.model_residuals.profile import WITHOUT_FIRST, WITHOUT_LARGEST
+    from rankfall.rank.model_residuals.measure import WITHOUT_FIRST, WITHOUT_LARGEST
 
     last = frame[(frame.variant == "transformer") & (frame.layer == frame.layer.max())]
     said = []

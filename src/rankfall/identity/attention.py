@@ -1,7 +1,6 @@
 """Quantities of one layer's attention, as rows of a table: a number for each head and quantity, over samples.
 
-`left_out` says what the numbers exclude: nothing, the first token (as if it were not there), the outlier channels of the residual stream
-(columns of T), or both.
+`left_out` says what the numbers exclude: nothing, or the first token (as if it were not there).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,23 +11,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.identity import nullspace, programs, witness
-from rankfall.identity.nullspace import column_space, null_dimension, null_dimension_simplex, rank
+from rankfall.identity import nullspace, witness
+from rankfall.identity.nullspace import (
+    GroupedRows,
+    column_space,
+    null_dimension,
+    null_dimension_simplex,
+    outlier_channels,
+    rank,
+    rows_of,
+)
 from rankfall.identity.nullspace import effective as effective_attention
-from rankfall.identity.rows import GroupedRows, outlier_channels, rows_of
 from rankfall.identity.views import KINDS, AttentionView
 from rankfall.random_streams import stream
 
 TOLERANCE = 1e-10
-LEFT_OUT = ("nothing", "first token", "outlier channels", "both")
+FIRST_TOKEN = "first token"
 PROGRAMS = (
     "distance", "distance_error", "interval_low", "interval_high", "interval_value", "width", "width_largest", "width_error",
 )  # fmt: skip
 SCORED = 2  # samples of a part for which ranks of scores are computed
 LOST = "the values that are weighed are zero, or beyond the range of float64"
-Key = tuple[
-    str, str, str | None, float | None, str | None
-]  # left out, quantity, kind, tolerance, reason if it has no value
+# What is left out, quantity, kind, tolerance, and the reason if it has no value.
+Key = tuple[str, str, str | None, float | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -59,20 +64,13 @@ class LayerNumbers:
     def add(self, view: AttentionView) -> None:
         """Add the numbers of some samples. Linear programs are solved for the first part only."""
         first = self.outliers is None
-        outliers = outlier_channels(view.inputs) if self.outliers is None else self.outliers
-        self.outliers, self.tokens = outliers, view.tokens
-        known: dict[tuple[bool, bool], list[Any]] = {}
+        self.outliers = outlier_channels(view.inputs) if self.outliers is None else self.outliers
+        self.tokens = view.tokens
         for left_out in self.options.left_out:
-            without_first = left_out in ("first token", "both")
-            without_channels = left_out in ("outlier channels", "both") and bool(outliers.any())
-            if (without_first, without_channels) not in known:  # without outliers, leaving them out changes nothing
-                channels = ~outliers if without_channels else None
-                rows = rows_of(view, masked=self.options.masked, without_first=without_first, channels=channels)
-                seed = self.seed if first else None
-                known[without_first, without_channels] = list(
-                    _quantities(view, rows, self.options, seed, without_first)
-                )
-            for name, values, labels in known[without_first, without_channels]:
+            without_first = left_out == FIRST_TOKEN
+            rows = rows_of(view, masked=self.options.masked, without_first=without_first)
+            seed = self.seed if first else None
+            for name, values, labels in _quantities(view, rows, self.options, seed, without_first):
                 key = (left_out, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
                 parts = self.found.setdefault(key, [[] for _ in range(view.heads)])
                 for head in range(view.heads):
@@ -208,10 +206,10 @@ def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict
     def error(other: np.ndarray) -> float:
         return float(np.abs(basis.T @ (other - row)).max())
 
-    far = programs.farthest(row, basis)
+    far = witness.farthest(row, basis)
     if far is not None:
         solved |= {"distance": 0.5 * float(np.abs(far - row).sum()), "distance_error": error(far)}
-    one, top = programs.interval(row, basis, entry), programs.interval(row, basis, largest)
+    one, top = witness.interval(row, basis, entry), witness.interval(row, basis, largest)
     if one is not None:
         solved |= {"interval_low": one.low, "interval_high": one.high, "interval_value": float(row[entry])}
         solved |= {"width": one.high - one.low, "width_error": max(map(error, one.attained))}

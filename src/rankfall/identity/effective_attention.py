@@ -13,7 +13,7 @@ KINDS = ("first", "separator", "punctuation", "other")
 QUANTITIES = {"effective_share": "effective", "share": "raw"}
 
 
-def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = None, columns: int = 3) -> Picture:
+def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = None) -> Picture:
     """Draw one panel per model and phase.
 
     `tokens`: the length; null: the greatest measured.
@@ -31,7 +31,7 @@ def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = 
     table = table.assign(panel=titles, weight=table.quantity.map(QUANTITIES), value=table.value.astype(float))
     points = table.groupby(["panel", "kind", "weight", "layer"]).value.mean().reset_index()
     grid = lines(
-        points, "layer", "value", "kind", steps(KINDS), col="panel", col_order=sorted(set(titles)), col_wrap=columns, errorbar=None,
+        points, "layer", "value", "kind", steps(KINDS), col="panel", col_order=sorted(set(titles)), col_wrap=3, errorbar=None,
         style="weight", style_order=["effective", "raw"], dashes={"effective": "", "raw": (2, 1.5)}, shared=(False, True),
     )  # fmt: skip
     grid.set(ylim=(0, 1), ylabel="share of absolute weight")

@@ -15,9 +15,9 @@ from torch import Tensor
 from rankfall.check.gradients import forward
 from rankfall.errors import RankfallError
 from rankfall.identity.jacobian import orthonormal
-from rankfall.identity.nearest import DISTANCES
-from rankfall.identity.nearest import shares as nearest
 from rankfall.identity.shares import shares
+from rankfall.identity.tokens import DISTANCES
+from rankfall.identity.tokens import shares as nearest
 from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Flow

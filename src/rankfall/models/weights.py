@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.hub import hub_reachable, one_line, quiet
-from rankfall.models.source import ModelSource, folder_of
+from rankfall.models.source import ModelSource, folder_of, hub_reachable, one_line, quiet
 from rankfall.models.streaming import Streamer, draw_weights, load_weights
 from rankfall.random_streams import words
 from rankfall.streams.arguments import NoStream

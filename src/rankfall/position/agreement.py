@@ -1,4 +1,7 @@
-"""Agreement between theory and networks at random weights, and reasons for a difference."""
+"""Agreement between theory and networks, at random weights and after training, and the reason for a difference."""
+
+import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -6,83 +9,144 @@ from torch import Tensor
 from rankfall.design import Architecture
 from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.nets.network import Network
-from rankfall.position.rows import TOLERANCE, Distinct
-from rankfall.position.sight import declarations
-from rankfall.position.theory import Verdict
+from rankfall.position.rows import TOLERANCE, Distinct, distinct
+from rankfall.position.theory import Verdict, declarations
 
 AGREE, FEWER, MORE, OPEN = "agree", "fewer rows than theory allows", "more rows than theory allows", "theory undecided"
-ROUNDED = 1e-9  # tolerance for the declared sum of a row of weights
+SHORT, AGAINST = "training falls short", "more than theory allows"
 CLOSE = 1e4  # a difference below this many tolerances counts as close to the tolerance
+GUESS = 0.9  # a loss above this share of a guess's loss counts as no progress
 
 
 def agreement(theory: int | None, measured: int) -> str:
+    """Compare a number of distinct rows with the largest that theory allows."""
     if theory is None:
         return OPEN
     return AGREE if measured == theory else FEWER if measured < theory else MORE
 
 
-def explain_untrained(
-    verdict: Verdict, found: Distinct, network: Network, tokens: int, design: Architecture
-) -> tuple[str, str]:
+def explain_untrained(verdict: Verdict, found: Distinct, design: Architecture) -> tuple[str, str]:
     """Return the agreement of networks at random weights with theory, and the reason for a difference.
 
     The draw with the most distinct rows counts, since a single draw is enough to show what is possible.
     """
-    said = agreement(verdict.rows, int(found.rows.max()))
-    if said == AGREE:
-        return said, ""
-    if said == OPEN:
-        return said, verdict.reason
-    if said == MORE:
-        return said, rests_on(design, network, tokens)
-    return said, why_fewer(found, network, tokens)
+    best = int(found.rows.argmax())
+    rows, narrowest = int(found.rows[best]), float(found.narrowest[best])
+    said = agreement(verdict.rows, rows)
+    if said == FEWER and rows == 0:
+        return said, "the rows of every draw have entries that are not finite"
+    if said == FEWER and narrowest < CLOSE * TOLERANCE:
+        return (
+            said,
+            f"rows differ by as little as {narrowest:.0e} of their size, close to the tolerance {TOLERANCE:.0e}",
+        )
+    reasons = {
+        AGREE: "",
+        OPEN: verdict.reason,
+        MORE: rests_on(design),
+        FEWER: "theory is an upper bound: with these functions some sums coincide that in general differ",
+    }
+    return said, reasons[said]
+
+
+def rests_on(design: Architecture) -> str:
+    """Name the declarations of which one is wrong where there are more distinct rows than theory allows."""
+    said = ", ".join(declarations(design))
+    return f"theory rests on {said}: one of them is wrong, or rounding is taken for a difference"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers of K networks for the positions of n equal tokens. The first `asked` positions have a learned answer."""
+
+    length: int
+    asked: int
+    accuracy: Tensor  # (K,) over the positions asked for
+    loss: Tensor  # (K,) mean cross entropy over the same
+    rows: Tensor  # (K,) distinct rows among all n
+    ceiling: Tensor  # (K,) the accuracy possible with these rows: one right answer per group of equal rows
+    narrowest: Tensor  # (K,) as in `Distinct`
 
 
 @torch.no_grad()
-def rests_on(design: Architecture, network: Network, tokens: int) -> str:
-    """Return a message that names the wrong declaration where there are more distinct rows than theory allows.
+def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
+    """Evaluate the network, in float64, on equal tokens (K, 1, n) and their positions.
 
-    If no declaration is detected as wrong, the message names all of them.
+    `targets` are -1 from the first position that was never learned.
     """
-    said = declarations(design)
-    equal = torch.zeros(len(next(network.parameters())), 1, tokens, dtype=torch.int64)
-    for block, x in zip(network.blocks, attention_inputs(network, equal)):
+    state = network.features(inputs)  # (K, 1, n, D)
+    scores = network.head(state)[:, 0].log_softmax(-1)  # (K, n, C)
+    found, wanted = distinct(state[:, 0]), targets[:, 0]
+    asked = int((wanted[0] != -1).sum())
+    known, scores = wanted[:, :asked], scores[:, :asked]
+    groups = torch.tensor([len(group[:asked].unique()) for group in found.groups])
+    return Answers(
+        length=inputs.shape[2],
+        asked=asked,
+        accuracy=(scores.argmax(-1) == known).double().mean(1),
+        loss=-scores.gather(-1, known.unsqueeze(-1)).mean((1, 2)),
+        rows=found.rows,
+        ceiling=groups.double() / asked,
+        narrowest=found.narrowest,
+    )
+
+
+def compare_with_theory(
+    found: Answers,
+    member: int,
+    verdict: Verdict,
+    untrained: int,
+    longest: int,
+    enough: float,
+    dead: float,
+    basis: str = "",
+) -> tuple[str, str]:
+    """Return how a trained network compares with theory and with random weights, and the reason for a difference.
+
+    `longest`: the longest sequence in training; `enough`: the accuracy that passes; `dead`: share of weights that are zero; `basis`:
+    the message of `rests_on`.
+    """
+    accuracy, loss = float(found.accuracy[member]), float(found.loss[member])
+    rows, guess = int(found.rows[member]), math.log(found.asked)
+    most = untrained if verdict.rows is None else verdict.rows
+    if accuracy > min(most, found.asked) / found.asked:
+        return (
+            AGAINST,
+            f"{accuracy:.2f} of the places are right, but {most} distinct rows allow no more than {most / found.asked:.2f}"
+            + (f"; {basis}" if verdict.rows is not None and basis else ""),
+        )
+    if verdict.rows is None:
+        return OPEN, verdict.reason
+    if accuracy >= enough or most == 1:
+        return AGREE, ""
+    reached = f"{accuracy:.2f} of the places are right, {rows} of {found.length} rows distinct, loss {loss:.2f}; "
+    if found.length > longest:
+        return SHORT, reached + f"the sequence is longer than any trained on ({longest})"
+    if untrained < most:
+        return SHORT, reached + f"at random weights only {untrained} rows are distinct where theory allows {most}"
+    if dead == 1:
+        return SHORT, reached + "all attention weights of a layer became zero, and with them their gradient"
+    if rows < min(most, untrained):
+        return SHORT, reached + "training made rows equal that differ at random weights"
+    if accuracy >= float(found.ceiling[member]) - 1e-9 and most < found.asked:
+        return AGREE, ""
+    if loss > GUESS * guess:
+        return SHORT, reached + f"training never left the loss of a guess, {guess:.2f}"
+    return (
+        SHORT,
+        reached + f"learned in part: a guess has the loss {guess:.2f}, and steps or learning rate did not suffice",
+    )
+
+
+@torch.no_grad()
+def zero_share(network: Network, inputs: Tensor) -> Tensor:
+    """Return (K,) the largest share, over layers, of visible weights that are zero; 0 for an attention without weights."""
+    share = torch.zeros(len(inputs), dtype=torch.float64)
+    for block, x in zip(network.blocks, attention_inputs(network, inputs)):
         if not hasattr(block.attention, "weights"):
             continue
-        sums = block.attention.weights(x).sum(-1)  # (K, 1, H, T)
-        for one in said:
-            wanted = {"ROWS = 'one'": 1.0, "ROWS = 'zero'": 0.0, "ROWS = 'constant'": sums[..., :1]}
-            for declared, value in wanted.items():
-                if one.startswith(declared) and bool(((sums - value).abs() > ROUNDED * (1 + sums.abs())).any()):
-                    low, high = float(sums.min()), float(sums.max())
-                    return (
-                        f"theory rests on {one}, which is wrong: rows of these weights sum to {low:.3g} to {high:.3g}"
-                    )
-    return f"theory rests on {', '.join(said)}: one of them is wrong, or rounding is taken for a difference"
-
-
-@torch.no_grad()
-def why_fewer(found: Distinct, network: Network, tokens: int) -> str:
-    """Return the reason why these networks have fewer distinct rows than theory allows."""
-    best = int(found.rows.argmax())
-    if not bool(found.rows.any()):
-        return "the rows of every draw have entries that are not finite"
-    if float(found.narrowest[best]) < CLOSE * TOLERANCE:
-        return f"rows differ by as little as {float(found.narrowest[best]):.0e} of their size, close to the tolerance {TOLERANCE:.0e}"
-    mixer = network.blocks[0].attention
-    if hasattr(mixer, "weights"):
-        equal = torch.zeros(len(found.rows), 1, tokens, dtype=torch.int64)
-        x = attention_inputs(network, equal)[0]
-        weights = mixer.weights(x)  # (K, 1, H, T, T)
-        if are_rows_alike(weights):
-            return "all rows of weights are the same: what scores add for places cancels in the normaliser"
-        visible = mixer.logits(x).isfinite() if hasattr(mixer, "logits") else weights != 0
-        zeros = float(((weights == 0) & visible).sum() / visible.sum())
-        if zeros:
-            return f"{zeros:.0%} of the weights that the mask lets through are zero at these draws"
-    return "theory is an upper bound: with these functions some sums coincide that in general differ"
-
-
-def are_rows_alike(weights: Tensor) -> bool:
-    """Check whether all rows of weights (..., T, T) equal the first row, within the tolerance."""
-    return bool((weights - weights[..., :1, :]).abs().max() <= TOLERANCE * weights.abs().max())
+        weights = block.attention.weights(x)  # (K, 1, H, T, T)
+        allowed = block.attention.mask(x.shape[2], x.device)
+        visible = torch.ones_like(weights[0, 0, 0], dtype=torch.bool) if allowed is None else allowed
+        share = torch.maximum(share, (weights[..., visible] == 0).double().flatten(1).mean(1))
+    return share

@@ -21,7 +21,7 @@ from rankfall.components import facts_of
 from rankfall.design import Architecture, Component
 from rankfall.errors import describe_error
 from rankfall.nets.network import Shape, build, sentinel_count
-from rankfall.position.sight import Undecided, token_places, visible
+from rankfall.position.theory import Undecided, token_places, visible
 from rankfall.tasks._dataset import Reads
 
 CHANGED = 16  # tokens that are changed, spread over the sequence

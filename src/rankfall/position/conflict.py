@@ -4,7 +4,6 @@ Weights whose rows sum to one give equal tokens equal outputs, so they fail the 
 another length. The tables are joined by the components that mix tokens, because only one of the tables names architectures.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.lines import Line2D
@@ -28,7 +27,6 @@ TABLES = ["extrapolation", "probe", "orders"]
 AREAS = (40.0, 420.0)  # points^2: at the best masked accuracy, and at FAR or more below it
 FAR = 0.10
 SIMILAR = 0.05  # architectures within this distance of the best accuracy are compared by the share they keep
-NEAR = 0.12  # points closer than this along the x axis share a column of labels
 HIGH = 0.042  # height of a label as a share of the axis
 ORDERS = {3: "3: doubly exponential", 1: "1: exponential", 0: "0: rows stay different", None: "not measured"}
 
@@ -40,22 +38,19 @@ def figure(
     training: str | None = None,
     architectures: list[str] = [],
     times: float = 4,
-    tokens: int | None = None,
-    depth: int | None = None,
-    heads: int | None = None,
     where: dict[str, Any] = {},
 ) -> Picture:
     """Draw the share of accuracy kept on longer text against the rows that the probe distinguishes.
 
-    `times`: the tested length in trained lengths. `tokens`, `depth`: of the probe's untrained networks; `heads`: of the orders; each the
-    largest available if null. `where`: only these rows of extrapolation, by any column.
+    `times`: the tested length in trained lengths. `where`: only these rows of extrapolation, by any column. The probe's untrained
+    networks and the orders are those of the largest sizes that were measured.
     """
     asked = {"task": task, "training": training, "architecture": architectures}
     table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **asked)
     one_a_seed(table, "conflict", ["architecture"])
     known = account(whole, table, ["architecture"])
-    probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
-    orders = most(select(read("orders"), OF_ATTENTION), "heads", heads, or_null=True)
+    probe = largest(largest(read("probe"), "tokens"), "depth")
+    orders = largest(select(read("orders"), OF_ATTENTION), "heads", or_null=True)
     found = [join_conflict(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
     points = [point for point in found if not point["missing"]]
     if not points:
@@ -92,10 +87,9 @@ def figure(
     return Picture(figure, said + say_unplaced(found) + known.left_out, numbers)
 
 
-def most(table: DataFrame, column: str, wanted: int | None, or_null: bool = False) -> DataFrame:
-    """Return the rows with the wanted value of a column, or with its largest value if none is wanted."""
-    value = wanted if wanted is not None else table[column].max()
-    return table[(table[column] == value) | (table[column].isna() & or_null)]
+def largest(table: DataFrame, column: str, or_null: bool = False) -> DataFrame:
+    """Return the rows with the largest value of a column."""
+    return table[(table[column] == table[column].max()) | (table[column].isna() & or_null)]
 
 
 def join_conflict(name: str, part: DataFrame, times: float, probe: DataFrame, orders: DataFrame) -> dict[str, Any]:
@@ -130,19 +124,14 @@ def area(cost: float) -> float:
 
 
 def draw_names(axis: Axes, points: list[dict[str, Any]]) -> None:
-    """Draw labels in columns to the right of their points, with connecting lines and without overlap."""
+    """Draw labels in a column to the right of all points, with connecting lines and without overlap."""
     low, high = axis.get_ylim()
-    ordered = sorted(points, key=lambda point: point["rows"])
-    column: list[dict[str, Any]] = []
-    for point, after in zip(ordered, [*ordered[1:], None]):
-        column.append(point)
-        if after is not None and after["rows"] - column[0]["rows"] < NEAR:
-            continue
-        x = max(one["rows"] for one in column) + 0.06
-        for one, y in zip(column, spread([one["kept"] for one in column], HIGH * (high - low))):
-            axis.plot([one["rows"], x - 0.005], [one["kept"], y], color="#bbbbbb", linewidth=0.6, zorder=0)
-            axis.text(x, y, label(one["name"]), fontsize=8, va="center")
-        column = []
+    x = max(point["rows"] for point in points) + 0.06
+    y = -float("inf")
+    for point in sorted(points, key=lambda point: point["kept"]):
+        y = max(point["kept"], y + HIGH * (high - low))
+        axis.plot([point["rows"], x - 0.005], [point["kept"], y], color="#bbbbbb", linewidth=0.6, zorder=0)
+        axis.text(x, y, label(point["name"]), fontsize=8, va="center")
 
 
 def keys(figure: Figure, orders: dict[str, float]) -> None:
@@ -176,9 +165,11 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str, s
     points = [point for point in found if not point["missing"]]
     both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
     alone = [point for point in points if point["rows"] < 0.5]
-    spread = any(len(point["each"]) > 1 for point in points)
+    several = any(len(point["each"]) > 1 for point in points)
     bars = (
-        f"; bars, with ends as wide as their points: one standard deviation over {seeds}" if spread else f", of {seeds}"
+        f"; bars, with ends as wide as their points: one standard deviation over {seeds}"
+        if several
+        else f", of {seeds}"
     )
     text = (
         f"Which of {len(points)} architectures{differ}{',' * bool(differ)} tells equal tokens apart at random weights (to the "
@@ -204,19 +195,3 @@ def say_most(points: list[dict[str, Any]]) -> str:
     return say_extreme(
         gather(DataFrame(each, columns=["architecture", "seed", "kept"]), "kept"), "{:.2f}".format, "most", most=True
     )
-
-
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Return positions at least `gap` apart, in the order of the wanted ones, that minimise the sum of squared distances to them. Labels
-    that would overlap are moved as a group whose mean stays unchanged."""
-    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
-    groups: list[tuple[float, int]] = []  # (mean of wanted position minus rank * gap, count)
-    for rank, index in enumerate(order):
-        mean, count = wanted[index] - rank * gap, 1
-        while groups and groups[-1][0] > mean:
-            before, many = groups.pop()
-            mean, count = (mean * count + before * many) / (count + many), count + many
-        groups.append((mean, count))
-    moved = [mean for mean, count in groups for _ in range(count)]
-    places = dict(zip(order, (mean + rank * gap for rank, mean in enumerate(moved))))
-    return [places[index] for index in range(len(wanted))]

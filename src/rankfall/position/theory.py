@@ -1,4 +1,23 @@
-"""Upper bound on the number of n equal tokens that a network can distinguish, and the argument that decides it.
+"""Upper bound on the number of n equal tokens that a network can distinguish, from the literals that its components declare.
+
+ROWS of an attention or a normaliser says what rows of weights sum to. SEES of a position or a normaliser says what its numbers depend
+on, and TOUCHES of a position where they enter. The mask and the sentinels are evaluated. Where a component does not declare what is
+needed, nothing is assumed and `Undecided` names it. Components that act on each token alone (norms, MLPs, residuals, embedding) need no
+declaration: they cannot distinguish equal tokens. A block declares TOKENWISE if it acts on each token alone apart from its attention.
+
+Colour refinement of the sequence gives an upper bound on the number of positions that a layer can distinguish.
+Positions that must have equal states have one colour. At the start all n equal tokens share a colour and each sentinel has its own. If
+the position encoding acts on the states, every position has its own colour. A layer gives position i
+
+    o_i = sum_j a(c_i, c_j, s_ij) (v(c_j) + r(t_ij)),
+
+where c are colours, s_ij is what the scores see of the positions i and j (i - j, say), t_ij labels the term added to values, and j runs
+over the positions that the mask lets i see. So o_i, and with its previous state the new state of i, is a function of c_i and of the
+multiset of (c_j, s_ij, t_ij): positions with equal c_i and equal multisets stay equal, whatever the weights are. If rows of a sum to one
+constant and all values that i sees are equal, o_i is that constant times this value, and the weights do not matter.
+
+So the number of colours is an upper bound on the number of distinct rows, for all weights. Almost all weights attain it unless the
+functions a, v, r are special. The measure `probe` compares the two. The argument that decides is named by what changes the count:
 
     row sums      rows of weights sum to one constant and all values are equal, so all outputs are (Luo et al. 2022, theorem 2)
     exchange      nothing in the network depends on positions: exchanging two tokens changes nothing
@@ -10,17 +29,189 @@
     sentinel      a sentinel is a token that differs: n rows, which there would not be without it
     free sums     row sums of weights may differ, and mask or scores make them differ: n rows
     undecided     a component does not declare what is needed
-
-The count is that of `sight.py`. The argument is named by what changes the count.
 """
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from rankfall.design import Architecture
-from rankfall.position.sight import Places, Sight, Undecided, layers, sight
+from rankfall import components
+from rankfall.components import facts_of
+from rankfall.design import Architecture, Component
+from rankfall.nets.network import make, sentinel_count
+from rankfall.nets.primitives import Sizes
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The views that every layer of a network gives its T positions (sentinels included) of each other."""
+
+    start: Places  # (T,) colours of the inputs of the first layer
+    visible: NDArray[np.bool_]  # (T, T) the mask: True where i sees j
+    scores: Places  # (T, T) labels: equal where weights depend on positions in the same way
+    values: Places  # (T, T) labels: equal where the same term is added to values
+    fixed: bool  # whether rows of weights sum to one constant
+
+    def among(self, places: Places) -> "Sight":
+        """Return the sight restricted to some of the positions."""
+        pairs = np.ix_(places, places)
+        return Sight(self.start[places], self.visible[pairs], self.scores[pairs], self.values[pairs], self.fixed)
+
+
+def refine(sight: Sight, colours: Places) -> Places:
+    """Return the colours (T,) after one more layer."""
+    value = join_labels(
+        np.broadcast_to(colours, sight.visible.shape), sight.values
+    )  # (T, T): the value that j offers to i
+    seen = join_labels(value, sight.scores)
+    hidden = seen.max() + 1
+    rows = np.sort(np.where(sight.visible, seen, hidden), axis=1)  # (T, T) multisets
+    if sight.fixed:
+        lowest = np.where(sight.visible, value, value.max() + 1).min(1)
+        highest = np.where(sight.visible, value, -1).max(1)
+        alone = lowest == highest
+        rows[alone] = -1
+        rows[alone, 0] = -2 - lowest[alone]
+    return np.unique(np.column_stack([colours, rows]), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def join_labels(first: Places, second: Places) -> Places:
+    """Return one label for each pair of labels."""
+    return first * (second.max() + 1) + second
+
+
+def layers(sight: Sight, depth: int) -> list[Places]:
+    """Return the colours at layers 0 .. depth, or at fewer layers if they no longer change."""
+    found = [np.unique(sight.start, return_inverse=True)[1].reshape(-1)]
+    while len(found) <= depth:
+        after = refine(sight, found[-1])
+        if after.max() == found[-1].max():  # colours are only ever split
+            break
+        found.append(after)
+    return found
+
+
+SCORES = ("queries", "products", "scores")  # all of them act on the scores
+ENTERS = ("states", *SCORES, "values")
+
+
+class Undecided(Exception):
+    """A component does not declare what the decision needs."""
+
+
+def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
+    """Return what the layers see, and the positions of the n tokens among the T."""
+    if design.block.name != "attention" and not facts_of("block", design.block.name).get("TOKENWISE"):
+        raise Undecided(f"the block {design.block.name!r} does not say that it acts on each token alone (TOKENWISE)")
+    total = tokens + sentinel_count(design.sentinels.name)
+    here = token_places(design, tokens, total)
+    start = np.zeros(total, dtype=np.int64)
+    others = np.ones(total, dtype=bool)
+    others[here] = False
+    start[others] = 1 + np.arange(others.sum())
+    entering = terms(design, total)
+    if "states" in entering:
+        start = np.arange(total, dtype=np.int64)  # every position has its own vector
+    free, factors = row_sums(design, total)
+    scores = np.zeros((total, total), dtype=np.int64)
+    for more in (*(entering[place] for place in SCORES if place in entering), factors):
+        if more is not None:
+            scores = join_labels(scores, more)
+    _, flat = np.unique(scores, return_inverse=True)
+    scores = flat.reshape(total, total)
+    values = entering.get("values", np.zeros((total, total), dtype=np.int64))
+    return Sight(start, visible(design, total), scores, values, not free), here
+
+
+def token_places(design: Architecture, tokens: int, total: int) -> Places:
+    """Return the positions of the tokens among the sentinels: those left after the sentinels are stripped."""
+    sizes = Sizes(
+        members=1,
+        length=total,
+        depth=design.depth,
+        width=design.width,
+        heads=1,
+        head_width=design.width,
+        mlp_width=1,
+        size_in=1,
+        size_out=1,
+    )
+    sentinels = make("sentinels", design.sentinels, sizes)
+    if sentinels is None:
+        return np.arange(tokens)
+    places = torch.arange(total).view(1, 1, total, 1).expand(-1, -1, -1, design.width)
+    left = sentinels.strip(places)[0, 0, :, 0].numpy()
+    if len(left) != tokens:
+        raise Undecided(f"sentinels {design.sentinels.name!r} keep {len(left)} of {tokens} tokens")
+    return np.asarray(left, dtype=np.int64)
+
+
+def visible(design: Architecture, total: int) -> Any:
+    allowed = components.bound("mask", design.mask or Component("none"))(total)
+    return np.ones((total, total), dtype=bool) if allowed is None else allowed.numpy()
+
+
+def terms(design: Architecture, total: int) -> dict[str, Places]:
+    """Return where the position enters -> labels (T, T) of the term that it adds."""
+    said = facts_of("position", design.position.name)
+    touches, sees = said.get("TOUCHES"), said.get("SEES")
+    if touches is None or sees is None:
+        lacking = "where it acts (TOUCHES)" if touches is None else "what of places it depends on (SEES)"
+        raise Undecided(f"the position {design.position} does not say {lacking}")
+    if unknown := set(touches) - set(ENTERS):
+        raise Undecided(f"the position {design.position} acts on {', '.join(sorted(unknown))}")
+    if "states" in touches and sees != "places":
+        raise Undecided(f"the position {design.position} acts on states, but sees {sees}")
+    return {place: labels(sees, total) for place in touches}
+
+
+def row_sums(design: Architecture, total: int) -> tuple[bool, Places | None]:
+    """Return whether rows of weights may have different sums, and the labels (T, T) of a normaliser's factors by position."""
+    rows = facts_of("attention", design.attention.name).get("ROWS")
+    if rows is None:
+        raise Undecided(f"the attention {design.attention} does not say what its rows sum to (ROWS)")
+    if rows != "normaliser":
+        return rows == "free", None
+    assert design.normaliser is not None
+    said = facts_of("normaliser", design.normaliser.name)
+    if "ROWS" not in said:
+        raise Undecided(f"the normaliser {design.normaliser} does not say what its rows sum to (ROWS)")
+    sees = said.get("SEES", "nothing")
+    return said["ROWS"] == "free", None if sees == "nothing" else labels(sees, total)
+
+
+def declarations(design: Architecture) -> list[str]:
+    """Return the declarations that the decision relies on: each literal with the component that declares it."""
+    parts = [("attention", design.attention, ("ROWS",)), ("position", design.position, ("TOUCHES", "SEES"))]
+    if facts_of("attention", design.attention.name).get("ROWS") == "normaliser":
+        assert design.normaliser is not None
+        parts[0] = ("normaliser", design.normaliser, ("ROWS", "SEES"))
+    return [
+        f"{name} = {facts_of(kind, component.name)[name]!r} of {kind} {str(component)!r}"
+        for kind, component, names in parts
+        for name in names
+        if name in facts_of(kind, component.name)
+    ]
+
+
+def labels(sees: str, total: int) -> Places:
+    """Return labels (T, T) that are equal where a term with this dependence on positions is the same."""
+    places = np.arange(total, dtype=np.int64)
+    offset = places[:, None] - places
+    if sees == "nothing":
+        return np.zeros((total, total), dtype=np.int64)
+    if sees == "distances":
+        return np.abs(offset)
+    if sees == "offsets":
+        return offset + total - 1
+    return np.arange(total * total, dtype=np.int64).reshape(total, total)
+
 
 DEEP = 10**6  # more layers than it takes until colours no longer change
 

@@ -8,13 +8,12 @@ has the sizes of the published one.
 import math
 from typing import Literal
 
-import numpy as np
-
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
+from rankfall.rank.model_residuals.shown import RESIDUAL
 from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
-from rankfall.report.colours import CHANCE, colour, colours
+from rankfall.report.colours import colour, colours
 from rankfall.report.lines import POSITIVE, legend_below, lines, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements, name_models, short
@@ -34,94 +33,54 @@ LOST = 0.01  # a residual below this counts as lost
 
 
 def figure(
-    read: Read,
-    *,
-    models: list[str] | None = None,
-    metric: Literal["composite", "l1", "linf", "frobenius"] = "composite",
-    centre: Literal["mean", "best"] = "mean",
-    definition: Literal["clean", "published"] | None = None,
-    log: bool = False,
-    columns: int = 3,
+    read: Read, *, models: list[str] | None = None, definition: Literal["clean", "published"] | None = None
 ) -> Picture:
     """Draw the residual by layer.
 
-    `models`: which ones, in order; by default all. `log`: logarithmic axis, with values below the floor of their format shown hollow.
+    `models`: which ones, in order; by default all. `definition`: of the variants, by default all that were measured.
     """
-    table = read("model_residuals")
-    table = select(table, {"metric": metric, "centre": centre})
+    table = select(read("model_residuals"), RESIDUAL)
     if definition is not None:
         table = table[table.definition == definition]
     order = {name: place for place, name in enumerate(models or sorted(table.model.unique()))}
     table = table[table.model.isin(list(order))]
     if table.empty:
-        raise RankfallError(
-            f"figure models: the table has no {metric} norm about centre {centre!r} of these models and this definition"
-        )
+        raise RankfallError("figure models: the table has no residuals of these models and this definition")
     table = table.assign(panel=name_measurements(table), seed=table.seed.fillna(-1), place=table.model.map(order))
-    panels = (
-        table[["place", "phase", "definition", "panel", "model", *SIZES]]
-        .drop_duplicates()
-        .sort_values(["place", "phase", "definition", "panel"])
-    )
+    by = ["place", "phase", "definition", "panel"]
+    panels = table[[*by, "model", *SIZES]].drop_duplicates().sort_values(by)
     points = summary(table, ["panel", "variant", "layer"])
     each = table.groupby(["panel", "variant", "layer", "seed"]).value.mean().reset_index()
     shown = [name for name in VARIANTS if name in set(table.variant)]
     grid = lines(
-        each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.panel), col_wrap=columns,
-        log="y" if log else "", marker=None, shared=(False, True), bounds=POSITIVE,
+        each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.panel), col_wrap=3,
+        marker=None, shared=(False, True), bounds=POSITIVE,
     )  # fmt: skip
     overlay, dashed = published(), False
     for model, phase, title, *sizes in panels[["model", "phase", "panel", *SIZES]].itertuples(index=False, name=None):
         panel = grid.axes_dict[title]
         for variant, line in points[points.panel == title].groupby("variant"):
             for edge in (line["mean"] - line.samples, line["mean"] + line.samples):
-                (dotted,) = panel.plot(
-                    line.layer,
-                    edge.clip(lower=0.0),  # 0 is not drawn on a logarithmic axis
-                    color=colour(str(variant)),
-                    linewidth=0.6,
-                    linestyle=":",
-                )
+                (dotted,) = panel.plot(line.layer, edge, color=colour(str(variant)), linewidth=0.6, linestyle=":")
                 note_cut(dotted, line.layer.to_numpy(), edge.to_numpy(), POSITIVE)
-            noise = line[line.floor > 0.5] if log else line[:0]
-            panel.plot(
-                noise.layer,
-                noise["mean"],
-                color=colour(str(variant)),
-                linestyle="none",
-                marker="o",
-                markerfacecolor="white",
-            )
         name, of_sizes = PUBLISHED_CURVES.get(short(model), ("", ()))
-        comparable = metric == "composite" and tuple(sizes) == of_sizes
-        known = overlay[(overlay.model == name) & (overlay.phase == phase) & comparable]
+        known = overlay[(overlay.model == name) & (overlay.phase == phase) & (tuple(sizes) == of_sizes)]
         for variant, line in known.groupby("variant"):
             dashed = True
             panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.7, linestyle="--")
     top = float((points["mean"] + points.samples).max())
-    grid.set(ylabel="relative residual", **({} if log else {"ylim": (0, max(1.05, min(top, 1.5)))}))
-    noisy = sorted(table["dtype"][table.floor.fillna(False).astype(bool)].unique()) if log else []
-    floors = {str(name): 16 * float(np.finfo(str(name)).eps) for name in noisy}
-    for name, height in floors.items():
-        grid.refline(y=height, color=CHANCE, linestyle=":", label=f"rounding of {name}")
+    grid.set(ylabel="relative residual", ylim=(0, max(1.05, min(top, 1.5))))
     legend_below(grid, 5)
-    taken = "token mean" if centre == "mean" else "minimiser of the norm"
     several = bool((each.groupby("panel").seed.nunique() > 1).any())
     bands = "filled bands are one standard deviation over these, where there are several, dotted lines one over samples"
     lined = bands if several else "dotted lines are one standard deviation over samples"
     caption = (
-        f"Relative residual ({metric} norm, from the {taken}) by layer, {'means over' if several else 'of'} {seeds(each, ['panel'])}; "
-        f"{lined}{', and dashed lines published curves' * dashed}. {say_sizes(panels)} "
+        f"Relative residual (composite norm, from the token mean) by layer, {'means over' if several else 'of'} {seeds(each, ['panel'])}; "
+        f"{lined}{', and dashed lines published curves' * dashed}. {say_sizes(panels)} {describe_finding(points)}"
+        f"{say_cut(grid.figure, 'a band or a dotted line')}{coincide(each, 'variant', 'layer', 'value', ['panel'], span=1.05)}"
+        f"{describe_missing(table, 'value', ['panel', 'variant'])}"
     )
-    if floors:
-        heights = ", ".join(f"{name} {height:.0e}" for name, height in floors.items())
-        caption += (
-            f"Hollow: at the floor, where most is rounding (grey, dotted: 16 units of the last digit, {heights}). "
-        )
-    cut = say_cut(grid.figure, "a band or a dotted line")
-    why = describe_missing(table, "value", ["panel", "variant"])
-    alike = coincide(each, "variant", "layer", "value", ["panel"], log=log, span=None if log else 1.05)
-    return Picture(grid.figure, caption + describe_finding(points) + cut + alike + why, points)
+    return Picture(grid.figure, caption, points)
 
 
 def summary(table: DataFrame, by: "list[str] | tuple[str, ...]" = ("variant", "layer")) -> DataFrame:

@@ -25,8 +25,7 @@ COLUMNS = (
     Column(
         "left_out",
         "text",
-        "what the number is computed without: nothing, first token (weights of the others scaled to the same sum), outlier "
-        "channels (columns of T), both",
+        "what the number is computed without: nothing, or first token (weights of the others scaled to the same sum)",
     ),
     Column("quantity", "text", QUANTITIES),
     Column(

@@ -81,18 +81,19 @@ def draw_networks(
     for row, (name, table) in zip(axes, networks.items()):
         layers = sorted(table.layer.unique())
         draw_boxes(row[0], table, published)
-        distances(row[1], table)
-        table = table.assign(value=table.value.astype(float))
-        methods(row[2], quantity(table, "not first"), "method")
+        draw_distances(row[1], table)
+        draw_methods(row[2], select(table, ALL_TOKENS | {"quantity": "not first"}))
         others = select(table, {"quantity": "spearman of others"})
         first, second = others.method == JACOBIAN["method"], others.other == JACOBIAN["method"]
-        others = others.assign(method=others.other.where(first, others.method))
-        methods(row[3], others[first | second], "method")
+        draw_methods(row[3], others.assign(method=others.other.where(first, others.method))[first | second])
         row[2].set_ylim(-0.03, 1.03)
         if length:
             row[0].axhline(1 / length, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
         for axis in row:
-            axis.set_xticks(layers, [str(layer) if layer in ticks(layers) else "" for layer in layers])
+            many = len(layers) > 8
+            axis.set_xticks(
+                layers, [str(layer) if not many or layer == 1 or layer % 3 == 0 else "" for layer in layers]
+            )
             axis.set(xlabel="", ylabel="")
         row[0].set_ylabel(name.replace(", ", ",\n"))
     lowest = min(-0.03, *(row[3].get_ylim()[0] for row in axes))
@@ -123,10 +124,6 @@ def say_alike(means: "DataFrame") -> str:
     return said.replace("On each other lie", "In the third column lie on each other", 1)
 
 
-def quantity(table: DataFrame, name: str) -> DataFrame:
-    return select(table, ALL_TOKENS | {"quantity": name})
-
-
 def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
     """Draw boxes from the quantiles in the table, which does not hold single tokens."""
     means = select(table, JACOBIAN | OWN).groupby("layer")[list(QUANTILES.values())].mean()
@@ -138,7 +135,7 @@ def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
     axis.set_ylim(0, 1.02)
 
 
-def distances(axis: Axes, table: DataFrame) -> None:
+def draw_distances(axis: Axes, table: DataFrame) -> None:
     """Draw the shares by distance as stacked bars."""
     from seaborn import color_palette
 
@@ -156,15 +153,12 @@ def distances(axis: Axes, table: DataFrame) -> None:
     axis.grid(visible=False)
 
 
-def methods(axis: Axes, part: DataFrame, by: str) -> None:
+def draw_methods(axis: Axes, part: DataFrame) -> None:
     """Draw a line per method, mean over seeds."""
-    shown = {name: colour for name, colour in METHODS.items() if name in set(part[by])}
+    shown = {name: colour for name, colour in METHODS.items() if name in set(part.method)}
     if shown:
-        on(axis, part.dropna(subset="value"), "layer", "value", by, shown, errorbar=None, markersize=3)
-
-
-def ticks(layers: list[int]) -> list[int]:
-    return layers if len(layers) <= 8 else [layer for layer in layers if layer == 1 or layer % 3 == 0]
+        part = part.dropna(subset="value").astype({"value": float})
+        on(axis, part, "layer", "value", "method", shown, errorbar=None, markersize=3)
 
 
 def describe_finding(networks: dict[str, DataFrame]) -> str:

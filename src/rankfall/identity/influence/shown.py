@@ -148,16 +148,16 @@ def select_trained(table: DataFrame, architecture: str | None, task: str | None)
 
 def tabulate_influence(agreement: DataFrame, places: DataFrame, cells: DataFrame) -> DataFrame:
     """Return shares by position of formulas, untrained and trained networks, and the agreement of each source with averaging."""
-    by = ["network", "alpha", "position", "source"]
-    drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
-    scores = ["spearman", "distance", "from_squares", "fitted"]
-    scored = (
-        agreement.groupby(by, dropna=False)[scores]
-        .mean()
-        .reset_index()
-        .melt(by, scores, "quantity", "mean")
-        .dropna(subset="mean")
-    )
     from pandas import concat
 
-    return concat([drawn.assign(quantity="share"), scored, summary(cells, ["training", "place"], "share", log=True)])
+    by = ["network", "alpha", "position", "source"]
+    scores = ["spearman", "distance", "from_squares", "fitted"]
+    drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
+    scored = agreement.groupby(by, dropna=False)[scores].mean().reset_index().melt(by, scores, "quantity", "mean")
+    return concat(
+        [
+            drawn.assign(quantity="share"),
+            scored.dropna(subset="mean"),
+            summary(cells, ["training", "place"], "share", log=True),
+        ]
+    )

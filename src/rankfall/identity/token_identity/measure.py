@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.identity.recovery import Recipe
-from rankfall.identity.sentences import FEWEST, Sentences, spread
-from rankfall.identity.tokens import token_rates
+from rankfall.identity.probes import Recipe
+from rankfall.identity.tokens import FEWEST, Sentences, spread, token_rates
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network
 from rankfall.train.data import Data

@@ -6,14 +6,17 @@ files beside the configuration. Of several classes, one without a head comes fir
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import torch
 from torch import nn
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error
+from rankfall.models.source import quiet
 
 
 class NoModel(RankfallError):
@@ -63,3 +66,22 @@ def modeling_files(config: type) -> list[ModuleType]:
         if home.startswith("modeling_") and not home.startswith(("modeling_tf", "modeling_flax")):
             getattr(package, next(one for one in homes if homes[one] == home))
     return [module for one, module in sorted(sys.modules.items()) if one.startswith(f"{name}.modeling_")]
+
+
+STORAGE = re.compile(r"meta tensor|on meta|Meta|no data|item\(\)|NotImplementedError|fake")
+
+
+def refused_defaults(kind: str) -> str:
+    """Return the library's error on building a model of this type from its default configuration. The result is empty if there is
+    none, or if only a model with storage could tell.
+    """
+    from transformers import CONFIG_MAPPING
+
+    try:
+        with quiet(), torch.device("meta"):
+            config = CONFIG_MAPPING[kind]()
+            maker(config)(config)
+    except Exception as error:  # whatever the library raises
+        line = describe_error(error, 400)
+        return "" if STORAGE.search(line) else line
+    return ""

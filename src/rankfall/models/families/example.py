@@ -28,9 +28,8 @@ from rankfall.models.families.drawn import (
     squares,
     states,
 )  # fmt: skip
-from rankfall.models.families.fitted import fit_inputs, guess_input
+from rankfall.models.families.fitted import draws, fit_inputs, guess_input, without_draws
 from rankfall.models.families.joined import joined_inputs
-from rankfall.models.families.steady import draws, without_draws
 from rankfall.streams.forward import caches_off
 
 FAILURES = (

@@ -15,7 +15,7 @@ from rankfall.report.labels import join
 from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.looks import label
 from rankfall.report.page.chart import NETWORK, Chart
-from rankfall.report.selection import among, choose
+from rankfall.report.selection import choose
 from rankfall.report.style import WIDTH, Picture, canvas
 
 CHARTS = (
@@ -46,10 +46,9 @@ def figure(
     *,
     training: str | None = None,
     architectures: list[str] = [],
-    seed: int | None = None,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """Draw the terms of one seed, by default the lowest. The matrix is that of the head whose values differ most.
+    """Draw the terms of the lowest seed. The matrix is that of the head whose values differ most.
 
     `where`: only these cells, by any column.
     """
@@ -60,8 +59,7 @@ def figure(
         raise RankfallError(
             "figure offsets: every layer has its own terms, but the figure draws terms that all layers share"
         )
-    one = among(common, "offsets", "seed", [] if seed is None else [seed])
-    one = one[one.seed == one.groupby(["task", "architecture"]).seed.transform("min")]
+    one = common[common.seed == common.groupby(["task", "architecture"]).seed.transform("min")]
     known = account(whole, common, ["architecture", "task"])
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
@@ -81,26 +79,13 @@ def figure(
     lines = [panel for row in axes for panel in row[::2]]
     below(figure, {f"head {name}": handle for name, handle in collect_labels(lines, ("of_head",)).items()}, 8)
     caption = (
-        f"What networks have learned about each offset i - j, training {label(training)}: a line a head of seed "
-        f"{say_seed(one)}, shared by all layers (dashed: "
+        f"What networks have learned about each offset i - j, training {label(training)}: a line a head of the "
+        f"lowest seed, shared by all layers (dashed: "
         "what has no effect), and the matrix of the head whose values differ most. "
         f"Over all heads and {known.seeds} {ranges(common)}.{known.left_out}"
     )
     columns = ["task", "architecture", "seed", "layer", "which", "of_head", "offset", "value"]
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
-
-
-def say_seed(one: DataFrame) -> str:
-    """Write the seed that is drawn, and the seeds drawn for networks that lack it."""
-    seeds = one.groupby(["architecture", "task"]).seed.min()
-    usual = int(seeds.mode().min())
-    several = seeds.index.get_level_values("task").nunique() > 1
-    others = [
-        f"{seed} of {label(name)}{f' on {label(task)}' * several}"
-        for (name, task), seed in seeds.items()
-        if seed != usual
-    ]
-    return f"{usual}{f' ({join(others)})' if others else ''}"
 
 
 def ranges(table: DataFrame) -> str:

@@ -30,18 +30,14 @@ DIFFER = ("fewer rows than theory allows", "more rows than theory allows")  # an
 ATTENTIONS = {"gau": "gated", "linear": "linear"}
 
 
-def probe(
-    read: Read,
-    *,
-    tokens: int | None = None,
-    depth: int | None = None,
-    attentions: list[str] = [],
-) -> Picture:
-    """Draw the matrix.
+def probe(read: Read, *, attentions: list[str] = []) -> Picture:
+    """Draw the matrix, at the largest number of tokens and the largest depth that were measured.
 
-    `tokens`, `depth`: of the untrained networks, the largest available if null; `attentions`: those to show, by default all.
+    `attentions`: those to show, by default all.
     """
-    table = chosen(chosen(read("probe"), "tokens", tokens), "depth", depth)
+    table = read("probe")
+    table = table[table.tokens == table.tokens.max()]
+    table = table[table.depth == table.depth.max()]
     if attentions:
         table = table[table.attention.map(lambda name: parts(name)[0]).isin(attentions)]
     if table.empty:
@@ -83,15 +79,6 @@ def probe(
     wanted = networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
     known = account(wanted, wanted[wanted.key.isin(keys)], ["architecture", "task"])
     return Picture(figure, caption(table, n, learned, known.seeds) + known.left_out, numbers.drop(columns="row"))
-
-
-def chosen(table: DataFrame, column: str, wanted: int | None) -> DataFrame:
-    """Return the rows with the wanted value of a column, or with its largest value if none is wanted."""
-    found = table[table[column] == (table[column].max() if wanted is None else wanted)]
-    if found.empty:
-        there = ", ".join(map(str, sorted(table[column].unique()))) or "nothing"
-        raise RankfallError(f"figure probe: no row has {column} {wanted}; there is: {there}")
-    return found
 
 
 def row_name(attention: str, normaliser: Any) -> str:

@@ -12,6 +12,7 @@ refuses such cells before anything runs (`run/config/rules.py`). A measure that 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -21,12 +22,12 @@ from rankfall.components import facts_of
 from rankfall.design import Architecture, Component, components_of
 from rankfall.design import parts as fields_of
 from rankfall.errors import describe_error
+from rankfall.filters import as_list
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.nets.plain import attention_alone
 from rankfall.position.agreement import FEWER, agreement, explain_untrained
-from rankfall.position.draws import last_rows, random_networks
-from rankfall.position.rows import distinct
+from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide
 
 TABLE = "probe"
@@ -116,22 +117,14 @@ def probe(
 
 
 def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Architecture]:
+    """Yield every combination of the components and depths."""
     for attention in parts["attention"]:
         ignored = components.facts_of("attention", attention.name).get("IGNORES", ())
-        for normaliser in [None] if "normaliser" in ignored else parts["normaliser"]:
-            for position in parts["position"]:
-                for mask in [None] if "mask" in ignored else parts["mask"]:
-                    for sentinels in parts["sentinels"]:
-                        for depth in depths:
-                            yield replace(
-                                PROBED,
-                                attention=attention,
-                                normaliser=normaliser,  # type: ignore[arg-type]
-                                position=position,
-                                mask=mask,  # type: ignore[arg-type]
-                                sentinels=sentinels,
-                                depth=depth,
-                            )
+        kinds = [kind for kind in ("normaliser", "position", "mask") if kind not in ignored]
+        none: dict[str, Any] = dict.fromkeys({"normaliser", "mask"} & set(ignored))
+        for *chosen, sentinels, depth in product(*(parts[kind] for kind in kinds), parts["sentinels"], depths):
+            fields: dict[str, Any] = {**none, **dict(zip(kinds, chosen)), "sentinels": sentinels, "depth": depth}
+            yield replace(PROBED, attention=attention, **fields)
 
 
 def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
@@ -161,7 +154,7 @@ def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
         raise
     except Exception as error:  # anything that a component may raise
         return about | nothing | {"reason": describe_error(error)}
-    compared, reason = explain_untrained(verdict, found, network, tokens, design)
+    compared, reason = explain_untrained(verdict, found, design)
     best = int(found.rows.argmax())
     return about | {
         "draws": many,
@@ -201,10 +194,6 @@ def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:
     """Check whether every field's component is one of those named, whatever its options."""
     names = {field: getattr(getattr(design, field), "name", None) for field in wanted}
     return all(name in as_list(wanted[field]) for field, name in names.items())
-
-
-def as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def write_fields(wanted: Mapping[str, Any]) -> str:

@@ -12,11 +12,9 @@ from typing import Any
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
-from rankfall.position.agreement import rests_on
-from rankfall.position.draws import last_rows, random_networks
-from rankfall.position.rows import distinct
+from rankfall.position.agreement import answers, compare_with_theory, rests_on, zero_share
+from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide
-from rankfall.position.trained import answers, compare_with_theory, zero_share
 from rankfall.tasks._dataset import TRAIN
 
 TABLE = "probe_trained"
@@ -47,7 +45,7 @@ def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> 
         inputs, targets = split.inputs[:, :1].cpu(), split.targets[:, :1].cpu()
         found = answers(network, inputs, targets)
         verdict = decide(design, found.length)
-        trust = "" if verdict.rows is None else rests_on(design, network, found.length)
+        trust = "" if verdict.rows is None else rests_on(design)
         possible = int(distinct(last_rows(untrained, found.length)).rows.max())
         zeros = zero_share(network, inputs)
         for member in range(len(cells)):

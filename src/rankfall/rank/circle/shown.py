@@ -14,7 +14,7 @@ from rankfall.report.labels import many
 from rankfall.report.lines import MIDDLE_HALF, POSITIVE, below, collect_labels, on, steps
 from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart
-from rankfall.report.page.sentences import list_names
+from rankfall.report.page.question import list_names
 from rankfall.report.published_numbers import read_published
 from rankfall.report.selection import among, choose, one_a_seed
 from rankfall.report.style import WIDTH, Picture, canvas

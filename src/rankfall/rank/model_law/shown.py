@@ -38,7 +38,6 @@ CHARTS = (
 
 
 TABLES = ["model_law"]
-NAMED = 4  # panels listed in the caption
 FLOORS = {"float64": 16, "float32": 7}  # approximate decimal digits
 
 
@@ -47,17 +46,13 @@ def figure(read: Read, *, variants: list[str] = []) -> Picture:
 
     `variants`: which ones, in order; by default all that were measured.
     """
-    whole = read("model_law")
-    measured = [name for name in VARIANTS if name in set(whole.variant)]
-    if not measured:
+    table = read("model_law")
+    variants = variants or [name for name in VARIANTS if name in set(table.variant)]
+    table = table[table.variant.isin(variants)]
+    if table.empty:
         raise RankfallError(
-            "figure model_law: nothing was measured: no model of the run has layers that the law can be computed for"
+            "figure model_law: nothing was measured: no model of the run has these variants and layers that the law can be computed for"
         )
-    for name in variants:
-        if name not in measured:
-            raise RankfallError(f"figure model_law: variant {name} was not measured; there is: {', '.join(measured)}")
-    variants = variants or measured
-    table = whole[whole.variant.isin(variants)]
     table = table.assign(panel=name_measurements(table), direct=np.log10(table.direct.clip(lower=1e-300)))
     points = (
         table.groupby(["panel", "variant", "layer"])[["log10_residual", "direct", "exponent"]].median().reset_index()
@@ -95,24 +90,19 @@ def figure(read: Read, *, variants: list[str] = []) -> Picture:
 
 
 def describe_finding(known: DataFrame, points: DataFrame) -> str:
-    """Write which variant of each model ends lowest, and its median local exponent once it is below 0.01."""
-    said = [f"{say_end(part, points[points.panel == name])} ({name})" for name, part in known.groupby("panel")]
-    more = f"; so for {len(said) - NAMED} more panels" if len(said) > NAMED else ""
-    return f"At the end the residual is {'; '.join(said[:NAMED])}{more}."
-
-
-def say_end(known: DataFrame, points: DataFrame) -> str:
-    """Write the end of one model and phase, at the last layer that any of its variants reaches."""
-    last = int(known.layer.max())
-    end = known[known.layer == last]
-    each = end.groupby(["variant", "seed"], dropna=False).log10_residual.median().astype(float).reset_index()
-    found = gather(each, "log10_residual", "variant")
-    low = points[(points.variant == found.level.idxmin()) & (points.log10_residual < -2)]
-    pace = low.exponent.astype(float).median()
-    exponent = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
-    some = f", of the {len(found.values)} that have one there" if len(found.values) < known.variant.nunique() else ""
-    ends = say_ends(found, power, "largest", "lowest", high=False)
-    return f"{ends} after {many(last, 'layer')}{some}{exponent}"
+    """Write which variants of each model end lowest and largest, at the last layer that any of them reaches, and the median local exponent
+    of the lowest once it is below 0.01."""
+    said = []
+    for name, part in known.groupby("panel"):
+        last = int(part.layer.max())
+        each = part[part.layer == last].groupby(["variant", "seed"], dropna=False).log10_residual.median()
+        found = gather(each.astype(float).reset_index(), "log10_residual", "variant")
+        lowest = (points.panel == name) & (points.variant == found.level.idxmin()) & (points.log10_residual < -2)
+        pace = points[lowest].exponent.astype(float).median()
+        exponent = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
+        ends = say_ends(found, power, "largest", "lowest", high=False)
+        said.append(f"{ends} after {many(last, 'layer')}{exponent} ({name})")
+    return f"At the end the residual is {'; '.join(said)}."
 
 
 def slope(panel: Axes, points: DataFrame) -> None:

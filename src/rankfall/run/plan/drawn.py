@@ -48,7 +48,6 @@ MEASURED = {
 # Options that have this meaning only for some tables: (table, option) -> the option of the measures that fill the table.
 MEASURED_FOR = {
     ("orders", "heads"): "heads",
-    ("probe", "tokens"): "tokens",
     ("probe", "attentions"): "attentions",
     ("attention_identity", "tolerance"): "tolerances",
     ("model_attention_identity", "tokens"): "lengths",
@@ -147,13 +146,11 @@ def _check_measured(path: str, wanted: list[Any], option: str, feeding: list["Me
 
 def _check_norm(path: str, figure: str, options: Mapping[str, Any], feeding: list["MeasurePlan"]) -> None:
     """Check that residuals are measured by this norm, and about the best centre, which is slow to compute."""
-    best = {"residuals": "best", "models": "best_samples"}.get(figure)
-    if best is None or options.get("quantity", OF_A_NORM[0]) not in OF_A_NORM:
+    if figure != "residuals" or options.get("quantity", OF_A_NORM[0]) not in OF_A_NORM:
         return
-    if figure == "residuals":
-        _check_measured(f"{path}.norm", [options["norm"]], "norms", feeding)
-    if options["centre"] == "best" and not any(measure.options.get(best) for measure in feeding):
-        hint = f"a measure has it with `{best}`"
+    _check_measured(f"{path}.norm", [options["norm"]], "norms", feeding)
+    if options["centre"] == "best" and not any(measure.options.get("best") for measure in feeding):
+        hint = "a measure has it with `best`"
         raise problem(f"{path}.centre", "'best' is not measured; there will be: mean", hint=hint)
 
 
