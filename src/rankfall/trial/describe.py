@@ -59,6 +59,7 @@ def describe(request: ComponentRequest, imports: "ImportTrace") -> Description:
         frozenset(name for body in bodies if body.__module__ == module.__name__ for name in options_of(body)),
         (document(found) if callable(found) else "", document(module)),
         unknown,
+        found() if kind == "table" and "headline" not in facts.get("FINDS", ()) else None,
     )
 
 
