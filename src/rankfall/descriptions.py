@@ -67,8 +67,6 @@ class Description:
     location: Location
     options: Mapping[str, Option] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)  # names in capitals, or learned by calling the component
-    opaque: tuple[str, ...] = ()  # names in capitals whose values are no plain data
-    in_file: frozenset[str] = frozenset()  # options of all functions and classes of the file
     docs: tuple[str, str] = ("", "")  # of the component and of its file
     unknown: str = ""  # why nothing was learned by calling it
     table: "Table | None" = (

@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from rankfall.design import Architecture, Component, Task, Training, canonical, parts
 from rankfall.filters import as_list
-from rankfall.run.config.bounds import CELLS
-from rankfall.run.config.entries import model_of
 from rankfall.run.config.match import (
     ARCHITECTURE,
+    CELLS,
     LABELS,
     TRAINING,
     Filter,
@@ -29,6 +28,7 @@ from rankfall.run.config.options import check_plain, resolve
 from rankfall.run.config.problems import problem, show_value, translate, unknown_key
 from rankfall.run.config.rules import Rules
 from rankfall.run.config.types import Config, Crossing
+from rankfall.run.config.values import model_of
 
 SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
 
