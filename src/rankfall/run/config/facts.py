@@ -9,7 +9,7 @@ from pydantic import StrictBool, StrictFloat, StrictInt, TypeAdapter, Validation
 from typing_extensions import TypedDict
 
 from rankfall import components
-from rankfall.design import Architecture, parts
+from rankfall.design import UNREAD, Architecture, parts
 from rankfall.errors import RankfallError
 from rankfall.quantity_files import LISTS
 from rankfall.run.config.problems import translate
@@ -18,6 +18,7 @@ from rankfall.run.config.problems import translate
 _LIST: Any = Literal[tuple(LISTS)]
 _KIND: Any = Literal[tuple(components.KINDS)]
 _PART: Any = Literal[tuple(sorted(set(parts(Architecture).values())))]  # kinds of components that make up a network
+_UNREAD: Any = Literal[tuple(field for fields in UNREAD.values() for field in fields)]
 Names = list[str]
 Some = Annotated[list[str], MinLen(1)]
 Bound = StrictInt | StrictFloat | None
@@ -40,7 +41,7 @@ class Facts(TypedDict, total=False):
     USES: list[str | Some]  # what it needs of a network; one of the alternatives of an inner list
     OFFERS: Names  # what it lets a position or normaliser act on: queries, products, scores, values, lengths
     TOUCHES: Names  # what it acts on: states, or what an attention offers
-    IGNORES: Names  # fields of an architecture
+    IGNORES: list[_UNREAD]  # fields of an architecture
     SEQUENCES: Literal["equal tokens", "different sequences"]
     SEEDED: StrictBool
     OVERLAP: Annotated[str, MinLen(1)]  # why test samples may be training samples
