@@ -41,9 +41,9 @@ def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
     yield "training", TRAIN_ROOTS, CELLS
     yield "data", DATA_ROOTS, DATA
     yield "tables", (*TABLE_ROOTS, *ROW_ROOTS), REPORT
-    for kind in components.KINDS.keys() - {
-        "table"
-    }:  # what a table declares is in keys, and not the file that declares it
+    for kind in components.KINDS:
+        if kind == "table":  # what it declares is in keys, and not the file that declares it
+            continue
         for name in components.names(kind):
             location = components.locate(kind, name)
             if location is None:

@@ -19,17 +19,7 @@ from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.drawn import check_drawn
-from rankfall.run.plan.entries import (
-    CELL_TABLES,
-    FigurePlan,
-    MeasurePlan,
-    OnDemand,
-    figure_plan,
-    measure_plan,
-    modules_of,
-    table_of,
-    tables_for_measures,
-)
+from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, MeasurePlan, OnDemand, modules_of
 from rankfall.run.plan.grid import Grid, components_named_by, resolve_config
 from rankfall.run.plan.own import check_own, columns_of_table
 from rankfall.run.plan.selection import select
@@ -132,20 +122,14 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     config = resolve_config(written)
     labels, colours = check_labels(written), check_colours(written)
     sources, grid = Sources(), Grid(config)
-    modules = modules_of(config)
-    lend(modules)  # planning makes the users' quantities of the plan available
-    filled = [table_of(config, name) for name in config.measures]
-    tables, made = {table for table, _ in filled}, tables_for_measures(config)
-    measures: Mapping[str, MeasurePlan] = OnDemand(
-        config.measures, lambda name: measure_plan(config, name, sources, modules, made)
-    )
-    figures: Mapping[str, FigurePlan] = OnDemand(
-        config.figures, lambda name: figure_plan(config, name, sources, tables, modules)
-    )
+    entries = EntryPlans(config, sources)
+    lend(entries.modules)  # planning makes the users' quantities of the plan available
+    measures: Mapping[str, MeasurePlan] = OnDemand(config.measures, entries.measure)
+    figures: Mapping[str, FigurePlan] = OnDemand(config.figures, entries.figure)
     if only is None:
         measures = dict(measures)
-        if modules:
-            check_own(modules, tables)
+        if entries.modules:
+            check_own(entries.modules, entries.tables)
         if any(measure.component.name == CLAIMS for measure in measures.values()):
             check_claims(columns_of_table)
         figures = dict(figures)
