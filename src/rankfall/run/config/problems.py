@@ -84,9 +84,9 @@ def _translate(path: str, details: list[ErrorDetails]) -> RankfallError:
         allowed = re.findall(r"'([^']*)'", kinds["literal_error"]["ctx"]["expected"])
         return problem(path, f"{show_value(value)} is not possible", allowed=allowed, given=value)
     for kind in OTHER_REASONS.keys() & kinds.keys():
-        what, allowed = OTHER_REASONS[kind]
+        what, bound = OTHER_REASONS[kind]
         context = kinds[kind].get("ctx", {})
-        return problem(path, what.format(show_value(value)), allowed=[allowed.format(**context)] if allowed else [])
+        return problem(path, what.format(show_value(value)), allowed=[bound.format(**context)] if bound else [])
     wanted = [WANTED[kind] for kind in kinds if kind in WANTED]
     if wanted:
         return wrong_type(path, value, " or ".join(dict.fromkeys(wanted)))

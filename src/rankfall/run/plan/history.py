@@ -73,7 +73,7 @@ def read_history(path: str | None) -> History:
         hint = f"write it again: `rankfall plan --calibrate {path}`"
         raise problem(KEY, f"{path} is not a file of measured costs: {translate(error)}", hint=hint) from error
     groups = {
-        name: Cost(one.seconds, one.megabytes and math.ceil(one.megabytes), math.ceil(one.members))
+        name: Cost(one.seconds, None if one.megabytes is None else math.ceil(one.megabytes), math.ceil(one.members))
         for name, one in found.groups.items()
     }
     return History(found.scale, groups)

@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable
 
 from rankfall.errors import RankfallError, describe_error
-from rankfall.report.headlines import headlines
+from rankfall.report.headlines import Headline, headlines
 from rankfall.report.page.chart import Chart, charts
 from rankfall.report.page.question import Question
 from rankfall.report.published_numbers import published_numbers
@@ -29,7 +29,8 @@ def check_own(modules: Iterable[str], filled: Container[str]) -> None:
             raise problem(
                 module, f"calls its table {table.name!r}", hint=f"such a table is named by its module, {module!r}"
             )
-    for item in (item for item in (*numbers, *drawn) if item.table in tables):
+    shown: list[Headline | Chart] = [*numbers, *drawn]
+    for item in (item for item in shown if item.table in tables):
         where = f"{item.table}: {'chart' if isinstance(item, Chart) else 'headline'} {item.name!r}"
         if item.study not in STUDIES:
             raise problem(where, f"study {item.study!r} does not exist", allowed=STUDIES, given=item.study)
