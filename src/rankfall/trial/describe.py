@@ -20,8 +20,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from rankfall import components
 from rankfall.descriptions import PACKAGE, Answer, ComponentRequest, Description, Location, Option, digest_file
 from rankfall.errors import RankfallError, describe_error
-from rankfall.quantity_files import LISTS
-from rankfall.run.config.facts import check_facts
 
 PATHS = sysconfig.get_paths()
 INSTALLED = (*(f"{PATHS[name]}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")), f"{PACKAGE}/", "<")
@@ -44,8 +42,6 @@ def describe(request: ComponentRequest, imports: "ImportTrace") -> Description:
     capitals = {
         name: value for name, value in vars(module).items() if name.isupper() and not imports.brings(module, name)
     }
-    if kind not in ("table", *LISTS):  # their files may give such names another meaning
-        check_facts(location.file, capitals)
     facts = {name: value for name, value in capitals.items() if is_plain(value)}
     learned: dict[str, Any] = {}
     unknown = ""

@@ -87,7 +87,7 @@ def test_tuples_are_read_item_by_item(lab: Path) -> None:
 
 IN_THE_FILE = {
     "LIMITS = {'k': (0, LOW)}": "line 4: cannot be imported: NameError: name 'LOW' is not defined",
-    "LIMITS = {'k': (0, object())}": "LIMITS.k.1: <object object at",
+    "LIMITS = {'k': 0}": "LIMITS.k: 0 is an integer, not a list",
     "def broken(": "line 4: ",
 }
 

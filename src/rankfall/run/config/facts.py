@@ -68,9 +68,9 @@ class Facts(TypedDict, total=False):
 ADAPTER = TypeAdapter(Facts)
 
 
-def check_facts(file: Path, capitals: Mapping[str, Any]) -> None:
+def check_facts(file: Path, facts: Mapping[str, Any]) -> None:
     """Raise if a fact does not have its form."""
     try:
-        ADAPTER.validate_python({name: capitals[name] for name in Facts.__annotations__.keys() & capitals.keys()})
+        ADAPTER.validate_python({name: facts[name] for name in Facts.__annotations__.keys() & facts.keys()})
     except ValidationError as error:
         raise RankfallError(f"{file}: {translate(error)}") from None

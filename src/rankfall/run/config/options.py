@@ -16,7 +16,8 @@ from rankfall.descriptions import Description, Option
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.modules import root_of
-from rankfall.quantity_files import OF_A_STUDY
+from rankfall.quantity_files import LISTS, OF_A_STUDY
+from rankfall.run.config.facts import check_facts
 from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
 from rankfall.run.config.values import NAME, Part, pydantic_type
 
@@ -59,7 +60,10 @@ def description(kind: str, name: str, path: str) -> Description | None:
         allowed = [f"names of at most {2 * NAME} letters"]
         raise problem(path, f"{show_value(name)} has {len(name)} letters", allowed=allowed)
     try:
-        return components.describe(kind, name)
+        found = components.describe(kind, name)
+        if found is not None and kind not in ("table", *LISTS):  # their files may give such names another meaning
+            check_facts(found.location.file, found.facts)
+        return found
     except RankfallError as error:
         known = components.names(kind)
         if name in known or ":" in name or ("." in name and kind in OF_A_STUDY):  # an existing file
