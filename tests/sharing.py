@@ -11,7 +11,6 @@ TOGETHER = "tests/slurm/"
 LONG = (
     TOGETHER,
     "tests/faults/",
-    "tests/mutation/",
     "tests/workflow/",
     "tests/train/",
     "tests/docs/",

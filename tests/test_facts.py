@@ -9,11 +9,10 @@ from rankfall.run.plan import make_plan
 
 COMPONENT = "def own(scores, *, power: float = 2, sign: int = 0, words: list[int] = []): ...\n"
 FACTS = {
-    "LIMITS = {'power': 1}": "LIMITS must be a mapping of options to (lowest, highest), None for no bound, not {'power': 1}",
-    "LIMITS = {'pover': (1, 2)}": "LIMITS names 'pover', which is not an option of a component of the file",
-    "REFUSES = {'mask': 'causal'}": "REFUSES must be a list of (filter of cells, reason), not",
-    "DATA = 'facts.csv'": "DATA must be a list of files, not 'facts.csv'",
-    "PARTS = {'words': 'mesk'}": "PARTS must be a mapping of options to kinds of components (task, block, ",
+    "LIMITS = {'power': 1}": "factlab0.py: LIMITS.power: 1 is an integer, not a list",
+    "REFUSES = {'mask': 'causal'}": "REFUSES: {'mask': 'causal'} is a mapping, not a list",
+    "DATA = 'facts.csv'": "DATA: 'facts.csv' is text, not a list",
+    "PARTS = {'words': 'mesk'}": "PARTS.words: 'mesk' is not possible; allowed: task, block, ",
     "REFUSES = [({'maks': 'causal'}, 'no')]": "REFUSES of normaliser 'factlab0:own'.maks: nothing reads this key",
 }
 

@@ -16,12 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from rankfall import __version__
 from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home
 from rankfall.errors import RankfallError
+
+if TYPE_CHECKING:
+    from rankfall.report.schema import Table
 
 PACKAGE = Path(__file__).parent
 SECONDS = 120  # for importing and calling components
@@ -64,10 +67,11 @@ class Description:
     location: Location
     options: Mapping[str, Option] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)  # names in capitals, or learned by calling the component
-    opaque: tuple[str, ...] = ()  # names in capitals whose values are no plain data
-    in_file: frozenset[str] = frozenset()  # options of all functions and classes of the file
     docs: tuple[str, str] = ("", "")  # of the component and of its file
     unknown: str = ""  # why nothing was learned by calling it
+    table: "Table | None" = (
+        None  # what a component of the kind `table` declares, unless its columns are those of headlines
+    )
 
 
 class NotDefined(RankfallError):

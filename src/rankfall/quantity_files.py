@@ -1,9 +1,9 @@
 """Find the parts of a quantity: its measure, its table, and what is shown of it.
 
-A quantity is a folder of its study, such as `rank/law/`, or a user's module, such as `mylab.entropy`. An edit of `measure.py` or
-`columns.py` makes rows stale. `shown.py` declares the rest, and an edit of it makes no row stale. A long part has a file of its kind, such
-as `figure.py`. A quantity may also be one file. In `shown.py` and in one file, functions are named by their kind: `measure`, `columns`,
-`figure`. A claim has a folder in `studies/claims/`, with `experiment.py` and `rule.py`.
+A quantity is a folder of its study, such as `rank/law/`, or a user's module, such as `mylab.entropy`. An edit of `measure.py` makes rows
+stale, and so does one of the declared columns, but not of their descriptions. `shown.py` declares the rest. A long part has a file of its
+kind, such as `figure.py`. A quantity may also be one file. In `shown.py` and in one file, functions are named by their kind: `measure`,
+`columns`, `figure`. A claim has a folder in `studies/claims/`, with `experiment.py` and `rule.py`.
 """
 
 import functools

@@ -12,7 +12,7 @@ import yaml
 from helpers import config
 
 from rankfall import cli
-from rankfall.run.keys.commit import commit
+from rankfall.run.keys.installed import commit
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 

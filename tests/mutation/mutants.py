@@ -10,7 +10,6 @@ import ast
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 SWAPPED: dict[type, type] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
@@ -83,8 +82,3 @@ def _docstring(file: str, tree: ast.Module) -> Mutant:
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
         first.value = ast.Constant(f"{first.value.value} Reworded.")
     return Mutant(file, 1, "docstring", ast.unparse(tree) + "\n# a comment\n")
-
-
-def package_files(package: Path) -> list[str]:
-    """All source files of a package, sorted."""
-    return sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))

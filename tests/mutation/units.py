@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,26 @@ def _digest(*parts: str | bytes) -> str:
         whole.update(part.encode() if isinstance(part, str) else part)
         whole.update(b"\0")
     return whole.hexdigest()[:20]
+
+
+def main(tree: str) -> None:
+    """Print the units of a source tree as JSON, with the files of the package that the run opens, and those that keys name."""
+    from rankfall.run.plan import make_plan
+    from rankfall.run.snakemake.jobs import PlanJobs
+
+    opened: set[str] = set()
+    here = f"{tree}{os.sep}rankfall{os.sep}"
+
+    def note(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(args[0], str) and args[0].startswith(here) and args[0].endswith(".py"):
+            opened.add(args[0].removeprefix(here))
+
+    sys.addaudithook(note)
+    units = survey(Path.cwd())
+    codes = (job.code() for job in PlanJobs(make_plan(CONFIG)).all_jobs if job.kind != "page")
+    used = {name.removeprefix("rankfall/") for code in codes for name in code if name.startswith("rankfall/")}
+    print(json.dumps({**units, "opened": sorted(opened), "used": sorted(used & opened)}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -63,7 +63,7 @@ def digests() -> dict[str, str]:
 
 EDITS = {
     "measure.py": ("samples: int = 4", "samples: int = 5", {"rows", "scorecard", "figure", "page"}),
-    "columns.py": ('unit="nats"', 'unit="nat"', {"rows", "scorecard", "figure", "page"}),
+    "columns.py": ('unit="nats"', 'unit="nat"', {"scorecard", "figure", "page"}),
     "headline.py": ("at the last layer", "after the last layer", {"scorecard", "page"}),
     "figure.py": ("by layer.", "by block.", {"figure", "page"}),
     "chart.py": ("looks at.", "reads.", {"page"}),

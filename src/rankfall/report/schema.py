@@ -16,9 +16,9 @@ A user's quantity may leave it out. Then its table has the columns of the rows t
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import NoneType
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from rankfall import components
 from rankfall.design import UNREAD, Architecture, Training, meanings
@@ -90,6 +90,17 @@ class Table:
         text = json.dumps([(column.name, column.type) for column in self.columns])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
+    @property
+    def digest(self) -> str:
+        """A digest of all that rows of the table depend on. Descriptions are left out, so that an edit of one leaves rows as they are."""
+        texts = ("row", "meaning", "unit")
+
+        def without_texts(items: list[tuple[str, Any]]) -> dict[str, Any]:
+            return {name: value for name, value in items if name not in texts}
+
+        text = json.dumps(asdict(self, dict_factory=without_texts))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
 
 def table_names() -> list[str]:
     """Return the names of all declared tables."""
@@ -98,11 +109,14 @@ def table_names() -> list[str]:
 
 def schema(name: str) -> Table:
     """Return the declaration of a table. A user's quantity without `columns` has one whose own columns come from its rows."""
-    if components.describe_columns(name) is None:
+    declared = components.describe_columns(name)
+    if declared is None:
         needs = components.facts_of("measure", name).get("NEEDS", "cells")
         return Table(name, f"what the measure {name} gives", (), cells=needs == "cells", inferred=True)
-    table: Table = components.load("table", name)()
-    return table
+    if declared.table is not None:
+        return declared.table
+    found: Table = components.load("table", name)()
+    return found
 
 
 def finds_headlines(name: str) -> bool:

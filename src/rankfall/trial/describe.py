@@ -23,7 +23,7 @@ from rankfall.errors import RankfallError, describe_error
 
 PATHS = sysconfig.get_paths()
 INSTALLED = (*(f"{PATHS[name]}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")), f"{PACKAGE}/", "<")
-LISTS, MAPPINGS = (list, Sequence, Iterable, Collection), (dict, Mapping)
+SEQUENCES, MAPPINGS = (list, Sequence, Iterable, Collection), (dict, Mapping)
 LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that a call shows
     "task": ("INPUTS", "TARGETS"),
     "attention": ("PROVIDES", "OFFERS", "IGNORES", "BREAKS"),
@@ -50,15 +50,13 @@ def describe(request: ComponentRequest, imports: "ImportTrace") -> Description:
         wanted = ()  # a function has no methods, and asks for nothing more
     if not location.shipped and any(fact not in capitals for fact in wanted):
         learned, unknown = learn(kind, found)
-    bodies = [one for one in vars(module).values() if inspect.isclass(one) or isinstance(one, FunctionType)]
     return Description(
         location,
         options_of(found),
         {**learned, **facts},
-        tuple(capitals.keys() - facts.keys()),
-        frozenset(name for body in bodies if body.__module__ == module.__name__ for name in options_of(body)),
         (document(found) if callable(found) else "", document(module)),
         unknown,
+        found() if kind == "table" and "headline" not in facts.get("FINDS", ()) else None,
     )
 
 
@@ -110,7 +108,7 @@ def plain_type(hint: Any) -> Any:
         return Any if Any in parts else Union[tuple(parts)]  # noqa: UP007
     if origin is tuple and inner and inner[-1] is not ...:
         return tuple[tuple(map(plain_type, inner))]  # type: ignore[misc]
-    if origin in LISTS or origin is tuple:
+    if origin in SEQUENCES or origin is tuple:
         return list[plain_type(inner[0])]  # type: ignore[misc]
     return dict if origin in MAPPINGS else Any
 

@@ -65,7 +65,7 @@ FORMS = {
     "try:\n    import pkg.leaf\nexcept ImportError:\n    import pkg.other": {"leaf", "other"},
     "from pkg import sub\nprint(sub.deep.leaf.value)": DEEP | {"sub/deep/leaf"},
     "import importlib\nimportlib.import_module('pkg.leaf')": {"leaf"},
-    "from importlib import import_module as load\nload('.leaf', __package__)": {"leaf"},
+    "from importlib import import_module as load\nload('pkg.leaf')": {"leaf"},
     "import json.decoder, os.path, numpy": set(),
     "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pkg import leaf": set(),
     "import typing\nif typing.TYPE_CHECKING:\n    import pkg.leaf\nelse:\n    import pkg.other": {"other"},

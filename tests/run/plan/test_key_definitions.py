@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankfall.components import locate
+from rankfall.report.schema import schema
 from rankfall.run.config.rules import parts
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
@@ -30,26 +30,20 @@ def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.Mon
     assert order == sorted(order)
     jobs = PlanJobs(plan)
     makers = {file: job for job in jobs.all_jobs for file in job.files}
-    for table, kind in {"cells": "train", **{measure.table: "measure" for measure in plan.measures.values()}}.items():
-        declared = locate("table", table)
-        assert declared is not None
-        code = sources.code_files(["rankfall.report.rows", "rankfall.report.conform", declared.module])
+    for table in ("cells", *plan.tables):
         for job in (makers[file] for file in jobs.job("table", table).inputs):
-            if job.rule not in ("train", "measure"):
-                continue
-            cells = plan.measured_cells(*job.names) if kind == "measure" else plan.shard(*job.names)
-            if kind == "train":
-                training = sources.code_files(
-                    [
-                        "rankfall.report.rows",
-                        "rankfall.report.conform",
-                        "rankfall.use.training.columns",
-                        "rankfall.position.attainable",
-                    ]
-                )
-                assert job.digest == digest("train", rows(cells), dict(sorted({**code, **training}.items())))
-            else:
-                assert job.digest == digest("measure", plan.measure(job.names[0]).key, rows(cells), code)
+            if job.rule == "train":
+                ceiling = sources.code_files(["rankfall.position.attainable"])
+                code = dict(sorted({**rows_code(sources, "cells", "training"), **ceiling}.items()))
+                assert job.digest == digest("train", rows(plan.shard(*job.names)), code)
+            elif job.rule == "measure":
+                key, cells = plan.measure(job.names[0]).key, plan.measured_cells(*job.names)
+                assert job.digest == digest("measure", key, rows(cells), rows_code(sources, table))
+
+
+def rows_code(sources: Sources, *tables: str) -> dict[str, str]:
+    code = sources.code_files(["rankfall.report.rows", "rankfall.report.conform"])
+    return {**code, **{f"table {table}": schema(table).digest for table in tables}}
 
 
 def identity(cell: Cell) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def test_a_measure_is_refused_what_an_attention_has_not(measure: str, attention:
 def test_a_position_needs_something_to_act_on(position: str) -> None:
     said = refusal(config({"attention": "linear", "position": position}))
     place = "queries" if position == "rope" else "scores"
-    assert f"position {position!r} acts on {place}, which attention 'linear' does not let it reach" in said
+    assert f"position {position!r} acts on {place}, or" in said and "attention 'linear' does not let it reach" in said
     planned({"attention": "gau", "position": position})
 
 
@@ -72,7 +72,7 @@ def test_a_position_of_ones_own_says_what_it_touches(tmp_path: Path, monkeypatch
     text = "from rankfall.nets.positions._base import Position\n{}\nclass Own(Position):\n    def __init__(self, sizes): ...\n"
     component(tmp_path, "placelab", text.format(""))
     said = refusal(config({"attention": "linear", "position": "placelab:Own"}))
-    assert "does not say TOUCHES, and may act on queries" in said
+    assert "acts on queries, or does not say TOUCHES" in said
     planned({"position": "placelab:Own"})
     component(tmp_path, "placelab2", text.format("TOUCHES = ('states',)"))
     planned({"attention": "linear", "position": "placelab2:Own"})
@@ -80,10 +80,10 @@ def test_a_position_of_ones_own_says_what_it_touches(tmp_path: Path, monkeypatch
 
 def test_ignores_names_fields_of_its_own_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    component(tmp_path, "readlab", HOLDS.format(facts="IGNORES = ('mlp_width',)"))
+    component(tmp_path, "readlab", HOLDS.format(facts="IGNORES = ('mlp_widht',)"))
     said = refusal(config({"attention": "readlab:Own"}))
     assert (
-        "attention 'readlab:Own' says that it IGNORES 'mlp_width'; allowed: normaliser, mask, heads, head_width" in said
+        "IGNORES.0: 'mlp_widht' is not possible; allowed: normaliser, " in said and "did you mean 'mlp_width'?" in said
     )
     component(
         tmp_path, "readlab2", HOLDS.format(facts="IGNORES = ('mask', 'normaliser')\nPROVIDES = ['weights', 'heads']")

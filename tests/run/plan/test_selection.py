@@ -104,19 +104,13 @@ class Gated:
 """
 
 
-def test_what_a_measure_uses_is_something_that_an_attention_provides(
+def test_a_measure_may_use_what_an_attention_of_a_user_provides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "uselab.py").write_text(f'USES = ("wieghts",)\n{MEASURE}')
     (tmp_path / "gatelab.py").write_text(f'USES = ("gates",)\n{MEASURE}')
     (tmp_path / "ownlab.py").write_text(OWN_ATTENTION)
-    said = "says that it USES 'wieghts', which no attention, position or normaliser provides; allowed: "
-    said += "bias by offset, blocks, factors by offset, heads, values, weights; did you mean 'weights'?"
-    assert refusal(measured(own={"measure": "uselab:own"})) == f"measures.own: measure 'uselab:own' {said}"
-    gates = measured(own={"measure": "gatelab:own"})
-    assert "'gates', which no attention, position or normaliser provides" in refusal(gates)
-    own = changed("architectures/full/attention", "ownlab:Gated", gates)
+    own = changed("architectures/full/attention", "ownlab:Gated", measured(own={"measure": "gatelab:own"}))
     own["measures"]["own"]["cells"] = {"seed": 0}
     assert "uses gates, which attention 'multihead' does not have" in refusal(own)
     make_plan(changed("measures/own/cells", {"architecture": "full"}, own))

@@ -91,6 +91,50 @@ def test_what_is_made_of_others_follows_them() -> None:
         assert before.job(*job) == after.job(*job), job
 
 
+MEASURE = "TABLE = 'wiredlab.drift'\ndef measure(context): return [{'layer': 0, 'drift': 1.0}]\n"
+SHOWN = """
+from rankfall import Column, Table
+
+def columns() -> Table:
+    columns = Column("layer", "int", "0 is the embedding"), Column("drift", "float", "distance", unit="1")
+    return Table("wiredlab.drift", "a layer", columns, key=("layer",))
+
+CAPTION = "How far states move"
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "measures", "combines"),
+    [
+        ("How far states move", "How states move", False, False),  # what is shown of the rows
+        ('"distance", unit="1"', '"how far", unit="rad"', False, True),  # the file of the table has the descriptions
+        ('"drift", "float"', '"drift", "int"', True, True),
+        ('unit="1"', 'unit="1", bounds=(0, None)', True, True),
+        ('key=("layer",)', 'key=("layer", "drift")', True, True),
+    ],
+)
+def test_rows_follow_the_declared_table_and_not_the_file_that_declares_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, measures: bool, combines: bool
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "wiredlab" / "drift"
+    folder.mkdir(parents=True)
+    for name, text in {"__init__.py": "", "measure.py": MEASURE, "shown.py": SHOWN}.items():
+        (folder / name).write_text(text)
+    config = changed("measures", {"drift": {"measure": "wiredlab.drift"}}, changed("figures", {}, CONFIG))
+
+    def digests() -> tuple[str, str]:
+        jobs = planned(config)
+        (task, shard), *_ = jobs.plan.shards
+        return jobs.job("measure", "drift", task, shard).digest, jobs.job("table", "wiredlab.drift").digest
+
+    first = digests()
+    assert before in SHOWN
+    (folder / "shown.py").write_text(SHOWN.replace(before, after))
+    second = digests()
+    assert (first[0] != second[0], first[1] != second[1]) == (measures, combines)
+
+
 @pytest.mark.long
 def test_the_page_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def digest(config: Any = PAGE) -> str:

@@ -1,111 +1,76 @@
-"""Facts of components, which are names in capitals: the form of each, and its description for errors."""
+"""The names in capitals that Rankfall reads in a component's file, with the form of each. Any other name in capitals is the author's."""
 
-import functools
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, MinLen
-from pydantic import AfterValidator, StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError
+from pydantic import StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from rankfall import components
-from rankfall.design import Architecture, parts
+from rankfall.design import UNREAD, Architecture, parts
+from rankfall.errors import RankfallError
 from rankfall.quantity_files import LISTS
+from rankfall.run.config.problems import translate
 
-Form = tuple[Any, str]  # a type, and its values in words
-NETWORK = tuple(sorted(set(parts(Architecture).values())))  # kinds of components that make up a network
 # Types that are made of tables, and so known at run time alone.
 _LIST: Any = Literal[tuple(LISTS)]
 _KIND: Any = Literal[tuple(components.KINDS)]
-_PART: Any = Literal[NETWORK]
+_PART: Any = Literal[tuple(sorted(set(parts(Architecture).values())))]  # kinds of components that make up a network
+_UNREAD: Any = Literal[tuple(field for fields in UNREAD.values() for field in fields)]
+Names = list[str]
 Some = Annotated[list[str], MinLen(1)]
 Bound = StrictInt | StrictFloat | None
+Reasons = list[tuple[dict[str, Any], str]]  # a filter of cells, and a reason
 
 
-def _in_order(pair: tuple[Any, Any]) -> tuple[Any, Any]:
-    low, high = pair
-    if None not in pair and low > high:
-        raise ValueError("the lowest value is above the highest")
-    return pair
+class Facts(TypedDict, total=False):
+    """What a component's file declares."""
+
+    LIMITS: dict[str, tuple[Bound, Bound]]  # option -> lowest and highest value
+    REFUSES: Reasons
+    REQUIRES: Reasons
+    DATA: Some  # files
+    READS: Annotated[dict[str, str], MinLen(1)]  # word -> module
+    FILES: dict[str, Names]  # option that is a path -> words that stand for no file
+    TABLES: Some
+    FINDS: Annotated[list[_LIST], MinLen(1)]  # declarations of quantities
+    PROVIDES: Names  # what it has for measures, such as weights
+    BREAKS: Names  # what measures may use that is incomplete with it, such as values
+    USES: list[str | Some]  # what it needs of a network; one of the alternatives of an inner list
+    OFFERS: Names  # what it lets a position or normaliser act on: queries, products, scores, values, lengths
+    TOUCHES: Names  # what it acts on: states, or what an attention offers
+    IGNORES: list[_UNREAD]  # fields of an architecture
+    SEQUENCES: Literal["equal tokens", "different sequences"]
+    SEEDED: StrictBool
+    OVERLAP: Annotated[str, MinLen(1)]  # why test samples may be training samples
+    TRACED: StrictBool
+    TOKENWISE: StrictBool
+    SYMMETRIC: StrictBool
+    LENGTH_VARIES: StrictBool
+    COST: dict[Literal["seconds", "megabytes"], Annotated[StrictInt | StrictFloat, Gt(0)]]  # of a cell
+    TOKENS: Annotated[StrictInt, Gt(0)]  # of a sequence, where no option says
+    LENGTHS: Names  # options that hold lengths
+    ROWS: Literal["one", "zero", "constant", "free", "normaliser"]
+    EQUAL_ROWS: Literal["one"]
+    SHIFT: Literal["cancels", "counts"]
+    MIXES: Literal["scores", "features", "states"]
+    GATED: StrictBool
+    WEIGHTS: str  # a normaliser
+    SEES: Literal["nothing", "distances", "offsets", "places"]
+    ADMITS: Literal["any", "trained"]
+    PARTS: dict[str, _KIND]  # option -> kind of components
+    CHOOSES: Names  # options that say which items are measured, and change no item's rows
+    BUILDS: dict[_PART, Some]  # kind of components -> names
 
 
-def fits_form(fact: str, value: Any) -> bool:
-    """Return whether a fact has its form."""
+ADAPTER = TypeAdapter(Facts)
+
+
+def check_facts(file: Path, facts: Mapping[str, Any]) -> None:
+    """Raise if a fact does not have its form."""
     try:
-        _adapter(fact).validate_python(value)
-    except ValidationError:
-        return False
-    return True
-
-
-@functools.cache
-def _adapter(fact: str) -> TypeAdapter[Any]:
-    return TypeAdapter(FORMS[fact][0])
-
-
-def _one_of(*words: str) -> Form:
-    return Literal[words], " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-YES_OR_NO: Form = StrictBool, "True or False"
-NAMES = list[str]
-REASONS: Form = list[tuple[dict[str, Any], str]], "a list of (filter of cells, reason)"
-FORMS: dict[str, Form] = {
-    "LIMITS": (
-        dict[str, Annotated[tuple[Bound, Bound], AfterValidator(_in_order)]],
-        "a mapping of options to (lowest, highest), None for no bound",
-    ),
-    "REFUSES": REASONS,
-    "REQUIRES": REASONS,
-    "DATA": (Some, "a list of files"),
-    "READS": (Annotated[dict[str, str], MinLen(1)], "a mapping of words to modules"),
-    "FILES": (dict[str, list[str]], "a mapping of options to lists of words that stand for no file"),
-    "TABLES": (Some, "a list of tables"),
-    "FINDS": (
-        Annotated[list[_LIST], MinLen(1)],
-        f"a list of what quantities declare ({', '.join(LISTS)})",
-    ),
-    "PROVIDES": (NAMES, "a list of what it has for measures, such as weights"),
-    "BREAKS": (
-        NAMES,
-        "a list of what measures may use that is not the whole of it with this component, such as values",
-    ),
-    "USES": (
-        list[str | Some],
-        "a list of what it needs of a network, such as weights; of alternatives, a list in this list, one",
-    ),
-    "OFFERS": (
-        NAMES,
-        "a list of what it lets a position or normaliser act on: queries, products, scores, values, lengths",
-    ),
-    "TOUCHES": (NAMES, "a list of what it acts on: states, queries, products, scores, values, lengths"),
-    "IGNORES": (NAMES, "a list of fields of an architecture"),
-    "SEQUENCES": _one_of("equal tokens", "different sequences"),
-    "SEEDED": YES_OR_NO,
-    "OVERLAP": (Annotated[str, MinLen(1)], "why test samples may be training samples"),
-    "TRACED": YES_OR_NO,
-    "TOKENWISE": YES_OR_NO,
-    "SYMMETRIC": YES_OR_NO,
-    "LENGTH_VARIES": YES_OR_NO,
-    "COST": (
-        dict[Literal["seconds", "megabytes"], Annotated[StrictInt | StrictFloat, Gt(0)]],
-        "a mapping of seconds or megabytes, of a cell, to a number above 0",
-    ),
-    "TOKENS": (Annotated[StrictInt, Gt(0)], "how many tokens a sequence has, where no option says"),
-    "LENGTHS": (NAMES, "a list of options that hold lengths"),
-    "ROWS": _one_of("one", "zero", "constant", "free", "normaliser"),
-    "EQUAL_ROWS": _one_of("one"),
-    "SHIFT": _one_of("cancels", "counts"),
-    "MIXES": _one_of("scores", "features", "states"),
-    "GATED": YES_OR_NO,
-    "WEIGHTS": (str, "the name of a normaliser"),
-    "SEES": _one_of("nothing", "distances", "offsets", "places"),
-    "ADMITS": _one_of("any", "trained"),
-    "PARTS": (
-        dict[str, _KIND],
-        f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",
-    ),
-    "CHOOSES": (NAMES, "a list of options that say which items are measured, and change no item's rows"),
-    "BUILDS": (
-        dict[_PART, Some],
-        f"a mapping of kinds of components ({', '.join(NETWORK)}) to lists of names",
-    ),
-}
+        ADAPTER.validate_python({name: facts[name] for name in Facts.__annotations__.keys() & facts.keys()})
+    except ValidationError as error:
+        raise RankfallError(f"{file}: {translate(error)}") from None

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from rankfall import filters
 from rankfall.design import Architecture, Component, Described, Designed, Training, canonical, names
-from rankfall.run.config.bounds import CELLS
 from rankfall.run.config.problems import problem, show_value, unknown_key
 
+CELLS = 1_000_000  # the most cells of a grid: more are a mistake
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
 LABELS = ("task", "architecture", "training")
 ARCHITECTURE = names(Architecture)

@@ -1,5 +1,6 @@
 """Errors in a configuration, one line each: the key, its value, what is wrong, what is allowed, and what was probably meant."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,16 +14,18 @@ LONGEST = 60  # characters of a value that are shown
 UNKNOWN_KEY = "nothing reads this key"
 
 
-def problem(path: str, what: str, *, allowed: Iterable[str] = (), given: Any = None, hint: str = "") -> RankfallError:
-    """Return an error. `what` is the value and what is wrong with it. `given` is the name for which the nearest allowed name is
-    suggested."""
+def problem(
+    path: str, what: str, *, allowed: Iterable[str] = (), near: Iterable[str] = (), given: Any = None, hint: str = ""
+) -> RankfallError:
+    """Return an error. `what` is the value and what is wrong with it. `given` is the name for which the nearest name is suggested, out of
+    `allowed`, or out of `near` if there are too many to list."""
     listed = list(allowed)
     parts = [f"{path}: {what}" if path else what]
     if listed:
         parts.append(f"allowed: {', '.join(listed)}")
-    near = nearest(given, listed)
-    if near:
-        parts.append(f"did you mean {near!r}?")
+    suggested = nearest(given, near or listed)
+    if suggested:
+        parts.append(f"did you mean {suggested!r}?")
     if hint:
         parts.append(hint)
     return RankfallError("; ".join(parts))
@@ -61,47 +64,57 @@ def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
 
 
 def translate(error: ValidationError, prefix: str = "") -> RankfallError:
-    """Return the first problem that pydantic reports, in this package's words, with the number of further problems."""
-    details = error.errors()
-    first = _translate(details[0], prefix)
-    if len(details) == 1:
-        return first
-    return RankfallError(f"{first} (and {len(details) - 1} more)")
+    """Return the first problem that pydantic reports, in this package's words, with the number of further problems. A value that may have
+    several types has an error for each of them, of which those of the deepest place count."""
+    places: dict[str, list[ErrorDetails]] = {}
+    for detail in error.errors():
+        parts = [part for part in detail["loc"] if not _internal(part)]
+        places.setdefault(".".join(map(str, [*[prefix] * bool(prefix), *parts])), []).append(detail)
+    first = next(iter(places))
+    same = [place for place in places if f"{place}.".startswith(f"{first}.") or f"{first}.".startswith(f"{place}.")]
+    found, more = _translate(max(same, key=len), places[max(same, key=len)]), len(places) - len(same)
+    return RankfallError(f"{found} (and {more} more)") if more else found
 
 
-def _translate(detail: ErrorDetails, prefix: str) -> RankfallError:
-    path = ".".join(str(part) for part in ([prefix] if prefix else []) + [p for p in detail["loc"] if not _internal(p)])
-    kind, value, context = detail["type"], detail.get("input"), detail.get("ctx", {})
-    if kind in ("extra_forbidden", "missing"):
-        what = UNKNOWN_KEY if kind == "extra_forbidden" else "this key is missing"
-        return problem(path, what)
-    if kind == "literal_error":
-        return problem(path, f"{show_value(value)} is not possible", allowed=[context["expected"].replace("'", "")])
-    if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
-        sign = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}[kind]
-        limit = context.get("gt", context.get("ge", context.get("lt", context.get("le"))))
-        return problem(path, f"{show_value(value)} is out of range", allowed=[f"{sign} {limit}"])
-    if kind == "string_too_short":
-        return problem(path, "'' is an empty text")
-    if kind == "too_short":
-        return problem(path, f"{show_value(value)} has too few entries", allowed=[f"at least {context['min_length']}"])
-    if kind == "finite_number":
-        return problem(path, f"{show_value(value)} is not a finite number")
-    wanted = WANTED.get(kind)
+def _translate(path: str, details: list[ErrorDetails]) -> RankfallError:
+    """Return the error of a value, from the reason for each type that it may have."""
+    kinds = {detail["type"]: detail for detail in details}
+    value = details[0].get("input")
+    if "literal_error" in kinds and (isinstance(value, str) or len(kinds) == 1):
+        allowed = re.findall(r"'([^']*)'", kinds["literal_error"]["ctx"]["expected"])
+        return problem(path, f"{show_value(value)} is not possible", allowed=allowed, given=value)
+    for kind in OTHER_REASONS.keys() & kinds.keys():
+        what, bound = OTHER_REASONS[kind]
+        context = kinds[kind].get("ctx", {})
+        return problem(path, what.format(show_value(value)), allowed=[bound.format(**context)] if bound else [])
+    wanted = [WANTED[kind] for kind in kinds if kind in WANTED]
     if wanted:
-        return wrong_type(path, value, wanted)
-    return problem(path, detail["msg"].removeprefix("Value error, "))
+        return wrong_type(path, value, " or ".join(dict.fromkeys(wanted)))
+    return problem(path, details[0]["msg"].removeprefix("Value error, "))
 
 
+OTHER_REASONS = {  # type of pydantic's error -> what is wrong, and what is allowed
+    "extra_forbidden": (UNKNOWN_KEY, ""),
+    "missing": ("this key is missing", ""),
+    "greater_than": ("{} is out of range", "> {gt}"),
+    "greater_than_equal": ("{} is out of range", ">= {ge}"),
+    "less_than": ("{} is out of range", "< {lt}"),
+    "less_than_equal": ("{} is out of range", "<= {le}"),
+    "string_too_short": ("{} is an empty text", ""),
+    "too_short": ("{} has too few entries", "at least {min_length}"),
+    "finite_number": ("{} is not a finite number", ""),
+}
 WANTED = {
     "int_type": "an integer",
     "int_from_float": "an integer",
     "float_type": "a number",
-    "string_type": "a word",
+    "string_type": "text",
     "bool_type": "true or false",
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "list_type": "a list",
+    "tuple_type": "a list",
+    "too_long": "a list with fewer entries",
     "component": "a component's name (or a mapping with `name` and options)",
 }
 
@@ -113,7 +126,7 @@ def _can_be_none(field: str) -> bool:
 
 def _internal(part: int | str) -> bool:
     """Return whether a part of pydantic's location is internal, such as a branch of a union."""
-    return isinstance(part, str) and ("[" in part or part in ("str", "list", "dict"))
+    return isinstance(part, str) and ("[" in part or part in ("str", "int", "float", "bool", "list", "dict"))
 
 
 def _kind(value: Any) -> str:

@@ -24,10 +24,9 @@ from typing import Any
 from rankfall import components
 from rankfall.components import AUTO
 from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training, components_of
-from rankfall.errors import RankfallError
 from rankfall.filters import as_list
 from rankfall.run.config.match import describe_filter, matches, parse_filter
-from rankfall.run.config.options import description, resolve
+from rankfall.run.config.options import resolve
 from rankfall.run.config.problems import problem
 
 TARGETS = ("classes", "values", "hidden")  # hidden: the targets are inputs that the objective hides
@@ -45,19 +44,20 @@ class Rules:
     """The rules for one plan. The facts of each component are looked up once."""
 
     def __init__(self) -> None:
-        self.facts: dict[tuple[str, str], Mapping[str, Any]] = {}
-        self.automatic: dict[tuple[str, str], Component] = {}
-        self.declared = functools.cache(components.facts_of)
+        self.facts_of = functools.cache(components.facts_of)
+        self.task_facts = functools.cache(task_facts)
 
     def complete(self, architecture: Architecture, task: Task, path: str) -> Architecture:
         """Return the architecture with `auto` and null replaced by what they stand for, and null in fields that nothing reads."""
-        a = architecture
-        facts = self.declared_facts("task", task.task.name, f"tasks.{task.name}")
+        a, facts = architecture, self.task_facts(task.task.name, f"tasks.{task.name}")
         change: dict[str, Any] = {
             "embedding": self.check_fit("embedding", a.embedding, facts["INPUTS"], task, path),
             "head": self.check_fit("head", a.head, facts["TARGETS"], task, path),
         }
-        unread = self.unread(a, path)
+        if a.sentinels.name != "none" and "COUNT" not in self.facts_of("sentinels", a.sentinels.name):
+            what = f"its file must say COUNT, how many tokens {a.sentinels.name!r} adds"
+            raise problem(f"{path}.sentinels", what + explain_unknown("sentinels", a.sentinels.name))
+        unread = [field for kind in UNREAD for field in self.facts_of(kind, getattr(a, kind).name).get("IGNORES", ())]
         if a.head_width is None and "head_width" not in unread:
             if a.width % a.heads:
                 divisors = [str(n) for n in range(1, a.width + 1) if a.width % n == 0]
@@ -70,86 +70,49 @@ class Rules:
             change["norm_placement"] = "post"
         return replace(a, **(change | dict.fromkeys(unread)))
 
-    def unread(self, architecture: Architecture, path: str) -> list[str]:
-        """Return the fields that nothing in the network reads. The responsible component lists them in IGNORES."""
-        found = []
-        for kind, fields in UNREAD.items():
-            name = getattr(architecture, kind).name
-            ignored = self.declared_facts(kind, name, f"{path}.{kind}").get("IGNORES", ())
-            wrong = [field for field in ignored if field not in fields]
-            if wrong:
-                what = f"{kind} {name!r} says that it IGNORES {wrong[0]!r}"
-                raise problem(f"{path}.{kind}", what, allowed=fields, given=wrong[0])
-            found += ignored
-        return found
+    def complete_training(self, training: Training, task: Task, path: str) -> Training:
+        """Return the training with an objective that supports the task."""
+        targets = self.task_facts(task.task.name, f"tasks.{task.name}")["TARGETS"]
+        return replace(training, objective=self.check_fit("objective", training.objective, targets, task, path))
 
     def check_fit(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
         """Return an embedding, a head or an objective that supports the task, with `auto` resolved."""
         if part.name == AUTO:
-            if (kind, accepted) not in self.automatic:
-                self.automatic[kind, accepted] = resolve(kind, Component(name=FITS[kind][accepted]), f"{path}.{kind}")
-            return self.automatic[kind, accepted]
-        accepts = self.accepts(kind, part.name, f"{path}.{kind}")
-        if accepts and accepted not in accepts:
-            names = [name for name in components.names(kind) if name != AUTO]
-            others = [name for name in names if accepted in self.accepts(kind, name, path)]
+            return resolve(kind, Component(name=FITS[kind][accepted]), f"{path}.{kind}")
+        accepts = as_list(self.facts_of(kind, part.name).get("ACCEPTS", accepted))
+        if accepted not in accepts:
+            known = {name: as_list(self.facts_of(kind, name).get("ACCEPTS", [])) for name in components.names(kind)}
+            others = [name for name, able in known.items() if name == AUTO or accepted in able]
             what = f"{part.name!r} is for {' or '.join(accepts)}, but task {task.name!r} has {accepted}"
-            raise problem(f"{path}.{kind}", what, allowed=[AUTO, *others])
+            raise problem(f"{path}.{kind}", what, allowed=others)
         return part
-
-    def accepts(self, kind: str, name: str, path: str) -> list[str]:
-        """Return what a component accepts. An empty list if it does not declare ACCEPTS."""
-        found = self.declared_facts(kind, name, path).get("ACCEPTS", [])
-        return [found] if isinstance(found, str) else list(found)
-
-    def complete_training(self, training: Training, task: Task, path: str) -> Training:
-        """Return the training with an objective that supports the task."""
-        targets = self.declared_facts("task", task.task.name, f"tasks.{task.name}")["TARGETS"]
-        return replace(training, objective=self.check_fit("objective", training.objective, targets, task, path))
 
     def refuse(self, cell: Designed, path: str) -> None:
         """Raise if one of the cell's components cannot be combined with the others."""
-        for kind, component in parts(cell.task, cell.architecture, cell.training):
-            what = objection(kind, component.name, self.declared_facts(kind, component.name, path), cell, self.declared)
-            if what:
-                raise problem(path, what)
-        what = self.out_of_reach(cell, path)
-        if what:
-            raise problem(path, what)
-        task = cell.task.task
-        what = beyond(cell, lengths(self.declared_facts("task", task.name, path), task.options))
-        if what:
-            raise problem(path, what)
+        reasons = [
+            *(
+                objection(kind, component.name, self.facts_of(kind, component.name), cell, self.facts_of)
+                for kind, component in parts(cell.task, cell.architecture, cell.training)
+            ),
+            self.out_of_reach(cell.architecture),
+            beyond(cell, lengths(self.facts_of("task", cell.task.task.name), cell.task.task.options)),
+        ]
+        for reason in filter(None, reasons):
+            raise problem(path, reason)
 
-    def out_of_reach(self, cell: Designed, path: str) -> str | None:
+    def out_of_reach(self, architecture: Architecture) -> str | None:
         """Return an error if the position or the normaliser acts on something that the attention does not offer, or None."""
-        attention = cell.architecture.attention.name
-        offers = self.declared_facts("attention", attention, path).get("OFFERS")
-        if offers is None:
-            return None
+        attention = architecture.attention.name
+        offers = self.facts_of("attention", attention).get("OFFERS")
         for kind, unsaid in (("position", ("queries", "scores")), ("normaliser", ())):
-            component = getattr(cell.architecture, kind)
-            if component is None:
+            component = getattr(architecture, kind)
+            if offers is None or component is None:
                 continue
-            touches = self.declared_facts(kind, component.name, path).get("TOUCHES")
-            for place in unsaid if touches is None else touches:
+            for place in self.facts_of(kind, component.name).get("TOUCHES", unsaid):
                 if place not in ("states", *offers):
-                    said = "acts on" if touches is not None else "does not say TOUCHES, and may act on"
-                    what = f"{kind} {component.name!r} {said} {place}"
-                    return f"{what}, which attention {attention!r} does not let it reach"
+                    what = f"{kind} {component.name!r} acts on {place}, or does not say TOUCHES"
+                    return f"{what}; attention {attention!r} does not let it reach {place}"
         return None
-
-    def declared_facts(self, kind: str, name: str, path: str) -> Mapping[str, Any]:
-        """Return the facts that a component declares."""
-        if (kind, name) not in self.facts:
-            found = description(kind, name, path)
-            self.facts[kind, name] = found.facts if found else {}
-            if kind == "sentinels" and found and "COUNT" not in found.facts:
-                why = f": calling it with its defaults failed, {found.unknown}" if found.unknown else ""
-                raise problem(path, f"{found.location.file} must say COUNT, how many tokens {name!r} adds{why}")
-            if kind == "task":
-                self.facts[kind, name] = {**self.facts[kind, name], **task_facts(name, path)}
-        return self.facts[kind, name]
 
 
 def objection(
@@ -172,8 +135,7 @@ def objection(
         attention, *others = (f"{part} {one.name!r}" for part, one in has.items() if one)
         nor = "".join(f", nor {one}" for one in others) if any(len(use) > 1 for use in lacks) else ""
         what = f"{kind} {name!r} uses {' and '.join(map(' or '.join, lacks))}, which {attention} does not have{nor}"
-        found = components.describe("attention", cell.architecture.attention.name)
-        return what + (f" (calling it with its defaults failed: {found.unknown})" if found and found.unknown else "")
+        return what + explain_unknown("attention", cell.architecture.attention.name)
     for part, one in components_of(cell.architecture):
         breaks = set(facts_of(part, one.name).get("BREAKS", ()))
         broken = [use for use in uses if not given & set(use) - breaks]
@@ -183,6 +145,12 @@ def objection(
     return None
 
 
+def explain_unknown(kind: str, name: str) -> str:
+    """Return why calling a component did not show its facts, as the end of a message. Empty if it did."""
+    found = components.describe(kind, name)
+    return f" (calling it with its defaults failed: {found.unknown})" if found and found.unknown else ""
+
+
 def alternatives(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return what a measure USES as groups of alternatives. A network must provide one of each group."""
     return [(use,) if isinstance(use, str) else tuple(use) for use in facts.get("USES", ())]
@@ -190,11 +158,8 @@ def alternatives(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:
     """Return the lengths at which a task or a measure runs networks, from the options that LENGTHS names."""
-    found: list[int] = []
-    for name in facts.get("LENGTHS", ()):
-        given = options.get(name)
-        found += [item for item in as_list(given) if type(item) is int]
-    return found
+    given = [item for name in facts.get("LENGTHS", ()) for item in as_list(options.get(name))]
+    return [item for item in given if type(item) is int]
 
 
 def check_precision(training: Training, device: str, path: str) -> None:
@@ -219,10 +184,8 @@ def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
     if type(trained) is not int or longest <= trained:
         return None
     for kind, component in parts(cell.task, cell.architecture, cell.training):
-        if (
-            components.facts_of(kind, component.name).get("ADMITS", "trained" if kind == "position" else "any")
-            == "trained"
-        ):
+        unsaid = "trained" if kind == "position" else "any"
+        if components.facts_of(kind, component.name).get("ADMITS", unsaid) == "trained":
             what = f"{kind} {component.name!r} admits no more than the length that it was trained at"
             return f"length {longest} is asked for, but {what}, {trained}"
     return None
@@ -238,13 +201,9 @@ def parts(task: Task, architecture: Architecture, training: Training) -> list[tu
 
 def task_facts(name: str, path: str) -> dict[str, str]:
     """Return INPUTS, TARGETS and SEQUENCES of a task's component."""
-    found = description("task", name, path)
-    facts = dict(found.facts) if found else {}
-    wanted = {"INPUTS": ("tokens", "vectors"), "TARGETS": TARGETS}
-    wrong = {fact: allowed for fact, allowed in wanted.items() if facts.get(fact) not in allowed}
-    if wrong:
-        where = found.location.file if found else name
-        said = " and ".join(f"{fact} = {' or '.join(map(repr, allowed))}" for fact, allowed in wrong.items())
-        why = f": calling it with its defaults shows nothing, {found.unknown}" if found and found.unknown else ""
-        raise RankfallError(f"{path}: {where} must say {said}{why}")
+    facts = components.facts_of("task", name)
+    for fact, allowed in {"INPUTS": ("tokens", "vectors"), "TARGETS": TARGETS}.items():
+        if facts.get(fact) not in allowed:
+            what = f"the file of task {name!r} must say {fact} = {' or '.join(map(repr, allowed))}"
+            raise problem(path, what + explain_unknown("task", name))
     return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

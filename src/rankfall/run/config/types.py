@@ -16,10 +16,8 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.errors import RankfallError
-from rankfall.run.config.bounds import NAME
-from rankfall.run.config.entries import Parsed, model_of
 from rankfall.run.config.problems import problem, show_value, translate, unknown_key, wrong_type
-from rankfall.run.config.values import LABEL, Entry, Label, Number, Part
+from rankfall.run.config.values import LABEL, NAME, Entry, Label, Number, Parsed, Part, model_of
 from rankfall.yaml_text import load
 
 Size = Annotated[int, Field(ge=1, le=1_000_000)]

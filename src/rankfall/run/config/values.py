@@ -1,17 +1,32 @@
-"""Values of a configuration: numbers, labels that become file names, and components."""
+"""Values of a configuration: numbers, labels that become file names, components, and entries with the fields of a type in `design.py`.
 
+Pydantic checks an entry from YAML with a model built from the dataclass's fields (`model_of`). It is stored as the dataclass.
+"""
+
+import functools
 import json
 import re
+from dataclasses import MISSING, fields
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    create_model,
+)
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from rankfall.design import Component
+from rankfall.design import Component, meanings
 
 # 1e-5 arrives as text from `--config` of Snakemake and from readers of YAML 1.1, which want a dot and a sign.
+NAME = 100  # letters of a name that becomes part of file names: file systems allow 255, and suffixes need room
 DIGITS = 400  # no number is longer
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
@@ -90,3 +105,46 @@ def pydantic_type(hint: Any, **bounds: Any) -> Any:
         items: Any = tuple[tuple(pydantic_type(item, **bounds) for item in inner)]  # type: ignore[misc]
         return Annotated[items, BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
     return hint
+
+
+DROPOUT_STEPS = 2**16  # sixteen bits decide what is dropped
+LARGEST_DROPOUT = "0.99998"
+
+
+def _dropout(value: float) -> float:
+    if value and not 1 <= round(value * DROPOUT_STEPS) < DROPOUT_STEPS:
+        raise ValueError(
+            f"{value!r} cannot be drawn: the nearest that can is {'0' if value < 0.5 else LARGEST_DROPOUT}"
+        )
+    return value
+
+
+CHECKS = {"dropout": _dropout}  # checks that bounds cannot express
+
+
+@functools.cache
+def model_of(design: type) -> type[Entry]:
+    """Return the model that checks an entry of this type."""
+    hints, means = get_type_hints(design, include_extras=True), meanings(design)
+    made: dict[str, Any] = {}
+    for item in fields(design):
+        if item.name == "name":
+            made["name"] = (Label, ...)
+            continue
+        default = ... if item.default is MISSING else item.default
+        written = pydantic_type(hints[item.name])
+        if item.name in CHECKS:
+            written = Annotated[written, AfterValidator(CHECKS[item.name])]
+        made[item.name] = (written, Field(default, description=means[item.name]))
+    return create_model(f"{design.__name__}Entry", __base__=Entry, __doc__=design.__doc__, **made)
+
+
+class Parsed:
+    """Marker in `Annotated[Architecture, Parsed]`: pydantic checks the field as an entry, and it is stored as the dataclass."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def build(given: Entry) -> Any:
+            return source(**{item.name: getattr(given, item.name) for item in fields(source)})
+
+        return core_schema.no_info_after_validator_function(build, handler.generate_schema(model_of(source)))

@@ -8,12 +8,11 @@ at the same time, one's entries are lost, and those files are analysed again.
 
 import functools
 import hashlib
-import json
+import pickle
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home
@@ -22,41 +21,33 @@ from rankfall.run.keys.imports import Imports
 ANALYSES = ("rankfall.run.keys.fingerprint", "rankfall.run.keys.imports", __name__)
 MOST = 5000  # the most entries of a cache file; the latest stay
 Analysis = tuple[str, Imports]  # the digest, and the imports
+_NEW: dict[str, Analysis] = {}  # that are not stored yet
 
 
 def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], Analysis]) -> Analysis:
     """Return an analysis from the cache. If it is missing, compute it."""
-    ident = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest()
-    known, new = _load_analyses()
+    ident, known = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest(), _known()
     if ident not in known:
-        digest, imports = analyse()
-        fields = (sorted(value) if isinstance(value, set) else value for value in vars(imports).values())
-        known[ident] = new[ident] = [digest, *fields]
-    digest, sure, maybe, starred, listed, dynamic, needed = known[ident]
-    calls = [(line, call) for line, call in dynamic]
-    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, needed)
+        known[ident] = _NEW[ident] = analyse()
+    return known[ident]
 
 
 def keep() -> None:
     """Store the new analyses for other processes."""
-    (_, new), path = _load_analyses(), _path()
-    if path is None or not new:
-        return
-    stored = _read(path)
-    if not new.keys() <= stored.keys():
+    if (path := _path()) is not None and _NEW:
         with suppress(StoreError), atomic(path) as file:
-            file.write(json.dumps(dict([*stored.items(), *new.items()][-MOST:])).encode())
-    new.clear()
+            file.write(pickle.dumps(dict([*_read(path).items(), *_NEW.items()][-MOST:])))
+        _NEW.clear()
 
 
 @functools.cache
-def _load_analyses() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return all analyses that this process knows, as JSON, and those that are new. Callers add to both."""
+def _known() -> dict[str, Analysis]:
+    """Return all analyses that this process knows. Callers add to them."""
     path = _path()
     if path is None:
-        return {}, {}
+        return {}
     use(path)
-    return _read(path), {}
+    return _read(path)
 
 
 @functools.cache
@@ -66,13 +57,12 @@ def _path() -> Path | None:
     if home is None:
         return None
     texts = [Path(sys.modules[name].__file__ or "").read_bytes() for name in ANALYSES]
-    name = hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]
-    return home / "analyses" / f"{name}.json"
+    return home / "analyses" / hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Analysis]:
     """Return the entries of a cache file. A file that is missing or incomplete has none."""
     try:
-        return dict(json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        return dict(pickle.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError, EOFError, pickle.UnpicklingError):
         return {}

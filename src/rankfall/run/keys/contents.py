@@ -10,10 +10,8 @@ written, every process reads the files itself. Each large file has one small cac
 processes may share the folder.
 """
 
-import functools
 import hashlib
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,24 +23,33 @@ from rankfall.errors import RankfallError
 
 LARGE = 2**24  # bytes; fewer are read within a hundredth of a second or two
 SETTLED = 2.0  # seconds: the coarsest clock of a file system
-ATTEMPTS = 3
-ENTRY = re.compile(r"(\d+ \d+ -?\d+ -?\d+) ([0-9a-f]{64})\n")
-
-State = tuple[int, int, int, int]
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hex. Raise OSError, or `RankfallError` if it is not a file or keeps changing."""
+    """Return the SHA-256 of a file's bytes, in hex. Raise OSError, or `RankfallError` if it is not a file."""
     what = describe_non_file(path)
     if what is not None:
         raise RankfallError(f"{path}: is {what}, not a file")
-    for _ in range(ATTEMPTS):
-        state = _state(path)
-        settled = time.time() - max(state[2:]) / 1e9 > SETTLED
-        found = _cached_hash(path.absolute(), state) if settled else _read(path)
-        if _state(path) == state:
-            return found
-    raise RankfallError(f"{path}: changes while it is read")
+    stat, home = path.stat(), cache_home()
+    settled = time.time() - max(stat.st_mtime_ns, stat.st_ctime_ns) / 1e9 > SETTLED
+    if stat.st_size < LARGE or not settled or home is None:
+        return _read(path)
+    entry = home / "contents" / hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:32]
+    state = f"{stat.st_size} {stat.st_ino} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+    with suppress(OSError, ValueError):
+        known, digest = entry.read_text(encoding="ascii").rsplit(" ", 1)
+        if known == state and len(digest) == 64:
+            use(entry)
+            return digest
+    digest = _read(path)
+    with suppress(StoreError), atomic(entry) as file:
+        file.write(f"{state} {digest}".encode())
+    return digest
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -68,46 +75,3 @@ def _walk(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _fail(error: OSError) -> None:
     raise error
-
-
-def _state(path: Path) -> State:
-    stat = os.stat(path)
-    return stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns
-
-
-@functools.lru_cache(maxsize=4096)
-def _cached_hash(path: Path, state: State) -> str:
-    if state[0] < LARGE:
-        return _read(path)
-    entry = _entry(path)
-    written = " ".join(map(str, state))
-    known = _read_entry(entry) if entry else None
-    if entry is not None and known is not None and known[0] == written:
-        use(entry)
-        return known[1]
-    found = _read(path)
-    if entry is not None and _state(path) == state:
-        with suppress(StoreError), atomic(entry) as file:
-            file.write(f"{written} {found}\n".encode())
-    return found
-
-
-def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _entry(path: Path) -> Path | None:
-    """Return the cache file for the hash of this file, or None if there is no home folder."""
-    home = cache_home()
-    name = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:32]
-    return home / "contents" / name if home else None
-
-
-def _read_entry(entry: Path) -> tuple[str, str] | None:
-    """Return state and hash from the cache, or None if there is no valid entry."""
-    try:
-        found = ENTRY.fullmatch(entry.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
-    return (found[1], found[2]) if found else None

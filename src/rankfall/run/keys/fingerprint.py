@@ -202,9 +202,8 @@ def digest_of(module: str, file: str, content: bytes) -> str:
     return _analyse(content, module, file.endswith("/__init__.py"), file)[0]
 
 
-@functools.lru_cache(maxsize=4096)
 def _analyse(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
-    """Analyse a file. Cached by content, so that a long-lived process reads each version of a file once."""
+    """Analyse a file. The analysis is cached by content."""
     text = b"" if module in OURS else text
 
     def analyse() -> Analysis:

@@ -1,10 +1,15 @@
-"""Installed distributions that a user's component imports: keys hold their names and versions."""
+"""Versions of what computes: the installed distributions that a user's component imports, which are in keys, and the commit of the package,
+which is recorded with a result and is in no key, since keys hash the code itself."""
 
 import functools
 import importlib.metadata
+import os
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+import rankfall
 from rankfall.report.provenance import INSTALLED
 
 PREFIX = INSTALLED  # prefix of a distribution's name in a key
@@ -36,3 +41,22 @@ def distributions_of(top: str) -> list[str]:
 def _distributions() -> Mapping[str, list[str]]:
     """Return top-level name -> distributions. Read once per process, and only if a user's component imports something."""
     return importlib.metadata.packages_distributions()
+
+
+def commit(package: Path | None = None) -> str | None:
+    """Return the commit of the package's source, with `-dirty` if a tracked file differs from it. None if git does not track the package,
+    which may be installed inside another repository."""
+    folder = package or Path(rankfall.__file__).parent
+    tracked = _git(folder, "ls-files", "--error-unmatch", "__init__.py") is not None
+    return _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") if tracked else None
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}  # parallel jobs must not wait for one another's locks
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=5, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
-from rankfall.filters import as_list
 from rankfall.report.claim import check_claims, claims
 from rankfall.report.quantities import lend
 from rankfall.run.config.looks import check_colours, check_labels
@@ -20,18 +19,8 @@ from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.drawn import check_drawn
-from rankfall.run.plan.entries import (
-    CELL_TABLES,
-    FigurePlan,
-    MeasurePlan,
-    OnDemand,
-    figure_plan,
-    measure_plan,
-    modules_of,
-    table_of,
-    tables_for_measures,
-)
-from rankfall.run.plan.grid import SECTIONS, Grid, components_named_by, resolve_config
+from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, MeasurePlan, OnDemand, modules_of
+from rankfall.run.plan.grid import Grid, components_named_by, resolve_config
 from rankfall.run.plan.own import check_own, columns_of_table
 from rankfall.run.plan.selection import select
 from rankfall.run.plan.slices import Addresses, Slice, addresses_of, cells_of_slice
@@ -133,20 +122,14 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     config = resolve_config(written)
     labels, colours = check_labels(written), check_colours(written)
     sources, grid = Sources(), Grid(config)
-    modules = modules_of(config)
-    lend(modules)  # planning makes the users' quantities of the plan available
-    filled = [table_of(config, name) for name in config.measures]
-    tables, made = {table for table, _ in filled}, tables_for_measures(config)
-    measures: Mapping[str, MeasurePlan] = OnDemand(
-        config.measures, lambda name: measure_plan(config, name, sources, modules, made)
-    )
-    figures: Mapping[str, FigurePlan] = OnDemand(
-        config.figures, lambda name: figure_plan(config, name, sources, tables, modules)
-    )
+    entries = EntryPlans(config, sources)
+    lend(entries.modules)  # planning makes the users' quantities of the plan available
+    measures: Mapping[str, MeasurePlan] = OnDemand(config.measures, entries.measure)
+    figures: Mapping[str, FigurePlan] = OnDemand(config.figures, entries.figure)
     if only is None:
         measures = dict(measures)
-        if modules:
-            check_own(modules, tables)
+        if entries.modules:
+            check_own(entries.modules, entries.tables)
         if any(measure.component.name == CLAIMS for measure in measures.values()):
             check_claims(columns_of_table)
         figures = dict(figures)
@@ -161,8 +144,6 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
         cells = make_cells(series, config.compute, sources, _costs(measures, filters))
         selected, left_out = select(measures, filters, cells)
         addresses = addresses_of(series)
-        for name, figure in written.figures.items():
-            _check_labels(config, figure.component.options, f"figures.{name}")
         some = list(alike(cells)) if figures else []
         _check_claim_names([*measures.values(), *figures.values()])
         for one in figures.values():
@@ -192,14 +173,3 @@ def _check_claim_names(planned: Iterable[MeasurePlan | FigurePlan]) -> None:
             for name in one.options["claims"]:
                 if name not in known:
                     raise problem(f"{section}.{one.name}.claims", f"{name!r} is not a claim", allowed=known, given=name)
-
-
-def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:
-    """Raise if a figure's options name something that is not in the grid. Otherwise the figure would fail hours later."""
-    for label, section in SECTIONS.items():
-        known = getattr(config, section)
-        for option in {label, section} & options.keys():
-            for item in as_list(options[option]):
-                if isinstance(item, str) and item not in known:
-                    what = f"{item!r} is not one of the {section}"
-                    raise problem(f"{path}.{option}", what, allowed=sorted(known), given=item)

@@ -3,7 +3,7 @@
 Everything that does not depend on the seed is computed once per combination (`Shared`). Only two hashes of short texts are per cell.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -46,6 +46,7 @@ class Shared:
     data_code: Mapping[str, str]
     data_fingerprint: str
     seeded: bool  # whether the data depend on the seed
+    data_keys: dict[int | None, str]  # seed -> key of its data, filled as they are needed by all that share the data
     order: tuple[Any, ...]
 
 
@@ -64,6 +65,7 @@ class Drafts:
         self.sources, self.compute, self.history = sources, compute, read_history(compute.costs)
         self.files: dict[tuple[str, Component], dict[str, str]] = {}
         self.codes: dict[tuple[frozenset[str], tuple[tuple[str, str], ...]], Mapping[str, str]] = {}
+        self.data_keys: dict[tuple[str, str], dict[int | None, str]] = {}  # (task's content, code) -> keys
         self.taken: dict[str, list[Series]] = {}  # by the digest of the parts that all seeds have in common
 
     def draft(self, series: Series) -> Draft:
@@ -100,6 +102,7 @@ class Drafts:
             if kind != "task":
                 files |= self.files_of(kind, part, f"{series.origin} ({architecture.name}, {training.name})")
         fingerprint, data_fingerprint = self.sources.fingerprint(roots), self.sources.fingerprint(data_roots)
+        data_fingerprint = digest(data_fingerprint, data_files) if data_files else data_fingerprint
         group = digest("group", content["task"], content["architecture"], stacked)
         return Shared(
             content=content,
@@ -114,7 +117,8 @@ class Drafts:
             code=self.code_of(roots, data_files | files),
             fingerprint=digest(fingerprint, files) if files else fingerprint,
             data_code=self.code_of(frozenset(data_roots), data_files),
-            data_fingerprint=digest(data_fingerprint, data_files) if data_files else data_fingerprint,
+            data_fingerprint=data_fingerprint,
+            data_keys=self.data_keys.setdefault((canonical(content["task"]), data_fingerprint), {}),
             seeded=bool(components.facts_of("task", task.task.name).get("SEEDED", True)),
             order=(task.name, architecture.name, training.name, architecture.depth, spec),
         )
@@ -136,12 +140,11 @@ def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, cos
     """Return the cells in canonical order: by labels, depth, spec and seed, whatever the order of the configuration. `costs` are of
     measures."""
     drafts = in_order(map(Drafts(sources, compute).draft, series))
-    datasets = DataKeys()
     return [
         cell
         for draft, places in zip(drafts, _shards(drafts, compute, costs))
         for home, seeds in places
-        for cell in finish(draft, seeds, home, datasets)
+        for cell in finish(draft, seeds, home)
     ]
 
 
@@ -197,36 +200,19 @@ def _packs(draft: Draft) -> Iterator[tuple[shard.Pack, list[int]]]:
         yield shard.pack(shared.group, block * shard.SEEDS), list(seeds)
 
 
-class DataKeys:
-    """Keys of data sets, each computed once for all cells that share it."""
-
-    def __init__(self) -> None:
-        self.known: dict[tuple[str, str], dict[int | None, str]] = {}  # (task's content, code) -> seed -> key
-
-    def keys(self, shared: Shared) -> Callable[[int | None], str]:
-        """Return a function from a seed to the key of its data, for cells of one combination."""
-        content = canonical(shared.content["task"])
-        known = self.known.setdefault((content, shared.data_fingerprint), {})
-
-        def key(seed: int | None) -> str:
-            if seed not in known:
-                known[seed] = digest("data", shared.content["task"], seed, shared.data_fingerprint)
-            return known[seed]
-
-        return key
-
-
 def spec_of(shared: Shared, seed: int) -> str:
     return digest_of(f'["spec","{shared.digest}",{seed}]')
 
 
-def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: DataKeys) -> Iterator[Cell]:
+def finish(draft: Draft, seeds: Iterable[int], home: str) -> Iterator[Cell]:
     """Yield the cells of one shard."""
     series, shared = draft.series, draft.shared
-    data_key_of, end = datasets.keys(shared), f'","{shared.fingerprint}","'
+    keys, end = shared.data_keys, f'","{shared.fingerprint}","'
     for seed in seeds:
         data_seed = seed if shared.seeded else None
-        spec, data_key = spec_of(shared, seed), data_key_of(data_seed)
+        if data_seed not in keys:
+            keys[data_seed] = digest("data", shared.content["task"], data_seed, shared.data_fingerprint)
+        spec, data_key = spec_of(shared, seed), keys[data_seed]
         yield Cell(
             series.task,
             series.architecture,

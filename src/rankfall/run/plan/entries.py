@@ -1,20 +1,23 @@
 """Measures and figures of a plan, each with the code that it depends on besides the cells."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from rankfall import components
-from rankfall.design import Component
+from rankfall.components import facts_of
+from rankfall.design import Architecture, Component, parts
 from rankfall.errors import RankfallError
+from rankfall.filters import as_list
+from rankfall.modules import find_module
+from rankfall.nets.plain import PLAIN
 from rankfall.report.quantities import sources as sources_of
-from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.types import Config
 from rankfall.run.keys.files import data_of, files_of
 from rankfall.run.keys.fingerprint import Sources
-from rankfall.run.plan import uses
 from rankfall.run.plan.cell import digest
 from rankfall.run.plan.cells import module_of
 
@@ -26,6 +29,8 @@ MEASURE_ROOTS = {  # by the needs of a measure: modules that prepare its input, 
 CELL_TABLES = ("cells", "training", "datasets")  # tables of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # the file that assembles networks from components by name
 NEEDS = ("cells", "nothing", "tables")
+DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
+Parts = Iterable[tuple[str, Component]]  # kind, component
 Entry = TypeVar("Entry")
 
 
@@ -88,154 +93,158 @@ class OnDemand(Mapping[str, Entry], Generic[Entry]):
         return len(self.made)
 
 
+class EntryPlans:
+    """Plans the measures and figures of one configuration, whose components are resolved."""
+
+    def __init__(self, config: Config, sources: Sources) -> None:
+        self.config, self.sources = config, sources
+        self.modules = modules_of(config)
+        self.table_of = {name: self._find_table(name) for name in config.measures}
+        self.needs = {name: self._find_needs(name) for name in config.measures}
+        self.tables = {*CELL_TABLES, *self.table_of.values()}
+
+    def measure(self, name: str) -> MeasurePlan:
+        """Plan a measure."""
+        component, path, needs = self.config.measures[name].component, f"measures.{name}", self.needs[name]
+        facts = facts_of("measure", component.name)
+        roots = [
+            module_of("measure", component),
+            *MEASURE_ROOTS[needs],
+            *find_quantity_modules(facts, self.modules),
+        ]
+        files = files_of("measure", component, path) | self._files_found_by(facts, path)
+        always: Mapping[str, str] = {}
+        used: list[tuple[str, Component]] = []
+        if needs != "cells":  # the parts of a cell are in the cell's key
+            builds = "BUILDS" not in facts and BUILDER in self.sources.code_files(roots)
+            used += parts_always(component.options, facts, path)
+            always, _ = self._code(roots, files, used, path)
+            used += parts_chosen(component.options, facts, builds)
+        code, fingerprint = self._code(roots, files, used, path)
+        wanted = self._read_tables(facts, path) if needs == "tables" else []
+        wanted += sorted(
+            {table for kind in facts.get("FINDS", ()) for table in sources_of(kind, self.modules)} - {*wanted}
+        )
+        readable = self._tables_for_measures
+        tables = tuple(table for table in wanted if table in readable)
+        return MeasurePlan(
+            name, component, self.table_of[name], needs, code, fingerprint, tables, facts.get("COST", {}), always
+        )
+
+    def figure(self, name: str) -> FigurePlan:
+        """Plan a figure."""
+        component, path = self.config.figures[name].component, f"figures.{name}"
+        facts = facts_of("figure", component.name)
+        tables = self._read_tables(facts, path)
+        for table in tables:
+            if table not in self.tables:
+                what = f"it is drawn from table {table!r}, which no measure of this configuration makes"
+                raise problem(path, what, allowed=sorted(self.tables))
+        files = files_of("figure", component, path) | self._files_found_by(facts, path)
+        roots = [module_of("figure", component), *find_quantity_modules(facts, self.modules)]
+        return FigurePlan(name, component, tuple(tables), *self._code(roots, files, (), path))
+
+    def _find_table(self, name: str) -> str:
+        """Return the table that a measure fills, as its file declares it."""
+        component, path = self.config.measures[name].component, f"measures.{name}"
+        facts = facts_of("measure", component.name)
+        if "TABLE" not in facts and ":" in component.name:
+            module = component.name.partition(":")[0]
+            raise problem(
+                path, f"{component.name!r} names a function", hint=f"a measure is named by its module: {module}"
+            )
+        return _check_table(facts.get("TABLE"), path, "TABLE = {}")
+
+    def _find_needs(self, name: str) -> str:
+        """Return what a measure needs, as its file declares it."""
+        needs = facts_of("measure", self.config.measures[name].component.name).get("NEEDS", "cells")
+        if needs not in NEEDS:
+            what = f"its component says NEEDS = {show_value(needs)}"
+            raise problem(f"measures.{name}", what, allowed=NEEDS, given=needs)
+        return str(needs)
+
+    @cached_property
+    def _tables_for_measures(self) -> set[str]:
+        """The tables that measures of tables may read. Of each other's tables they may read only those computed from tables of cells, so
+        that there are no cycles."""
+        found = {*CELL_TABLES}
+        for name, entry in self.config.measures.items():
+            facts = facts_of("measure", entry.component.name)
+            if self.needs[name] != "tables" or ({*facts.get("TABLES", ())} <= found and not facts.get("FINDS")):
+                found.add(self.table_of[name])
+        return found
+
+    def _read_tables(self, facts: Mapping[str, Any], path: str) -> list[str]:
+        """Return the tables that a measure of tables or a figure reads."""
+        if not facts.get("TABLES"):
+            what = "its component does not say which TABLES it reads"
+            raise problem(path, what, allowed=components.names("table"))
+        return [_check_table(table, path, "TABLES = [{}]") for table in facts["TABLES"]]
+
+    def _files_found_by(self, facts: Mapping[str, Any], path: str) -> dict[str, str]:
+        """Return the files (DATA) of the declarations that a component FINDS, with their digests."""
+        found = [(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, self.modules)]
+        files = (data_of(kind, name, f"{path} ({kind} of {name})") for kind, name in found)
+        return {file: content for some in files for file, content in some.items()}
+
+    def _code(self, roots: list[str], files: Mapping[str, str], used: Parts, path: str) -> tuple[dict[str, str], str]:
+        """Return the digests of the code that roots and components import, and of their files, by file and combined."""
+        used = list(used)
+        roots = [*roots, *(module_of(kind, part) for kind, part in used)]
+        files = {**files, **{name: one for kind, part in used for name, one in files_of(kind, part, path).items()}}
+        fingerprint = self.sources.fingerprint(roots)
+        return {**self.sources.code_files(roots), **files}, digest(fingerprint, files) if files else fingerprint
+
+
 def modules_of(config: Config) -> list[str]:
     """Return the users' quantities that a configuration measures, or whose tables it fills. Such a table is named by its module."""
-    components_of = {f"measures.{name}": entry.component for name, entry in config.measures.items()}
-    tables = [str(_facts("measure", component, path).get("TABLE")) for path, component in components_of.items()]
-    return select_own([*tables, *(component.name for component in components_of.values())])
+    measured = [entry.component.name for entry in config.measures.values()]
+    tables = [str(facts_of("measure", name).get("TABLE")) for name in measured]
+    return sorted({name for name in (*measured, *tables) if "." in name and ":" not in name})
 
 
-def select_own(names: Iterable[str]) -> list[str]:
-    """Return the names of measures and tables that are users' modules."""
-    return sorted({name for name in names if "." in name and ":" not in name})
-
-
-def find_quantity_modules(facts: Mapping[str, Any], modules: Iterable[str]) -> list[str]:
+def find_quantity_modules(facts: Mapping[str, Any], modules: list[str]) -> list[str]:
     """Return the modules that a component loads if it FINDS declarations of quantities: those of this package and those of users."""
-    modules = list(modules)
     located = [components.locate(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, modules)]
     return [location.module for location in located if location is not None]
 
 
-def files_found_by(facts: Mapping[str, Any], modules: Iterable[str], path: str) -> dict[str, str]:
-    """Return the files that these modules read (DATA), with their digests."""
-    modules = list(modules)
-    found = [(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, modules)]
-    return {
-        file: content
-        for kind, name in found
-        for file, content in data_of(kind, name, f"{path} ({kind} of {name})").items()
-    }
+def parts_always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
+    """Yield the components from which a measure builds its own networks, as its file lists them (`BUILDS`; for other kinds the plainest),
+    and the components that options name by module. Its job ends if it uses another."""
+    built = facts.get("BUILDS", {})
+    for kind, names in sorted((built and {kind: [name] for kind, name in PLAIN.items()} | built).items()):
+        known = components.names(kind)
+        for name in names:
+            if name not in known:
+                raise problem(path, f"its component says BUILDS = {show_value(built)}", allowed=known, given=name)
+            if components.locate(kind, name) is not None:
+                yield kind, Component(name=name)
+    for option in sorted(options.keys() - facts.get("PARTS", {}).keys()):
+        for item in as_list(options[option]):
+            part = item.get("name") if isinstance(item, dict) else item
+            if isinstance(part, str) and DOTTED.fullmatch(part) and find_module(part.partition(":")[0]):
+                yield "part", Component(name=part)
 
 
-def table_of(config: Config, name: str) -> tuple[str, str]:
-    """Return the table that a measure fills and what the measure needs, as its file declares them."""
-    component, path = config.measures[name].component, f"measures.{name}"
-    facts = _facts("measure", component, path)
-    needs = facts.get("NEEDS", "cells")
-    if "TABLE" not in facts and ":" in component.name:
-        module = component.name.partition(":")[0]
-        raise problem(path, f"{component.name!r} names a function", hint=f"a measure is named by its module: {module}")
-    table = _declared_table(facts.get("TABLE"), path, "TABLE = {}")
-    if needs not in NEEDS:
-        raise problem(path, f"its component says NEEDS = {show_value(needs)}", allowed=NEEDS, given=needs)
-    return table, needs
+def parts_chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -> Iterator[tuple[str, Component]]:
+    """Yield the components that options choose (`PARTS`). With `builds`, for a measure that builds networks without BUILDS, also yield
+    every component of a network."""
+    kinds = sorted(set(parts(Architecture).values())) if builds else []
+    chosen = [(kind, Component(name)) for kind in kinds for name in components.names(kind)]
+    for option, kind in facts.get("PARTS", {}).items():
+        chosen += [(kind, part) for part in map(Component.parse, as_list(options.get(option, [])))]
+    yield from ((kind, part) for kind, part in chosen if components.locate(kind, part.name) is not None)
 
 
-def measure_plan(
-    config: Config, name: str, sources: Sources, modules: Iterable[str], made: Container[str]
-) -> MeasurePlan:
-    """Plan a measure. `made` are the tables that a measure of tables may read."""
-    component, path = config.measures[name].component, f"measures.{name}"
-    facts, (table, needs) = _facts("measure", component, path), table_of(config, name)
-    roots = [module_of("measure", component), *MEASURE_ROOTS[needs], *find_quantity_modules(facts, modules)]
-    files = files_of("measure", component, path) | files_found_by(facts, modules, path)
-    if "BUILDS" in facts and needs != "nothing":
-        raise problem(
-            path,
-            "its component says what it BUILDS networks of, but its networks are those of cells",
-            hint="leave it out",
-        )
-    always: dict[str, str] = {}
-    if needs != "cells":  # the parts of a cell are in the cell's key
-        builds = "BUILDS" not in facts and BUILDER in sources.code_files(roots)
-        roots, files = _with(sources, roots, files, uses.always(component.options, facts, path), path)
-        always, _ = _code(sources, roots, files)
-        roots, files = _with(sources, roots, files, uses.chosen(component.options, facts, builds), path)
-    code, fingerprint = _code(sources, roots, files)
-    wanted = _tables(facts, path) if needs == "tables" else ()
-    wanted += tuple(
-        sorted({table for kind in facts.get("FINDS", ()) for table in sources_of(kind, modules)} - {*wanted})
-    )
-    wanted = tuple(table for table in wanted if table in made)
-    return MeasurePlan(name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), always)
-
-
-def _with(
-    sources: Sources, roots: list[str], files: Mapping[str, str], some: Iterable[tuple[str, Component]], path: str
-) -> tuple[list[str], dict[str, str]]:
-    """Return modules and files, extended by those of some components."""
-    both = list(some)
-    more = {name: content for kind, part in both for name, content in files_of(kind, part, path).items()}
-    return [*roots, *(module_of(kind, part) for kind, part in both)], {**files, **more}
-
-
-def tables_for_measures(config: Config) -> set[str]:
-    """Return the tables that measures of tables may read. Of each other's tables they may read only those computed from tables of cells, so
-    that there are no cycles."""
-    found = {*CELL_TABLES}
-    for name, entry in config.measures.items():
-        facts, (table, needs) = _facts("measure", entry.component, f"measures.{name}"), table_of(config, name)
-        if needs != "tables" or ({*facts.get("TABLES", ())} <= {*CELL_TABLES} and not facts.get("FINDS")):
-            found.add(table)
-    return found
-
-
-def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """Return the digests of the code that the roots import and of other files, by file and combined."""
-    code, fingerprint = {**sources.code_files(roots), **files}, sources.fingerprint(roots)
-    return code, digest(fingerprint, files) if files else fingerprint
-
-
-def figure_plan(
-    config: Config, name: str, sources: Sources, filled: Iterable[str], modules: Iterable[str] = ()
-) -> FigurePlan:
-    """Plan a figure. `filled` are the tables that measures fill."""
-    component, path = config.figures[name].component, f"figures.{name}"
-    facts = _facts("figure", component, path)
-    if "USES" in facts and "TABLE" not in facts:  # a user's quantity may be one file, with the measure that uses it
-        raise problem(
-            path,
-            "its component says what it USES of a network, but a figure is drawn from tables",
-            hint="say it in the measure",
-        )
-    made = [*CELL_TABLES, *sorted({*filled})]
-    tables = _tables(facts, path)
-    for table in tables:
-        if table not in made:
-            raise problem(
-                path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
-            )
-    files = files_of("figure", component, path) | files_found_by(facts, modules, path)
-    roots = [module_of("figure", component), *find_quantity_modules(facts, modules)]
-    return FigurePlan(name, component, tables, *_code(sources, roots, files))
-
-
-def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
-    """Return the tables that a measure of tables or a figure reads."""
-    tables = tuple(_declared_table(table, path, "TABLES = [{}]") for table in facts.get("TABLES", ()))
-    if not facts.get("TABLES"):
-        raise problem(path, "its component does not say which TABLES it reads", allowed=components.names("table"))
-    return tables
-
-
-def _declared_table(table: Any, path: str, said: str) -> str:
+def _check_table(table: Any, path: str, said: str) -> str:
     """Return a declared table: one of this package, or one named by a user's module."""
-    why = " "
+    why = ""
     if isinstance(table, str):
         try:
             components.describe_columns(table)
             return table
         except RankfallError as error:
-            why = f": {error}" if "." in table else " "
-    raise problem(
-        path,
-        f"its component says {said.format(show_value(table))}{why.strip()}",
-        allowed=components.names("table"),
-        given=table,
-    )
-
-
-def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:
-    found = description(kind, component.name, path)
-    return found.facts if found else {}
+            why = f": {error}" if "." in table else ""
+    what = f"its component says {said.format(show_value(table))}{why}"
+    raise problem(path, what, allowed=components.names("table"), given=table)

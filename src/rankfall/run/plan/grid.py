@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from rankfall.design import Architecture, Component, Task, Training, canonical, parts
 from rankfall.filters import as_list
-from rankfall.run.config.bounds import CELLS
-from rankfall.run.config.entries import model_of
 from rankfall.run.config.match import (
     ARCHITECTURE,
+    CELLS,
     LABELS,
     TRAINING,
     Filter,
@@ -29,6 +28,7 @@ from rankfall.run.config.options import check_plain, resolve
 from rankfall.run.config.problems import problem, show_value, translate, unknown_key
 from rankfall.run.config.rules import Rules
 from rankfall.run.config.types import Config, Crossing
+from rankfall.run.config.values import model_of
 
 SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
 
@@ -225,18 +225,15 @@ def components_named_by(config: Config) -> Iterator[tuple[str, str]]:
 
 def resolve_config(config: Config) -> Config:
     """Return the configuration with every component checked and its options complete."""
-    change: dict[str, Any] = {}
-    for section, kind in (("measures", "measure"), ("figures", "figure")):
-        entries = getattr(config, section)
-        change[section] = {
-            name: entry.model_copy(update={kind: resolve(kind, getattr(entry, kind), f"{section}.{name}")})
-            for name, entry in entries.items()
-        }
+    change: dict[str, dict[str, Any]] = {}
+    for kind in ("measure", "figure"):
+        for name, entry in getattr(config, f"{kind}s").items():
+            made = {kind: resolve(kind, entry.component, f"{kind}s.{name}")}
+            change.setdefault(f"{kind}s", {})[name] = entry.model_copy(update=made)
     for section in SECTIONS.values():
-        change[section] = {
-            name: replace(design, **_components(design, f"{section}.{name}"))
-            for name, design in getattr(config, section).items()
-        }
+        for name, design in getattr(config, section).items():
+            made = _components(design, f"{section}.{name}")
+            change.setdefault(section, {})[name] = replace(design, **made)
     return config.model_copy(update=change)
 
 

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from rankfall.design import Architecture, Task, Training
 from rankfall.disk import atomic, describe_non_file
-from rankfall.run.config.problems import problem
+from rankfall.run.config.problems import problem, translate
 from rankfall.run.plan import cost
 from rankfall.run.plan.cost import Cost
 
@@ -25,6 +27,22 @@ if TYPE_CHECKING:
     from rankfall.run.store import CellRecord
 
 KEY = "compute.costs"
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class GroupCost(BaseModel):
+    """The measured cost of a group's cells, each. Files of earlier versions lack the number of members of its stacks."""
+
+    seconds: Positive
+    megabytes: Positive | None
+    members: Positive = 1
+
+
+class CostFile(BaseModel):
+    """The content of a file of measured costs."""
+
+    scale: Positive
+    groups: dict[str, GroupCost]
 
 
 @dataclass(frozen=True)
@@ -47,30 +65,18 @@ def read_history(path: str | None) -> History:
     if what is not None:
         raise problem(KEY, f"{path} is {what}, not a file")
     try:
-        raw = json.loads(Path(path).read_text(encoding="utf-8"))
-        return History(_positive(raw["scale"]), {name: _cost_of(one) for name, one in raw["groups"].items()})
+        found = CostFile.model_validate_json(Path(path).read_bytes())
     except OSError as error:
         hint = f"`rankfall plan --calibrate {path}` writes it"
         raise problem(KEY, f"cannot read {path}: {error.strerror}", hint=hint) from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except ValidationError as error:
         hint = f"write it again: `rankfall plan --calibrate {path}`"
-        raise problem(KEY, f"{path} is not a file of measured costs: {error}", hint=hint) from error
-
-
-def _cost_of(one: Mapping[str, Any]) -> Cost:
-    """Return the cost of a group. Files of earlier versions lack the number of members of its stacks."""
-    megabytes = one["megabytes"]
-    return Cost(
-        _positive(one["seconds"]),
-        None if megabytes is None else math.ceil(_positive(megabytes)),
-        math.ceil(_positive(one.get("members", 1))),
-    )
-
-
-def _positive(number: Any) -> float:
-    if not 0 < float(number) < math.inf:
-        raise ValueError(f"{number} is not a positive number")
-    return float(number)
+        raise problem(KEY, f"{path} is not a file of measured costs: {translate(error)}", hint=hint) from error
+    groups = {
+        name: Cost(one.seconds, None if one.megabytes is None else math.ceil(one.megabytes), math.ceil(one.members))
+        for name, one in found.groups.items()
+    }
+    return History(found.scale, groups)
 
 
 def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") -> dict[str, Any]:

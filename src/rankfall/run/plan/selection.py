@@ -7,17 +7,13 @@ The facts `INPUTS`, `TARGETS`, `SEQUENCES`, `REFUSES` and `REQUIRES` of a measur
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
 from rankfall.run.config.match import find_unmatched, parse_filter, select_seeds
-from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.rules import (
-    BLOCKS,
-    PROVIDERS,
-    alternatives,
     beyond,
     lengths,
     objection,
@@ -62,7 +58,7 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
     found = [kept for some in cells if (kept := some.with_seeds(select_seeds(some, wanted))).cells]
     if not found:
         raise problem(path, "matches no cell of the grid")
-    why_not = _objections(measure, found, path if raw else path.removesuffix(".cells"))
+    why_not = _objections(measure, path if raw else path.removesuffix(".cells"))
     able, left = [], Counter[str]()
     for some in found:
         why = why_not(some.cells[0])
@@ -86,18 +82,10 @@ def _say_reasons(left: Counter[str]) -> str:
     return said if len(others) == 1 else f"{said}; and {len(others) - 1} more"
 
 
-def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Callable[[Cell], str | None]:
+def _objections(measure: "MeasurePlan", path: str) -> Callable[[Cell], str | None]:
     """Return a function that says why the measure does not support a cell, or None if it does. The answer depends on no seed."""
-    name = measure.component.name
-    about = description("measure", name, path)
-    facts = about.facts if about else {}
+    name, facts = measure.component.name, components.facts_of("measure", measure.component.name)
     facts_of, task_of = functools.cache(components.facts_of), functools.cache(lambda task: task_facts(task, path))
-    uses = [use for one in alternatives(facts) for use in one]
-    known = {BLOCKS} | provisions_of(cells, facts_of) if uses else set()
-    for use in uses:
-        if use not in known:
-            said = f"measure {name!r} says that it USES {use!r}, which no {', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]} provides"
-            raise problem(path, said, allowed=sorted(known), given=use)
     asked = lengths(facts, measure.options)
 
     def why_not(cell: Cell) -> str | None:
@@ -109,16 +97,6 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Ca
         return objection("measure", name, facts, cell, facts_of) or beyond(cell, asked)
 
     return why_not
-
-
-def provisions_of(cells: Iterable[Alike], facts_of: Callable[[str, str], Mapping[str, Any]]) -> set[str]:
-    """Return everything that the parts of networks provide, in this package and in these cells."""
-    cells, found = list(cells), set()
-    for kind in PROVIDERS:
-        own = {one.name for cell in cells if (one := getattr(cell.architecture, kind))}
-        for name in {*components.names(kind), *own}:
-            found |= set(facts_of(kind, name).get("PROVIDES", ()))
-    return found
 
 
 def _tell_apart(

@@ -14,7 +14,7 @@ from rankfall.design import Architecture, Task, Training
 from rankfall.run.config.types import Compute
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import Cell, alike
-from rankfall.run.plan.cells import DataKeys, Draft, Drafts, Shared, finish
+from rankfall.run.plan.cells import Draft, Drafts, Shared, finish
 from rankfall.run.plan.grid import Grid, Series
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ def slice_of(plan: "Plan", cells: list[Cell]) -> Slice:
 
 def cells_of_slice(only: Slice, grid: Grid, compute: Compute, sources: Sources) -> list[Cell]:
     """Build the cells of a slice. Raise LookupError if the grid has no such combination."""
-    drafts, datasets = Drafts(sources, compute), DataKeys()
+    drafts = Drafts(sources, compute)
     known: dict[tuple[str, int], tuple[Series, Shared]] = {}
     cells: list[Cell] = []
     for origin, number, seeds, shard in only.series:
         if (origin, number) not in known:
             series = grid.combination(origin, number, seeds)
             known[origin, number] = series, drafts.share(series)
-        cells += finish(Draft(*known[origin, number]), seeds, shard, datasets)
+        cells += finish(Draft(*known[origin, number]), seeds, shard)
     return cells

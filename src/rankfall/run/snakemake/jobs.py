@@ -171,7 +171,9 @@ class PlanJobs:
         return PlannedJob(key, made_of, what, tuple(table.files[0] for table in given), code)
 
     def _table(self, key: str, name: str) -> PlannedJob:
-        code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
+        declared = components.describe_columns(name)
+        texts = {f"descriptions of {name}": digest(asdict(declared.table))} if declared and declared.table else {}
+        code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name), texts])
         parts = self._table_parts(name)
         inputs = tuple(part.files[name == "training"] for part in parts)
         made_of = digest("table", name, [part.digest for part in parts], code)
@@ -222,11 +224,15 @@ class PlanJobs:
         return Sources()
 
     def _table_code(self, table: str) -> dict[str, str]:
+        """Return the digests of the code that writes rows of a table, and of the table as it is declared."""
         if table not in self._row_codes:
             declared = components.describe_columns(table)
-            found = find_quantity_modules(declared.facts, self.plan.modules) if declared else []
-            own = [declared.location.module] if declared else []
-            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, *own, *found])
+            if declared is not None and declared.table is None:  # its columns are those of headlines
+                found = find_quantity_modules(declared.facts, self.plan.modules)
+                self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.location.module, *found])
+            else:
+                digests = {f"table {table}": declared.table.digest} if declared and declared.table else {}
+                self._row_codes[table] = {**self._sources.code_files(ROW_ROOTS), **digests}
         return self._row_codes[table]
 
     def _digest_rows(self, cells: Sequence[Cell]) -> str:
