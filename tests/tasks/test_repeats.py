@@ -14,7 +14,7 @@ from rankfall.tasks._repeats import count_common, sequences
 from rankfall.tasks.even_tokens import EvenTokens
 from rankfall.tasks.places import Places
 from rankfall.train.data import Data
-from rankfall.train.history import count_of
+from rankfall.train.loop import count_of
 from rankfall.train.objectives._base import Samples
 from rankfall.train.objectives.classes import classes
 

@@ -11,8 +11,8 @@ from helpers import config
 from rankfall.design import Architecture, Component, Training
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
-from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Settings
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.objectives._base import Samples
@@ -111,7 +111,7 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def train(plan: Plan, tmp_path: Path) -> Store:
     store = Store(tmp_path / "store")
-    job.train_cells(plan.cells, store, Settings(CPU), Progress(), plan.origin)
+    train_shard(plan.cells, store, Settings(CPU), Progress(), plan.origin)
     return store
 
 

@@ -10,8 +10,7 @@ from rankfall.nets.primitives import Linear, Sizes
 from rankfall.random_streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data
-from rankfall.train.fit import Course, fit
-from rankfall.train.history import means
+from rankfall.train.loop import Course, fit, means
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives.values import values
 from rankfall.train.optimizers.adam import Adam

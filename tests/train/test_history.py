@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rankfall.train.history import TrainingHistory, means, sums_of
+from rankfall.train.loop import TrainingHistory, means, sums_of
 from rankfall.train.objectives._base import Graded
 
 FIRST = Graded(torch.tensor([2.0]), torch.tensor([8]), {"accuracy": torch.tensor([4]), "accuracy_part": torch.tensor([1])},

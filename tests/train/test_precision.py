@@ -14,10 +14,10 @@ from rankfall.run.plan import make_plan
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data
-from rankfall.train.fit import fit
+from rankfall.train.device import matrix_products
+from rankfall.train.loop import fit
 from rankfall.train.members import Members
 from rankfall.train.objectives.classes import classes
-from rankfall.train.precision import products
 
 CPU = torch.device("cpu")
 SEEDS = [4, 9]
@@ -36,7 +36,7 @@ def stack(**training: Any) -> tuple[Members, Data, Any]:
 def gradient(precision: str) -> torch.Tensor:
     members, data, _ = stack()
     (batch,) = data.epoch(SEEDS, 0, 32, False)
-    with products(precision, CPU):
+    with matrix_products(precision, CPU):
         members.differentiate(classes(members.module, batch).loss)
     return members.grads.clone()
 
@@ -67,7 +67,10 @@ def test_every_step_casts_the_weights_that_it_has() -> None:
 
 
 def test_tf32_is_for_gpus() -> None:
-    with pytest.raises(RankfallError, match="precision: 'tf32' is a number format of GPUs"), products("tf32", CPU):
+    with (
+        pytest.raises(RankfallError, match="precision: 'tf32' is a number format of GPUs"),
+        matrix_products("tf32", CPU),
+    ):
         raise AssertionError("not refused")
 
 

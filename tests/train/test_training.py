@@ -15,8 +15,7 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data
 from rankfall.train.dropout import SeededDropout
-from rankfall.train.fit import fit
-from rankfall.train.history import TrainingHistory
+from rankfall.train.loop import TrainingHistory, fit
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives import classes, values
 

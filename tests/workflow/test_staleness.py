@@ -85,7 +85,7 @@ def test_edited_component_trains_exactly_the_cells_that_use_it(checkout: Checkou
 
 
 def test_edited_trainer_trains_all_cells(checkout: Checkout) -> None:
-    edit(checkout, "train/fit.py")
+    edit(checkout, "train/loop.py")
     assert checkout.run().trained == CELLS
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from rankfall.identity.nearest import DISTANCES, estimate_rate, once, shares
 from rankfall.identity.recovery import Recipe, Trained, recover
 from rankfall.identity.sentences import Sentences
-from rankfall.train.resume import Checkpoint
+from rankfall.train.loop import Checkpoint
 
 Row = dict[str, Any]
 KINDS = ("linear", "mlp")

@@ -11,7 +11,7 @@ from rich.progress import Progress as Bars
 from rankfall.train.device import waits
 
 if TYPE_CHECKING:
-    from rankfall.train.history import TrainingHistory
+    from rankfall.train.loop import TrainingHistory
     from rankfall.train.members import Members
 
 

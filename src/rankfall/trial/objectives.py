@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.random_streams import stream
-from rankfall.train.history import is_count, sums_of
+from rankfall.train.loop import is_count, sums_of
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.trial.candidate import Candidate
 from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference

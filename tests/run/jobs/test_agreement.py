@@ -11,8 +11,8 @@ from emulated import Emulated, EmulatedEngine, emulate
 from helpers import config
 
 from rankfall.errors import NoKernel, RankfallError
-from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Interrupted, Settings
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -45,7 +45,7 @@ def plan_of(normaliser: str) -> Plan:
 
 
 def train(plan: Plan, store: Store, progress: Progress | None = None) -> dict[str, Any]:
-    job.train_cells(plan.cells, store, Settings(torch.device("cpu")), progress or Progress(), plan.origin)
+    train_shard(plan.cells, store, Settings(torch.device("cpu")), progress or Progress(), plan.origin)
     return {key: one.record for key, one in store.find_cells([cell.key for cell in plan.cells]).items()}
 
 

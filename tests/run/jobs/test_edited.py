@@ -11,7 +11,7 @@ import pytest
 from helpers import config
 
 from rankfall import cli
-from rankfall.run.guards.unchanged import Edited, check_unchanged
+from rankfall.run.guards import Edited, check_unchanged
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -112,8 +112,8 @@ def test_no_program_of_an_edited_text_is_kept_under_the_planned_key(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     plan = make_plan(lab / "config.json")
     with monkeypatch.context() as patch:
-        patch.setattr("rankfall.run.jobs.before.find_refused_cells", lambda cells, store, note: {})
-        when(patch, "begin", lambda: edit(lab, EDIT))
+        patch.setattr("rankfall.run.jobs.checks.find_refused_cells", lambda cells, store, note: {})
+        patch.setattr("rankfall.run.jobs.checks.check_engines", lambda cells, device: edit(lab, EDIT))
         assert train(plan) == 2
     assert "changed while the job ran" in capsys.readouterr().err
     edit(lab, SHARP)
@@ -136,8 +136,11 @@ def test_data_of_a_task_that_is_edited_meanwhile_are_not_kept(lab: Path, monkeyp
     raw = config()
     raw["tasks"] = {"sorting": {"task": "edited_data:drawn"}}
     (lab / "config.json").write_text(json.dumps(raw))
-    when(monkeypatch, "begin", lambda: (lab / "edited_data.py").write_text(text.replace("64", "65")))
-    assert train(make_plan(lab / "config.json")) == 2
+    plan, edited = make_plan(lab / "config.json"), text.replace("64", "65")
+    monkeypatch.setattr(
+        "rankfall.run.jobs.checks.check_engines", lambda cells, device: (lab / "edited_data.py").write_text(edited)
+    )
+    assert train(plan) == 2
     assert not list((lab / "results").rglob("*.safetensors"))
 
 
@@ -148,7 +151,8 @@ def test_all_kinds_of_files_are_what_the_plan_says(path: str, monkeypatch: pytes
     codes = [cell.code for cell in plan.cells] + [measure.code for measure in plan.measures.values()]
     kinds = {name.rpartition(".")[2] for code in codes for name in code}
     assert kinds >= {"py", "csv", "topics"}
-    check_unchanged(*codes)
+    for code in codes:
+        check_unchanged(code)
 
 
 def test_every_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +162,8 @@ def test_every_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     raw["tasks"]["sorting"] = {"task": "memorization", "text": str(tmp_path / "text.txt")}
     plan = make_plan(raw)
     (cell,) = plan.cells
-    check_unchanged(cell.code, cell.data_code)
+    check_unchanged(cell.code)
+    check_unchanged(cell.data_code)
     (tmp_path / "text.txt").write_text("that is the question")
     with pytest.raises(Edited, match=r"text\.txt changed while the job ran"):
         check_unchanged(cell.code)

@@ -18,6 +18,7 @@ from rankfall.report.rows import cell_row
 from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Interrupted, Settings
 from rankfall.run.jobs.processor import processor
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, engines, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -43,7 +44,7 @@ class Quiet(Progress):
 
 def run(plan: Plan, store: Store, progress: Progress | None = None, **settings: Any) -> Quiet:
     progress = progress or Quiet()
-    job.train_cells(plan.cells, store, Settings(torch.device("cpu"), **settings), progress, plan.origin)
+    train_shard(plan.cells, store, Settings(torch.device("cpu"), **settings), progress, plan.origin)
     assert isinstance(progress, Quiet)
     return progress
 

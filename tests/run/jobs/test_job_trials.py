@@ -14,10 +14,10 @@ from helpers import config
 
 from rankfall.design import Component
 from rankfall.nets.network import Shape
-from rankfall.run.guards.unchanged import Edited
-from rankfall.run.jobs import training as job
-from rankfall.run.jobs import trials
+from rankfall.run.guards import Edited, guard_job
+from rankfall.run.jobs import checks
 from rankfall.run.jobs.engine import Settings
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -42,7 +42,7 @@ class Quiet(Progress):
 
 def run(plan: Plan, store: Store) -> list[str]:
     progress = Quiet()
-    job.train_cells(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
+    train_shard(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
     return progress.lines
 
 
@@ -63,13 +63,13 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The components that are tried, in order."""
     names: list[str] = []
-    real = trials.try_component
+    real = checks.try_component
 
     def counting(kind: str, component: Any, *given: Any) -> Any:
         names.append(f"{kind} {component.name}")
         return real(kind, component, *given)
 
-    monkeypatch.setattr(trials, "try_component", counting)
+    monkeypatch.setattr(checks, "try_component", counting)
     return names
 
 
@@ -125,7 +125,7 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     assert tried == []
     plan = plan_of(seed="0..99")
     began = time.thread_time()
-    assert trials.find_refused_cells(plan.cells, store, print) == {}
+    assert checks.find_refused_cells(plan.cells, store, print) == {}
     assert tried == [] and time.thread_time() - began < 0.3  # some 0.02 s: keys of 15 components
     run(plan_of(seed="0..3", power=3.0), store)
     assert tried == ["normaliser mylab_tried:sharp"]
@@ -165,8 +165,9 @@ def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
         (tmp_path / "mylab_tried.py").write_text(MIXING)
         raise Refused("half an edit")
 
-    monkeypatch.setattr(trials, "try_component", edited)
-    with pytest.raises(Edited, match=r"mylab_tried\.py changed while the job ran"):
+    monkeypatch.setattr(checks, "try_component", edited)
+    codes = [cell.code for cell in plan.cells]
+    with guard_job(codes), pytest.raises(Edited, match=r"mylab_tried\.py changed while the job ran"):
         run(plan, store)
     assert store.find_cells([cell.key for cell in plan.cells]) == {}
     assert not (tmp_path / "store" / "trials").exists()
@@ -205,9 +206,9 @@ def test_a_measure_with_networks_of_its_own_refuses_the_component(tmp_path: Path
         name="orders", options={"normalisers": ["softmax", "mylab_tried:sharp"], "masks": ["none"], "draws": 4}
     )
     with pytest.raises(Refused, match=r"mylab_tried\.py, sharp\) mixes the members of a stack"):
-        trials.refuse_parts(orders, plan_of().cells[-1].code, store, print)
+        checks.refuse_parts(orders, store, print)
     lab(MENDED)
-    trials.refuse_parts(orders, plan_of().cells[-1].code, store, print)
+    checks.refuse_parts(orders, store, print)
 
 
 @pytest.mark.long

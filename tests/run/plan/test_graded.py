@@ -12,7 +12,7 @@ from rankfall.run.config.options import resolve
 from rankfall.run.jobs.training import select_splits
 from rankfall.run.plan.graded import METRICS, MORE, PLAIN, graded_pairs
 from rankfall.tasks._dataset import Dataset, draw
-from rankfall.train.history import is_count, sums_of
+from rankfall.train.loop import is_count, sums_of
 from rankfall.train.objectives._base import Samples
 
 SMALL: dict[str, list[dict[str, Any]]] = {

@@ -56,7 +56,7 @@ def test_jobs_count_cells_and_name_files() -> None:
     plan = make_plan(CONFIG)
     for place, job in train(CONFIG).items():
         assert job.what == f"{len(plan.shards[place])} cells"
-        assert "rankfall/train/fit.py" in job.code()
+        assert "rankfall/train/loop.py" in job.code()
         task, shard = place
         stem = f"work/train/{task}/{shard}/{job.digest}"
         assert job.files == [f"{stem}.cells.parquet", f"{stem}.training.parquet"]

@@ -19,7 +19,7 @@ from rankfall.models.subject import Request, Subject, subjects
 from rankfall.models.texts import Texts
 from rankfall.random_streams import stream
 from rankfall.streams.variants import Variant
-from rankfall.train.resume import Checkpoint
+from rankfall.train.loop import Checkpoint
 
 TABLE = "model_token_identity"
 NEEDS = "nothing"

@@ -28,15 +28,16 @@ from torch import Tensor
 
 from rankfall.disk import StoreError
 from rankfall.errors import describe_error
-from rankfall.run.guards.reads import Code, Unproved
-from rankfall.run.guards.unchanged import check_unchanged
+from rankfall.run.guards import Unproved, check_files
 from rankfall.run.jobs.processor import processor
 from rankfall.run.plan.cost import member_megabytes
-from rankfall.train.resume import add_prefix, strip_prefix
+from rankfall.run.plan.engines import MACHINE_GPU
+from rankfall.train.loop import add_prefix, strip_prefix
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
+    from rankfall.train.machine.engine import Machined
 
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): a rerun of the job resumes
 SHARE = 0.7  # of the free memory of a GPU: the estimate of a member is rough
@@ -78,20 +79,11 @@ class Work(ABC, Generic[T]):
         """Return the keys under which the results of the cells are stored."""
 
     @abstractmethod
-    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
-        """Return the code and files that the keys of the results name."""
-
-    @abstractmethod
     def note(self, text: str) -> None: ...
 
-    def check(self, cells: "Sequence[Cell]") -> None:
-        """Raise `Unproved` if code or files have changed since the keys were computed."""
-        check_unchanged(*self.codes(cells))
-
-    def checkpoint(self, keys: Sequence[str], cells: "Sequence[Cell]") -> "StackCheckpoint":
-        """Return the checkpoint of a stack with these result keys and cells."""
-        every = self.settings.checkpoint_seconds
-        return StackCheckpoint(self.store, keys, every, self.stopped, lambda: self.check(cells))
+    def checkpoint(self, keys: Sequence[str]) -> "StackCheckpoint":
+        """Return the checkpoint of a stack with these result keys."""
+        return StackCheckpoint(self.store, keys, self.settings.checkpoint_seconds, self.stopped)
 
     def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
         """Yield the result of each stack."""
@@ -109,7 +101,7 @@ class Work(ABC, Generic[T]):
         except (Interrupted, StoreError, Unproved):  # a full disk is not the cells' fault
             raise
         except Exception as error:  # a component may raise anything
-            self.check(cells)  # half an edit may well raise
+            check_files()  # half an edit may well raise
             reason, full, failure = describe_failure(error), is_out_of_memory(error), error
         else:
             yield found
@@ -128,15 +120,8 @@ class StackCheckpoint:
     """A checkpoint of a stack, saved on a timer and at once when a signal asks to stop. Its state has named parts that follow one
     another."""
 
-    def __init__(
-        self,
-        store: "Store",
-        keys: Sequence[str],
-        every: float,
-        stopped: Callable[[], str | None],
-        check: Callable[[], None],
-    ) -> None:
-        self.store, self.every, self.stopped, self.check = store, every, stopped, check
+    def __init__(self, store: "Store", keys: Sequence[str], every: float, stopped: Callable[[], str | None]) -> None:
+        self.store, self.every, self.stopped = store, every, stopped
         self.identity, self.keys = stack_id(keys), list(keys)
         self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet loaded
         self.before = 0.0  # seconds of earlier, interrupted jobs
@@ -159,7 +144,7 @@ class StackCheckpoint:
         reason = self.stopped()
         self.parts = {**(self.parts or {}), name: state}
         if reason or time.monotonic() - self.saved >= self.every:
-            self.check()
+            check_files()
             about = {"seconds": self.seconds, "step": step, "cells": self.keys, "parts": list(self.parts)}
             tensors = {k: v for part, now in self.parts.items() for k, v in add_prefix(part, now()).items()}
             self.store.save_checkpoint(self.identity, tensors, about)
@@ -199,6 +184,17 @@ def free_megabytes(device: torch.device) -> float:
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return (free + kept) / 2**20
+
+
+def machine_of(engine: str) -> "type[Machined]":
+    """Return the class of an engine of `plan/engines.py`. It requires numba, an optional dependency."""
+    if engine == MACHINE_GPU:
+        from rankfall.train.machine.gpu import MachinedOnGpu
+
+        return MachinedOnGpu
+    from rankfall.train.machine.engine import Machined
+
+    return Machined
 
 
 def stack_id(keys: Iterable[str]) -> str:

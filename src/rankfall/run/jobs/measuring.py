@@ -1,7 +1,6 @@
 """A measuring job: find the stored rows, measure missing cells one at a time, and save the rows regularly."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +11,14 @@ from rankfall.measure.apply import apply
 from rankfall.measure.context import Context, Rows
 from rankfall.report import tables
 from rankfall.report.rows import measured_rows
-from rankfall.run.guards.reads import Code
-from rankfall.run.guards.unchanged import numerics, prove_numbers
+from rankfall.run.guards import check_job
 from rankfall.run.jobs.cells import datasets_of, find_records, load_stacks, shape_of, stack_data
+from rankfall.run.jobs.checks import refuse_parts
 from rankfall.run.jobs.engine import Settings, Work, stack_id, stacks
 from rankfall.run.jobs.kept import KeptItems
 from rankfall.run.jobs.processor import processor
 from rankfall.run.jobs.row_keeper import keep_rows
-from rankfall.run.jobs.training import train_cells
-from rankfall.run.jobs.trials import refuse_parts
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.store import join
 from rankfall.train.progress import Progress
 
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
     from rankfall.tasks._dataset import Dataset
-    from rankfall.train.resume import Checkpoint
+    from rankfall.train.loop import Checkpoint
 
 
 Input = tuple["dict[str, Tensor]", "Dataset"]  # the weights (1, ...) and data of a cell
@@ -50,7 +48,7 @@ class MeasuringWork(Work[Rows]):
 
     def compute(self, cells: "list[Cell]") -> Rows:
         (cell,) = cells
-        return self.measure_cell(cell, self.checkpoint(self.keys(cells), cells))
+        return self.measure_cell(cell, self.checkpoint(self.keys(cells)))
 
     def most(self, cell: "Cell") -> int:
         return 1
@@ -58,9 +56,8 @@ class MeasuringWork(Work[Rows]):
     def measure_cell(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
         data = stack_data([cell], [dataset], self.settings.device)
-        with numerics(*self.codes([cell])):
-            measure = components.bound("measure", self.measure.component)
-            rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
+        measure = components.bound("measure", self.measure.component)
+        rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
         here = {"processor": processor()}
         return [row | here for row in rows]
 
@@ -79,9 +76,6 @@ class MeasuringWork(Work[Rows]):
             f"measure {self.measure.name} fails at {cell.title}: {reason}; what was measured before is kept"
         ) from error
 
-    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
-        return [self.measure.code, *(cell.code for cell in cells)]
-
     def note(self, text: str) -> None:
         print(text, flush=True)
 
@@ -90,7 +84,7 @@ class MeasuringWork(Work[Rows]):
 
     def train(self, cells: "Sequence[Cell]") -> None:
         """Train cells again that were lost or damaged since their training job."""
-        train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
+        train_shard(cells, self.store, self.settings, Progress(), self.plan.origin)
 
 
 def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
@@ -125,10 +119,10 @@ def measure_without_cells(job: MeasuringWork) -> Rows:
     if key in found:
         print(f"{job.measure.name}: in store", flush=True)
         return found[key]
-    refuse_parts(component, job.measure.code, job.store, print)
+    refuse_parts(component, job.store, print)
     context = Context(device=job.settings.device)
     if is_reproducible(component.options):
-        context = replace(context, checkpoint=job.checkpoint([key], []), kept=KeptItems(job.measure, job.store))
+        context = replace(context, checkpoint=job.checkpoint([key]), kept=KeptItems(job.measure, job.store))
     rows = rows_of(job, context)
     if rows and is_reproducible(component.options):  # without an optional package, rows are empty
         job.store.save_rows(component.name, {key: rows})
@@ -155,6 +149,7 @@ def measure_tables(job: MeasuringWork, files: Mapping[str, Path]) -> Rows:
 
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:
-    with nullcontext() if is_timing(job.measure.table) else prove_numbers(job.measure.code):
-        rows: Rows = components.bound("measure", job.measure.component)(context)
+    rows: Rows = components.bound("measure", job.measure.component)(context)
+    if not is_timing(job.measure.table):
+        check_job()
     return rows

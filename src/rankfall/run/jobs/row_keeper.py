@@ -20,7 +20,7 @@ from rankfall.measure.context import Rows, Uninterrupted
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.run.guards.reads import Unproved
+from rankfall.run.guards import Unproved, check_job
 from rankfall.run.jobs.engine import stack_id
 from rankfall.run.plan.cell import digest
 from rankfall.trial.candidate import Candidate, Refused
@@ -53,7 +53,7 @@ class RowKeeper:
     def save(self) -> None:
         """Save the unsaved rows, then drop their checkpoints."""
         name, store = self.job.measure.component.name, self.job.store
-        self.job.check(self.cells)
+        check_job()
         store.save_rows(name, self.unsaved)
         rows, self.unsaved = self.unsaved, {}
         self.kept |= rows
@@ -131,7 +131,7 @@ class Repeats:
             raise candidate.refusal(f"raises {describe_error(error)} {when}", REMEDY) from error
         if text(after) != text(before):
             raise candidate.refusal(f"gives other rows {when}: {first_difference(before, after)}", REMEDY)
-        self.job.check([cell])
+        check_job()
         self.store.keep_trial(self.key, {"kind": "measure", "name": self.job.measure.component.name})
         self.over = True
 
