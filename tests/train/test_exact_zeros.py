@@ -68,19 +68,6 @@ def test_opposite_tokens_are_found(residual: str, placement: str, depth: int) ->
     assert left is not None and left.parameter.endswith(".bias") and left.value > 1e-10
 
 
-@pytest.mark.parametrize(
-    ("network", "training"),
-    [
-        ({"depth": 1}, {"dropout": 0.1}),  # masks that differ between the tokens
-        ({"depth": 1, "mlp": Component("gelu")}, {}),  # no odd function
-        ({"depth": 1}, {"optimizer": Component("sgd")}),  # a step as small as the gradient
-        ({"depth": 1}, {"optimizer": Component("adam", {"eps": 1e-2})}),  # likewise, a millionth
-    ],
-)
-def test_opposite_tokens_without_harm_are_not(network: dict[str, Any], training: dict[str, Any]) -> None:
-    assert found(opposite(), network, **training) is None
-
-
 @pytest.mark.parametrize(("width", "tokens", "norm"), [(1, 8, "layer"), (4, 1, "none"), (4, 8, "none")])
 def test_what_is_zero_for_any_data_is_not_found(width: int, tokens: int, norm: str) -> None:
     """A norm of one feature, attention that sees one token, and twelve layers without skips, which leave all tokens alike."""

@@ -60,11 +60,6 @@ def test_one_step_of_sgd_is_the_gradient_by_hand() -> None:
         )
 
 
-def test_only_a_member_axis_in_front_will_do() -> None:
-    with pytest.raises(ValueError, match=r"parameter weight has shape \(2, 5\); its first axis must be the 3 members"):
-        Members(nn.Linear(5, 2), [0, 1, 2], Sgd(), [Hyperparameters()] * 3)
-
-
 @pytest.mark.parametrize("stop", [1, 4, 5])
 def test_batches_without_end_belong_to_seed_and_step(stop: int) -> None:
     """In any stack, and after any resume, a member sees the same fresh samples, each of them once."""

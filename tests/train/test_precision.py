@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 import torch
 from helpers import cells
-from plans import VALID, changed, refusal
 
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.random_streams import stream
-from rankfall.run.plan import make_plan
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data
@@ -72,11 +70,3 @@ def test_tf32_is_for_gpus() -> None:
         matrix_products("tf32", CPU),
     ):
         raise AssertionError("not refused")
-
-
-def test_a_plan_refuses_what_cannot_be() -> None:
-    tf32 = changed("trainings/short/precision", "tf32")
-    assert "compute.device is 'cpu'" in refusal(tf32) and "compute: {device: cuda}" in refusal(tf32)
-    assert make_plan(changed("compute", {"device": "cuda"}, tf32)).cells
-    exact = changed("trainings/short", {**VALID["trainings"]["short"], "precision": "bf16", "dtype": "float64"})
-    assert "in float32, not in float64" in refusal(exact)

@@ -1,7 +1,4 @@
-"""Call a component at small sizes to learn what it is: what a user's does not declare, and whether declarations are right.
-
-An attention is built with a position, a normaliser and a mask that note which of their methods it calls.
-"""
+"""Call a component at small sizes to learn what it is: what a user's does not declare, and whether declarations are right."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,8 +25,12 @@ from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.nets.residuals.scaled import scaled
 from rankfall.trial.independence import AGREE, difference
-from rankfall.trial.noted import LAYERS, MEMBERS, SAMPLES, SIZES, TOKENS, earlier_of, fill, note_calls, random_states
 
+MEMBERS, SAMPLES, TOKENS = 2, 2, 6
+LAYERS = (1, 2)  # of two: what a component does may differ from layer to layer
+SIZES = Sizes(
+    members=MEMBERS, length=TOKENS, depth=2, width=8, heads=2, head_width=4, mlp_width=16, size_in=5, size_out=3, layer=1
+)  # fmt: skip
 Options = Mapping[str, Any]
 BLOCK_PARTS = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
 ATTENTION_MAPS = ("weights", "heads", "values")
@@ -70,6 +71,66 @@ def learn_attention(attention: Any, options: Options) -> dict[str, Any]:
         "IGNORES": [name for name in ("normaliser", "mask", "heads", "head_width") if name not in called],
         "BREAKS": ["blocks"] if asks(net) else [],
     }
+
+
+def note_calls(attention: Any, layer: int, called: set[str], options: Options) -> Any:
+    """Build an attention with parts that add to `called` what it reads and calls of them. Call it once and return it."""
+
+    def noting(method: Callable[..., Any], *names: str) -> Callable[..., Any]:
+        def noted(*given: Any) -> Any:
+            called.update(names)
+            return method(*given)
+
+        return noted
+
+    class NotedSizes(Sizes):
+        def __getattribute__(self, name: str) -> Any:
+            called.add(name)
+            return super().__getattribute__(name)
+
+    class NotedPosition(Position):
+        rotate = noting(Position.rotate, "rotate")
+        products = noting(Position.products, "products")
+        bias = noting(Position.bias, "bias")
+        context = noting(Position.context, "context")
+
+    class NotedNormaliser:
+        prepare = staticmethod(noting(lambda q, k: (q, k), "prepare", "normaliser"))
+        __call__ = noting(lambda self, logits: logits.softmax(-1), "normaliser")
+
+    def lower_triangle(length: int, device: torch.device) -> Tensor:
+        return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+    sizes: Sizes = NotedSizes(**{**vars(SIZES), "layer": layer})
+    if hasattr(attention, "sized"):
+        sizes = attention.sized(sizes, **options)
+    net = attention(sizes, NotedPosition(), NotedNormaliser(), noting(lower_triangle, "mask"), "blocks.0", **options)
+    x = random_states(net)
+    with torch.no_grad():
+        net(x, no_dropout, **earlier_of(net))
+        if hasattr(net, "weights"):
+            net.weights(x)
+    return net
+
+
+def fill(made: Any) -> Tensor:
+    """Give a module random parameters in float64, and return states (K, B, T, D) of zeros for it."""
+    if isinstance(made, nn.Module):
+        made.double()
+        source = torch.Generator().manual_seed(0)
+        for value in made.parameters():
+            value.data.normal_(0.0, 0.3, generator=source)
+    return torch.zeros(MEMBERS, SAMPLES, TOKENS, SIZES.width, dtype=torch.float64)
+
+
+def random_states(made: Any) -> Tensor:
+    """Give a module random parameters, and return normal states (K, B, T, D)."""
+    return fill(made).normal_(generator=torch.Generator().manual_seed(1))
+
+
+def earlier_of(made: Any) -> dict[str, Any]:
+    """Return the named argument of a part that reads what earlier layers made, for the first layer of a pass."""
+    return {"earlier": {}} if asks(made) else {}
 
 
 def wrong_parts(net: Any, provided: set[str]) -> set[str]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from emulated import Emulated, EmulatedEngine, emulate
+from emulated import Emulated, emulate
 from helpers import config
 
-from rankfall.errors import NoKernel, RankfallError
+from rankfall.errors import RankfallError
 from rankfall.run.jobs.engine import Interrupted, Settings
 from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, make_plan
@@ -20,7 +20,6 @@ from rankfall.train.progress import Progress
 pytest.importorskip("numba")
 from rankfall.train.machine import gpu
 from rankfall.train.machine.engine import Machined
-from thousandfold import errors
 
 OWN = """def exact(logits):
     return logits.double().softmax(-1).to(logits.dtype)
@@ -82,26 +81,6 @@ def test_a_gpu_trains_as_planned_and_resumes_to_the_bit(tmp_path: Path, monkeypa
     assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
 
 
-@pytest.mark.long
-def test_a_gpu_for_which_nothing_compiles_ends_the_job_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class NoCompiler(EmulatedEngine):
-        def load(self, *given: Any) -> Any:
-            raise errors.NoKernel("no compiler")
-
-    class Without(Emulated):
-        kind = NoCompiler
-
-    emulate(monkeypatch)
-    monkeypatch.setattr(gpu, "MachinedOnGpu", Without)
-    plan = make_plan(config(compute={"engine": "auto", "device": "cuda", "stack": 128}, training={"epochs": 1}))
-    store = Store(tmp_path)
-    with pytest.raises(NoKernel, match=r"no compiler, or say `compute: \{engine: plain\}`"):
-        train(plan, store)
-    assert not store.find_cells([cell.key for cell in plan.cells])  # it is no cell's fault
-
-
 def test_a_processor_does_not_train_what_is_for_a_gpu(tmp_path: Path) -> None:
     """A job that measures trains what has been lost, and may have no GPU."""
     plan = make_plan(config(compute={"engine": "auto", "device": "cuda", "stack": 128}, training={"epochs": 1}))
@@ -109,14 +88,6 @@ def test_a_processor_does_not_train_what_is_for_a_gpu(tmp_path: Path) -> None:
     with pytest.raises(RankfallError, match=r"compute\.device: cuda, but there is no GPU here, and 1 networks"):
         train(plan, store)
     assert not store.find_cells([cell.key for cell in plan.cells])
-
-
-@pytest.mark.long
-def test_an_objective_that_draws_is_trained_by_the_machine(tmp_path: Path) -> None:
-    changes = {"training": {"epochs": 2, "objective": {"name": "prefixes", "shortest": 3}}, "grid": {"seed": "0..1"}}
-    plan, store = make_plan(config(compute={"engine": "auto"}, **changes)), Store(tmp_path)
-    assert {cell.engine for cell in plan.cells} == {"machine"}
-    assert {(one["status"], one["engine"]) for one in train(plan, store).values()} == {("done", "machine")}
 
 
 def check_ended(plan: Plan, store: Store, line: str) -> None:

@@ -18,7 +18,6 @@ from rankfall.train.progress import Progress
 
 pytestmark = [pytest.mark.long, pytest.mark.own_process]
 
-ROOT = Path(__file__).parents[3]
 SHARP = "def sharp(logits):\n    return (2 * logits).softmax(-1)\n"
 EDIT = SHARP.replace("2", "3")
 
@@ -122,13 +121,6 @@ def test_no_program_of_an_edited_text_is_kept_under_the_planned_key(
     assert train(plan) == 0
 
 
-def test_undisturbed_a_job_keeps_all_cells(lab: Path) -> None:
-    plan = make_plan(lab / "config.json")
-    assert train(plan) == 0
-    store = Store(lab / "results" / "store")
-    assert [found.status for found in store.find_cells([cell.key for cell in plan.cells]).values()] == ["done"] * 4
-
-
 def test_data_of_a_task_that_is_edited_meanwhile_are_not_kept(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "from rankfall.tasks.sorting import sorting\nINPUTS = 'tokens'\nTARGETS = 'classes'\n"
     text += "def drawn(rng):\n    return sorting(rng, train=64, test=32, length=5, symbols=6)\n"
@@ -142,17 +134,6 @@ def test_data_of_a_task_that_is_edited_meanwhile_are_not_kept(lab: Path, monkeyp
     )
     assert train(plan) == 2
     assert not list((lab / "results").rglob("*.safetensors"))
-
-
-@pytest.mark.parametrize("path", ["config.yaml", "workflow/presets/paper.yaml"])
-def test_all_kinds_of_files_are_what_the_plan_says(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    plan = make_plan(path)
-    codes = [cell.code for cell in plan.cells] + [measure.code for measure in plan.measures.values()]
-    kinds = {name.rpartition(".")[2] for code in codes for name in code}
-    assert kinds >= {"py", "csv", "topics"}
-    for code in codes:
-        check_unchanged(code)
 
 
 def test_every_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

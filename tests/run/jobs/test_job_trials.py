@@ -13,7 +13,6 @@ import torch
 from helpers import config
 
 from rankfall.design import Component
-from rankfall.nets.network import Shape
 from rankfall.run.guards import Edited, guard_job
 from rankfall.run.jobs import checks
 from rankfall.run.jobs.engine import Settings
@@ -25,7 +24,6 @@ from rankfall.trial.candidate import Refused
 
 MIXING = "def sharp(logits, *, power: float = 2.0):\n    w = (power * logits).softmax(-1)\n    return w + (w.mean(0) - w) / 9\n"
 MENDED = "def sharp(logits, *, power: float = 2.0):\n    return (power * logits).softmax(-1)\n"
-SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
 PARTS = 16  # of a trained cell: 12 of the architecture, task, objective, optimiser, schedule
 
 
@@ -135,26 +133,6 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     assert tried == ["normaliser mylab_tried:sharp"]
 
 
-@pytest.mark.long
-def test_a_lost_memory_is_tried_again_and_a_refusal_is(
-    tmp_path: Path, lab: Callable[[str], None], tried: list[str]
-) -> None:
-    lab(MENDED)
-    store = Store(tmp_path / "store")
-    run(plan_of(), store)
-    files = sorted((tmp_path / "store" / "trials").iterdir())
-    assert len(files) == PARTS + 1
-    files[0].unlink()
-    tried.clear()
-    run(plan_of(seed=1), store)
-    assert len(tried) == 1
-    lab(MIXING)
-    for _ in range(2):
-        tried.clear()
-        run(plan_of(), store)
-        assert tried == ["normaliser mylab_tried:sharp"]
-
-
 def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
     tmp_path: Path, lab: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,32 +151,6 @@ def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
     assert not (tmp_path / "store" / "trials").exists()
 
 
-@pytest.mark.long
-def test_one_size_does_not_condemn_another(tmp_path: Path, lab: Callable[[str], None]) -> None:
-    """A shape that does not fit names the file of the component, not the attention around it."""
-    lab("import torch\n\n\ndef sharp(logits):\n    return (logits * torch.ones(2, 1, 1).to(logits)).softmax(-1)\n")
-    raw = config(training={"epochs": 1})
-    raw["grid"] = [{"task": "sorting", "architecture": "own", "training": "short", "seed": 0, "heads": [2, 4]}]
-    raw["architectures"] = {"own": {"depth": 1, "width": 8, "normaliser": "mylab_tried:sharp"}}
-    plan, store = make_plan(raw), Store(tmp_path / "store")
-    run(plan, store)
-    found = store.find_cells([cell.key for cell in plan.cells])
-    two, four = sorted(plan.cells, key=lambda cell: cell.architecture.heads)
-    assert found[two.key].status == "done"
-    reason = found[four.key].record["reason"]
-    assert "mylab_tried.py, sharp) raises RuntimeError" in reason and "(line 5), given scores (3, 3, 4, 5, 5)" in reason
-
-
-@pytest.mark.long
-def test_a_slow_component_is_said_to_be_slow(tmp_path: Path, lab: Callable[[str], None]) -> None:
-    lab("import time\n\n\ndef sharp(logits):\n    time.sleep(0.12)\n    return logits.softmax(-1)\n")
-    plan, store = plan_of(0), Store(tmp_path / "store")
-    (said,) = (line for line in run(plan, store) if line.startswith("slow: "))
-    assert "'mylab_tried:sharp'" in said and "mylab_tried.py, sharp)" in said
-    assert ends(plan, store)["own"] == {"done"}
-    assert not any(line.startswith("slow: ") for line in run(plan_of(0, 1), store))
-
-
 def test_a_measure_with_networks_of_its_own_refuses_the_component(tmp_path: Path, lab: Callable[[str], None]) -> None:
     lab(MIXING)
     store = Store(tmp_path / "store")
@@ -209,32 +161,6 @@ def test_a_measure_with_networks_of_its_own_refuses_the_component(tmp_path: Path
         checks.refuse_parts(orders, store, print)
     lab(MENDED)
     checks.refuse_parts(orders, store, print)
-
-
-@pytest.mark.long
-def test_the_trial_is_no_part_of_any_key() -> None:
-    """An edit of the trial tries components again and computes nothing again."""
-    plan = make_plan("config.yaml")
-    codes = [cell.code for cell in plan.cells] + [measure.code for measure in plan.measures.values()]
-    files = {file for code in codes for file in code}
-    assert "rankfall/nets/network.py" in files
-    assert not [file for file in files if "trial" in file]
-
-
-def test_a_task_is_drawn_once_more_than_its_data_are_needed(tmp_path: Path, lab: Callable[[str], None]) -> None:
-    """Once for each seed, and once to see that the same generator gives the same; with other data the task is refused."""
-    counted = "from rankfall.tasks.sorting import sorting\nINPUTS = 'tokens'\nTARGETS = 'classes'\ncalls = []\n"
-    counted += "def drawn(rng, *, train: int = 20):\n    calls.append(1)\n"
-    lab(counted + "    return sorting(rng, train=train, test=5, length=4, symbols=5)\n")
-    raw = config(grid={"seed": [3, 4]})
-    raw["tasks"]["sorting"] = {"task": "mylab_tried:drawn"}
-    store = Store(tmp_path / "store")
-    for draws in (3, 3):
-        run(make_plan(raw), store)
-        assert len(sys.modules["mylab_tried"].calls) == draws
-    lab(counted + "    return sorting(rng, train=train, test=5 + len(calls) // 2, length=4, symbols=5)\n")
-    lines = run(make_plan(raw), store)
-    assert any("draws other test inputs when it is given the same generator again" in line for line in lines)
 
 
 @pytest.mark.long

@@ -90,11 +90,3 @@ def test_a_seed_whose_data_leave_their_range_fails_alone(
     assert ends == {"done", "failed"}
     reasons = {seed: record.record["reason"] for seed, (record, _) in found.items() if record.status == "failed"}
     assert all(said in reason and f"seed {seed}:" in reason for seed, reason in reasons.items()), reasons
-
-
-def test_a_batch_whose_symbols_leave_their_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the batches of a task without end; those of its trial are right."""
-    task = {"symbols": "4 if samples in (30, 3) else 5", "size_in": "4", "online": "True"}
-    found = trained(tmp_path, monkeypatch, "0..1", **task)
-    for record, _ in found.values():
-        assert record.status == "failed" and "batch 0, inputs from 0 to 4 with size_in = 4" in record.record["reason"]
