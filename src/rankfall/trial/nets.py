@@ -23,7 +23,7 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.random_streams import stream
-from rankfall.trial.candidate import Candidate, Refused
+from rankfall.trial.candidate import Candidate
 from rankfall.trial.declared import check_weights
 from rankfall.trial.learn import BLOCK_PARTS
 from rankfall.trial.maps import Make, Use, draw_stack, try_maps
@@ -56,18 +56,8 @@ def maker_of(candidate: Candidate) -> Make:
     def make(sizes: Sizes) -> Any:
         if not (sized or is_class):
             return candidate.bind_options()
-        try:
-            told = "made of sizes and its options"
-            one = candidate.call(candidate.found, told, sizes, **candidate.component.options)
-        except Refused as error:
-            if is_class:
-                raise
-            raised = candidate.describe_error(error.__cause__ or error)
-            raise candidate.refusal(
-                f"is a function where a class is needed: called with sizes, it raises {raised}",
-                f"write {candidate.contract}, or a function of sizes that makes one",
-            ) from error
-        return require_module(candidate, one) if is_class else one
+        made = candidate.call(candidate.found, "made of sizes and its options", sizes, **candidate.component.options)
+        return require_module(candidate, made) if is_class else made
 
     return make
 
@@ -193,10 +183,10 @@ def mask(candidate: Candidate, setting: Surroundings) -> None:
     first, again = (candidate.call(function, f"given the length {length}", length) for _ in range(2))
     if first is None and again is None:
         return
-    if not isinstance(first, Tensor) or first.shape != (length, length) or first.dtype != torch.bool:
-        got = f"{tuple(first.shape)} of {first.dtype}" if isinstance(first, Tensor) else f"a {type(first).__name__}"
-        raise candidate.refusal(f"returns {got}, given the length {length}", f"it must be {candidate.contract}")
-    if again is None or not torch.equal(first, again):
+    if first.shape != (length, length) or first.dtype != torch.bool:
+        what = f"returns {tuple(first.shape)} of {first.dtype}, given the length {length}"
+        raise candidate.refusal(what, f"it must be {candidate.contract}")
+    if not torch.equal(first, again):
         raise candidate.refusal("gives another result when called again", "let it depend on its arguments alone")
     blind = (~first.any(1)).nonzero().flatten().tolist()
     if blind:
@@ -210,11 +200,8 @@ def init(candidate: Candidate, setting: Surroundings) -> None:
     def draw(role: str, kind: str) -> Any:
         shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
         drawn = candidate.call(function, told, stream(0, "trial", role), role, kind, shape, 6)
-        if not isinstance(drawn, np.ndarray) or drawn.shape != shape or drawn.dtype.kind != "f":
-            got = f"{drawn.shape} of {drawn.dtype}" if isinstance(drawn, np.ndarray) else f"a {type(drawn).__name__}"
-            raise candidate.refusal(f"returns {got} {told}", f"it must be a NumPy array {shape} of floats")
-        if not np.isfinite(drawn).all():
-            raise candidate.refusal(f"returns what is not finite {told}", "every start must be a number")
+        if drawn.shape != shape or not np.isfinite(drawn).all():
+            raise candidate.refusal(f"returns {drawn.shape} {told}", f"it must be finite numbers {shape}")
         return drawn
 
     for role in ROLES:
