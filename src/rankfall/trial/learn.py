@@ -159,7 +159,8 @@ def learn_position(position: Any, options: Options) -> dict[str, Any]:
     """Find on what a position acts, whether it runs at other lengths, and whether what it adds to scores depends on offsets alone."""
     made = position(SIZES, **options)
     fill(made)
-    touches = [place for place, method in HOOKS.items() if overrides(made, method)]
+    own = {place: getattr(type(made), method, None) for place, method in HOOKS.items()}
+    touches = [place for place, method in HOOKS.items() if own[place] not in (None, getattr(Position, method))]
     return {
         "TOUCHES": touches,
         "ADMITS": "any" if all(runs_at(made, place, length) for place in touches for length in LONGER) else "trained",
@@ -240,11 +241,6 @@ def acts_on_tokens_alone(call: Callable[[Tensor], Tensor], x: Tensor) -> bool:
     return True
 
 
-def learn_residual(residual: Any, options: Options) -> dict[str, Any]:
-    """Find whether a residual reads what earlier layers made."""
-    return {"BREAKS": ["blocks"] if asks(residual(SIZES, **options)) else []}
-
-
 def learn_sentinels(sentinels: Any, options: Options) -> dict[str, Any]:
     """Count the tokens that are added."""
     made = sentinels(SIZES, **options)
@@ -258,11 +254,6 @@ def learn_sentinels(sentinels: Any, options: Options) -> dict[str, Any]:
 class NoAttention(nn.Module):
     def forward(self, x: Tensor, *drop: Any) -> Tensor:
         return torch.zeros_like(x)
-
-
-def overrides(made: Any, method: str) -> bool:
-    own = getattr(type(made), method, None)
-    return own is not None and own is not getattr(Position, method)
 
 
 def runs_at(position: Any, place: str, length: int) -> bool:
@@ -302,5 +293,5 @@ LEARN: dict[str, Callable[[Any, Options], dict[str, Any]]] = {
     "normaliser": learn_normaliser,
     "sentinels": learn_sentinels,
     "block": learn_block,
-    "residual": learn_residual,
+    "residual": lambda residual, options: {"BREAKS": ["blocks"] if asks(residual(SIZES, **options)) else []},
 }

@@ -1,6 +1,7 @@
 """Train the cells that the store does not have, in stacks, and store every finished stack at once. `checks.py` checks them before."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,19 +10,25 @@ import torch
 from torch import Tensor
 
 from rankfall.design import Training
+from rankfall.disk import StoreError
 from rankfall.errors import describe_error
-from rankfall.run.guards import check_job
+from rankfall.run.guards import Unproved, check_files, check_job
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
+    Interrupted,
     Settings,
     StackCheckpoint,
-    Work,
+    Stopped,
+    describe_failure,
+    is_out_of_memory,
     machine,
     machine_of,
     members_at_once,
     on_cpu,
     peak_megabytes,
+    raise_if_stopped,
     stack_id,
+    stacks,
     stop_signals,
 )
 from rankfall.run.plan.engines import MACHINES, PLAIN
@@ -64,8 +71,8 @@ def train_cells(
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         job = TrainingWork(store, settings, progress, origin, stopped)
-        for _ in job.run(missing):
-            pass
+        for members in stacks(missing, lambda cell: members_at_once(cell, settings)):
+            job.train(members)
     progress.end()
 
 
@@ -76,48 +83,58 @@ def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
 
 
 @dataclass(frozen=True)
-class TrainingWork(Work[None]):
-    """The work of a training job: one stack at a time, resumed from its checkpoint."""
+class TrainingWork:
+    """The work of a training job: one stack at a time, resumed from its checkpoint. A stack that fails is halved until a failing cell is
+    alone."""
 
     store: "Store"
     settings: Settings
     progress: "Progress"
     origin: "Callable[[Cell], dict[str, Any]]"
-    stopped: Callable[[], str | None]
+    stopped: Stopped
     untraced: set[str] = field(default_factory=set)  # groups that the machine was to train and cannot trace
 
-    def compute(self, cells: "list[Cell]") -> None:
-        engine, group = cells[0].engine, cells[0].group
-        if engine not in MACHINES or group in self.untraced:
-            train_stack(cells, PLAIN, self)
-            return
-        from thousandfold.graph import Untraceable
-
+    def train(self, cells: "list[Cell]") -> None:
+        raise_if_stopped(self.stopped)
+        began = time.monotonic()
+        failure: Exception
         try:
-            train_stack(cells, engine, self)
-        except Untraceable as error:
-            # Autograd trains these cells on any computer, since traceability depends on the code alone.
-            self.untraced.add(group)
-            self.note(
-                f"{' / '.join(cells[0].labels)}: trained by autograd, since the machine cannot trace it: {describe_error(error)}; "
-                "`TRACED = False` in the file of the component that does it lets the plan say so"
-            )
-            self.store.drop_checkpoint(stack_id(self.keys(cells)))
-            train_stack(cells, PLAIN, self)
+            self.train_by_engine(cells)
+            return
+        except (Interrupted, StoreError, Unproved):  # a full disk is not the cells' fault
+            raise
+        except Exception as error:  # a component may raise anything
+            check_files()  # half an edit may well raise
+            reason, full, failure = describe_failure(error), is_out_of_memory(error), error
+        self.store.drop_checkpoint(stack_id(cell.key for cell in cells))
+        if len(cells) == 1:
+            self.progress.note(f"failed: {cells[0].key}: {reason}")
+            save_failed(cells, [reason], time.monotonic() - began, self.store, self.origin)
+            self.progress.cells_done(1)
+            return
+        failure.__traceback__ = None  # its frames hold the stack's tensors
+        self.progress.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
+        self.train(cells[: len(cells) // 2])
+        self.train(cells[len(cells) // 2 :])
 
-    def most(self, cell: "Cell") -> int:
-        return members_at_once(cell, self.settings)
+    def train_by_engine(self, cells: "list[Cell]") -> None:
+        """Train a stack by the planned engine. Autograd trains what the machine cannot trace. This is so on any computer, since
+        traceability depends on the code alone."""
+        engine, group = cells[0].engine, cells[0].group
+        if engine in MACHINES and group not in self.untraced:
+            from thousandfold.graph import Untraceable
 
-    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
-        self.progress.note(f"failed: {cell.key}: {reason}")
-        save_failed([cell], [reason], seconds, self.store, self.origin)
-        self.progress.cells_done(1)
-
-    def keys(self, cells: "Sequence[Cell]") -> list[str]:
-        return [cell.key for cell in cells]
-
-    def note(self, text: str) -> None:
-        self.progress.note(text)
+            try:
+                train_stack(cells, engine, self)
+                return
+            except Untraceable as error:
+                self.untraced.add(group)
+                self.progress.note(
+                    f"{' / '.join(cells[0].labels)}: trained by autograd, since the machine cannot trace it: "
+                    f"{describe_error(error)}; `TRACED = False` in the file of the component that does it lets the plan say so"
+                )
+            self.store.drop_checkpoint(stack_id(cell.key for cell in cells))
+        train_stack(cells, PLAIN, self)
 
 
 def save_failed(
@@ -154,7 +171,8 @@ class Stack:
 def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
     """Train cells of one group from the beginning or from their checkpoint, and store them."""
     stack = build_stack(cells, engine, job)
-    checkpoint = job.checkpoint(job.keys(cells))
+    keys = [cell.key for cell in cells]
+    checkpoint = StackCheckpoint(job.store, keys, job.settings.checkpoint_seconds, job.stopped)
     resume(stack, checkpoint, job.progress)
     fit_stack(stack, checkpoint, job.progress)
     keep_stack(stack, evaluate_stack(stack), checkpoint, job)
@@ -205,7 +223,8 @@ def keep_stack(
         records.append(about | {"chance": float(stack.data.chance[k]), "final": metrics})
     tensors = members.tensors() | add_prefix("history", stack.history.tensors)
     check_job()
-    job.store.save_stack(cells[0].group, job.keys(cells), on_cpu(tensors), records, {"members": checkpoint.identity})
+    about = {"members": checkpoint.identity}
+    job.store.save_stack(cells[0].group, checkpoint.keys, on_cpu(tensors), records, about)
     checkpoint.drop()
     job.progress.cells_done(len(cells))
 
