@@ -33,7 +33,6 @@ SIZES = Sizes(
 )  # fmt: skip
 Options = Mapping[str, Any]
 BLOCK_PARTS = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
-ATTENTION_MAPS = ("weights", "heads", "values")
 METHODS = {
     "weights": ("weights",),
     "heads": ("heads", "contexts", "emit"),
@@ -134,13 +133,21 @@ def earlier_of(made: Any) -> dict[str, Any]:
 
 
 def wrong_parts(net: Any, provided: set[str]) -> set[str]:
-    """Return the provided parts that do not give the output of an attention: heads that do not sum to it, or value maps that leave out a
-    gate."""
+    """Return the provided parts that do not give the output of an attention: weights other than those that it gives to dropout, heads that
+    do not sum to it, or value maps that leave out a gate."""
     if "weights" not in provided:
         return {"heads", "values"}
-    x, wrong = random_states(net), set()
+    x, wrong, dropped = random_states(net), set(), list[Tensor]()
+
+    def drop(value: Tensor, site: str) -> Tensor:
+        dropped.append(value)
+        return value
+
     with torch.no_grad():
-        weights, output = net.weights(x), net(x, no_dropout, **earlier_of(net))
+        weights, output = net.weights(x), net(x, drop, **earlier_of(net))
+        others = [value for value in dropped if value.shape == weights.shape and not torch.allclose(value, weights)]
+        if weights.dim() != 5 or others:  # (K, B, H, T, T)
+            return {*METHODS}
         if "heads" in provided:
             contexts = net.contexts(weights, x)
             heads = [net.emit(contexts[:, :, h], h) for h in range(contexts.shape[2])]
@@ -169,14 +176,6 @@ def learn_position(position: Any, options: Options) -> dict[str, Any]:
     }
 
 
-def learn_normaliser(normaliser: Any, options: Options) -> dict[str, Any]:
-    """Find whether a normaliser prepares queries and keys, and whether it has factors by offset."""
-    return {
-        "TOUCHES": ["lengths"] if hasattr(normaliser, "prepare") else [],
-        "PROVIDES": ["factors by offset"] if hasattr(normaliser, "factors") else [],
-    }
-
-
 def learn_block(block: Any, options: Options) -> dict[str, Any]:
     """Find whether a block puts its parts together as the block `attention` does, and whether it mixes tokens by its attention alone."""
     breaks: set[str] = set()
@@ -191,7 +190,7 @@ def learn_block(block: Any, options: Options) -> dict[str, Any]:
                 return made(state, no_dropout, **earlier_of(made))
 
             breaks |= {*find_breaks(made, x, call), *(["blocks"] if asks(made) else [])}
-            made.attention = NoAttention()
+            made.attention.forward = lambda state, *drop: torch.zeros_like(state)
             tokenwise = tokenwise and acts_on_tokens_alone(call, x)
     return {
         "BREAKS": [name for name in ("blocks", "weights", "heads", "values") if name in breaks],
@@ -199,17 +198,21 @@ def learn_block(block: Any, options: Options) -> dict[str, Any]:
     }
 
 
-def build_block(block: Any, sizes: Sizes, residual: Any, options: Options) -> Any:
-    parts: dict[str, Any] = {
-        "norm1": Layer(sizes),
-        "norm2": Layer(sizes),
-        "mlp": Gelu(sizes),
-        "placement": "pre",
-        "site": "blocks.0",
-    }
-    attention = Multihead(sizes, Position(), softmax, Mask(no_mask), "blocks.0")
-    named = bind_named(block, sizes=sizes, new_norm=partial(Layer, sizes))
-    return named(attention=attention, residual=residual, mlp_residual=residual, **parts, **options)
+def build_block(
+    block: Any, sizes: Sizes, residual: Any, options: Options, placement: str = "pre", mlp: bool = True
+) -> Any:
+    """Build a block around an ordinary attention."""
+    return bind_named(block, sizes=sizes, new_norm=partial(Layer, sizes))(
+        attention=Multihead(sizes, Position(), softmax, Mask(no_mask), "blocks.0"),
+        mlp=Gelu(sizes) if mlp else None,
+        residual=residual,
+        mlp_residual=residual,
+        norm1=Layer(sizes),
+        norm2=Layer(sizes) if mlp else None,
+        placement=placement,
+        site="blocks.0",
+        **options,
+    )
 
 
 def find_breaks(made: Any, x: Tensor, call: Callable[[Tensor], Any]) -> tuple[str, ...]:
@@ -222,7 +225,7 @@ def find_breaks(made: Any, x: Tensor, call: Callable[[Tensor], Any]) -> tuple[st
         finally:
             hook.remove()
         if len(calls) != 1 or hasattr(made, "widen"):  # a state that is wider than vectors
-            return ("blocks", *ATTENTION_MAPS)
+            return ("blocks", *METHODS)
         usual = Attention(**{name: getattr(made, name) for name in BLOCK_PARTS}, site="blocks.0")(x.clone())
     return () if result.shape == usual.shape and difference([result], [usual]) <= AGREE else ("blocks",)
 
@@ -249,11 +252,6 @@ def learn_sentinels(sentinels: Any, options: Options) -> dict[str, Any]:
     x = fill(made)
     with torch.no_grad():
         return {"COUNT": made.add(x).shape[2] - x.shape[2]}
-
-
-class NoAttention(nn.Module):
-    def forward(self, x: Tensor, *drop: Any) -> Tensor:
-        return torch.zeros_like(x)
 
 
 def runs_at(position: Any, place: str, length: int) -> bool:
@@ -290,7 +288,10 @@ LEARN: dict[str, Callable[[Any, Options], dict[str, Any]]] = {
     "task": learn_task,
     "attention": learn_attention,
     "position": learn_position,
-    "normaliser": learn_normaliser,
+    "normaliser": lambda normaliser, options: {
+        "TOUCHES": ["lengths"] if hasattr(normaliser, "prepare") else [],
+        "PROVIDES": ["factors by offset"] if hasattr(normaliser, "factors") else [],
+    },
     "sentinels": learn_sentinels,
     "block": learn_block,
     "residual": lambda residual, options: {"BREAKS": ["blocks"] if asks(residual(SIZES, **options)) else []},

@@ -9,24 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.design import Architecture, field_declarations
-from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.earlier import asks
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.causal import causal
 from rankfall.nets.masks.none import none as unmasked
-from rankfall.nets.mlps.gelu import Gelu
 from rankfall.nets.network import bind_named
 from rankfall.nets.normalisers.softmax import softmax
-from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.random_streams import stream
 from rankfall.trial.candidate import Candidate
-from rankfall.trial.declared import check_weights
-from rankfall.trial.learn import BLOCK_PARTS
-from rankfall.trial.maps import Make, Use, draw_stack, try_maps
+from rankfall.trial.learn import BLOCK_PARTS, build_block
+from rankfall.trial.maps import Make, Use, try_maps
 from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
@@ -224,24 +220,13 @@ def attention(candidate: Candidate, setting: Surroundings) -> None:
 
     x, state = states(setting)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
-    check_weights(candidate, draw_stack(candidate, make, setting), x)
 
 
 def block(candidate: Candidate, setting: Surroundings) -> None:
     def make(sizes: Sizes) -> Any:
-        made = candidate.call(
-            bind_named(candidate.found, sizes=sizes, new_norm=partial(Layer, sizes)),
-            "made of its parts and options",
-            attention=Multihead(sizes, Position(), softmax, Mask(unmasked), "blocks.0"),
-            mlp=Gelu(sizes) if setting.mlp else None,
-            residual=partial(add, depth=DEPTH),
-            mlp_residual=partial(add, depth=DEPTH),
-            norm1=Layer(sizes),
-            norm2=Layer(sizes) if setting.mlp else None,
-            placement=setting.placement,
-            site="blocks.0",
-            **candidate.component.options,
-        )
+        told, residual = "made of its parts and options", partial(add, depth=DEPTH)
+        parts = candidate.found, sizes, residual, candidate.component.options, setting.placement, setting.mlp
+        made = candidate.call(build_block, told, *parts)
         require_module(candidate, made)
         lacking = [name for name in BLOCK_PARTS if not hasattr(made, name)]
         if lacking:
