@@ -128,6 +128,19 @@ def test_a_machine_that_does_not_agree_ends_the_job_before_any_training(
     check_ended(plan_of("l2"), Store(tmp_path), "does not agree with autograd: the gradient is 0.001 of its size away")
 
 
+@pytest.mark.long
+def test_what_agrees_is_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later job trains further seeds without another comparison."""
+    from rankfall.train.machine import agreement
+
+    plan, store = plan_of("l2"), Store(tmp_path)
+    first, *others = plan.cells
+    train_shard([first], store, Settings(torch.device("cpu")), Progress(), plan.origin)
+    monkeypatch.setattr(agreement, "disagreement", lambda *given: "compared again")
+    train_shard(others, store, Settings(torch.device("cpu")), Progress(), plan.origin)
+    assert {one.status for one in store.find_cells([cell.key for cell in plan.cells]).values()} == {"done"}
+
+
 SOFTPICK = {"normaliser": "softpick", "norm": "layer", "norm_placement": "pre"}
 LARGE = {"norm": "none", "init": {"name": "normal", "deviation": 0.3}}
 

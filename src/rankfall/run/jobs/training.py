@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rankfall.design import Training
 from rankfall.disk import StoreError
-from rankfall.errors import describe_error
+from rankfall.errors import NoKernel, describe_error
 from rankfall.run.guards import Unproved, check_files, check_job
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
@@ -101,7 +101,7 @@ class TrainingWork:
         try:
             self.train_by_engine(cells)
             return
-        except (Interrupted, StoreError, Unproved):  # a full disk is not the cells' fault
+        except (Interrupted, StoreError, Unproved, NoKernel):  # a full disk is not the cells' fault
             raise
         except Exception as error:  # a component may raise anything
             check_files()  # half an edit may well raise
