@@ -23,7 +23,7 @@ def train_shard(
     """Train the missing cells, and store a cell whose component cannot be used as failed, with the reason."""
     missing = find_missing(cells, store)
     with stop_signals() as stopped:
-        refused = check_cells(missing, store, settings.device, progress.note)
+        refused = check_cells(missing, store, settings.device, progress.note) if missing else {}
     if reason := stopped():
         raise Interrupted(f"{reason} before training")
     for stack in stacks([cell for cell in missing if cell.key in refused], settings.stack):
