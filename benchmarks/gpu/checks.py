@@ -13,8 +13,7 @@ import torch
 
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import Setting, settings
-from rankfall.train.fit import Course, fit
-from rankfall.train.history import TrainingHistory
+from rankfall.train.loop import Course, TrainingHistory, fit
 from rankfall.train.members import Members
 from rankfall.train.philox import kernel, keys_of, random_raw, rounds
 

@@ -13,7 +13,7 @@ import torch
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import PARTS, Setting, settings
 from benchmarks.gpu.timing import wait
-from rankfall.train.fit import Course, fit
+from rankfall.train.loop import Course, fit
 
 PUBLISHED = {"sorting": (1000, 65), "hull": (10_000, 70)}  # samples and epochs
 OWN = threading.local()  # a thread's stream; None on a processor

@@ -7,9 +7,7 @@ import torch
 
 from benchmarks.gpu.shapes import settings
 from rankfall.train.device import prepare
-from rankfall.train.fit import Course, fit
-from rankfall.train.history import TrainingHistory
-from rankfall.train.resume import restore, state_of
+from rankfall.train.loop import Course, TrainingHistory, fit, restore, state_of
 
 SEEDS, SAMPLES, BATCH = [3, 1, 4, 15], 44, 10  # five steps an epoch
 

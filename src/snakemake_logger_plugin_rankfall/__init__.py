@@ -22,7 +22,7 @@ KEPT = (
 def last_error(logs: Any) -> str | None:
     """Why a job ended, by its log; None where there is none."""
     try:
-        from rankfall.run.screen.words import error_in
+        from rankfall.run.screen.logs import error_in
 
         return next((error_in(Path(str(log))) for log in logs or () if Path(str(log)).is_file()), None)
     except Exception:  # whatever it is, the run goes on

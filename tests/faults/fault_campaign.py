@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interleavings import Interleaving, Step, interleaving
-from programs import Hang, Program, Starter
+from programs import Hang, Program
 from small_grid import EDITS, TABLES, Grid, Texts, unforeseen
 
 from rankfall.report import tables
 from rankfall.report.compare import differences
 
-LONGEST = 180.0  # seconds that any one program may take: most take three
+LONGEST = 180.0  # seconds that any one program may take
 FINISHED = re.compile(r"^Finished jobid: \d+ \(Rule: (?!all)", re.MULTILINE)
 # What Snakemake 9 says when a file is gone between its look at whether it is there and its next look at it.
 VANISHED = ("Unable to obtain modification time of file", "Write-protected output files")
@@ -28,21 +28,11 @@ class Wrong(Exception):
 
 @dataclass
 class Campaign:
-    """A folder for checkouts, a server that starts programs, and the runs from nothing that others are compared with."""
+    """A folder for checkouts, and the runs from nothing that others are compared with."""
 
     folder: Path
-    starter: Starter
     references: dict[tuple[str, Texts], Grid] = field(default_factory=dict)
-    started: list[Program] = field(default_factory=list)
-
-    @property
-    def seconds(self) -> float:
-        """Of processors, for all that has ended."""
-        return sum(program.seconds for program in self.started)
-
-    @classmethod
-    def begin(cls, folder: Path) -> "Campaign":
-        return cls(folder, Starter(folder / "programs"))
+    count: int = 0  # programs that were started
 
     def attempt(self, seed: int) -> str | None:
         """What is wrong after the interleaving of this seed, with all that is needed to see it again; None where all is well."""
@@ -82,8 +72,9 @@ class Campaign:
         environment = {name: value for name, value in os.environ.items() if name not in left_out}
         if module.startswith("rankfall"):
             environment["PYTHONPATH"] = str(grid.folder / "src")
-        self.started.append(self.starter.start(module, *arguments, cwd=grid.folder, environment=environment))
-        return self.started[-1]
+        self.count += 1
+        output = self.folder / "programs" / f"{self.count}.out"
+        return Program.start(module, *arguments, output=output, cwd=grid.folder, environment=environment)
 
 
 def short(said: str) -> str:

@@ -2,7 +2,7 @@
 
 pytest -m slow -s tests/faults/test_fault_campaign.py                              the sample of this version of the sources
 RANKFALL_CAMPAIGN=17,93 pytest -m slow -s tests/faults/test_fault_campaign.py      these again
-RANKFALL_CAMPAIGN=0..199 pytest -m slow -s tests/faults/test_fault_campaign.py     the whole campaign, about half an hour
+RANKFALL_CAMPAIGN=0..199 pytest -m slow -s tests/faults/test_fault_campaign.py     the whole campaign, some hours
 """
 
 import os
@@ -13,18 +13,10 @@ from pathlib import Path
 
 import pytest
 from fault_campaign import Campaign, Events, Wrong
-from interleavings import KINDS, interleaving
 from samples import seed_of
 from small_grid import EDITS
 
 COUNT, SECONDS = 18, 300.0  # the sample of a version: so many, if there is time
-
-
-def test_a_seed_is_an_interleaving_and_all_kinds_of_steps_turn_up() -> None:
-    drawn = [interleaving(seed) for seed in range(200)]
-    assert drawn == [interleaving(seed) for seed in range(200)]
-    assert {step.kind for one in drawn for step in one.steps} == set(KINDS)
-    assert len({str(one).partition(":")[2] for one in drawn}) == 200
 
 
 def seeds() -> Iterator[int]:
@@ -42,10 +34,8 @@ def seeds() -> Iterator[int]:
 
 
 @pytest.fixture
-def campaign(tmp_path: Path) -> Iterator[Campaign]:
-    made = Campaign.begin(tmp_path)
-    yield made
-    made.starter.close()
+def campaign(tmp_path: Path) -> Campaign:
+    return Campaign(tmp_path)
 
 
 @pytest.mark.slow
@@ -65,8 +55,7 @@ def test_campaign(campaign: Campaign) -> None:
     failed, began = {}, time.monotonic()
     for count, seed in enumerate(seeds(), 1):
         wrong = campaign.attempt(seed)
-        times = f"{time.monotonic() - began:5.0f} s, {campaign.seconds:5.0f} s of processors"
-        print(f"{times} {count:4}  RANKFALL_CAMPAIGN={seed}: {wrong or 'ok'}", flush=True)
+        print(f"{time.monotonic() - began:5.0f} s {count:4}  RANKFALL_CAMPAIGN={seed}: {wrong or 'ok'}", flush=True)
         if wrong:
             failed[seed] = wrong
     # All of it once more at the end, where it is still seen when only the end of a long log is kept.

@@ -29,11 +29,11 @@ import torch
 from rankfall.nets.primitives import Linear, Sizes
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data
-from rankfall.train.fit import Course
+from rankfall.train.loop import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives.classes import classes
 from rankfall.train.optimizers.adam import Adam
-from rankfall.train.resume import fit_or_resume
+from rankfall.train.loop import fit_or_resume
 
 TABLE = "paths"
 
@@ -183,7 +183,7 @@ def test_parts_that_are_done_stay_in_the_checkpoint(tmp_path: Path) -> None:
     store = Store(tmp_path)
 
     def checkpoint(stopped: str | None = None) -> StackCheckpoint:
-        return StackCheckpoint(store, ["key"], 3600.0, lambda: stopped, lambda: None)
+        return StackCheckpoint(store, ["key"], 3600.0, lambda: stopped)
 
     with pytest.raises(Interrupted, match="TERM at step 2"):
         checkpoint("TERM").after_step("one", 2, lambda: {"x": torch.arange(3.0)})
@@ -193,7 +193,7 @@ def test_parts_that_are_done_stay_in_the_checkpoint(tmp_path: Path) -> None:
         again.after_step("two", 1, lambda: {"x": torch.zeros(2)})
     last = checkpoint()
     assert {name: (last.load(name) or {})["x"].tolist() for name in ("one", "two")} == {"one": [0, 1, 2], "two": [0, 0]}
-    assert StackCheckpoint(store, ["other"], 1.0, lambda: None, lambda: None).load("one") is None
+    assert StackCheckpoint(store, ["other"], 1.0, lambda: None).load("one") is None
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
@@ -206,9 +206,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
 
     def context(stop: bool) -> Context:
         return Context(
-            checkpoint=StackCheckpoint(
-                store, ["k"], 3600.0, lambda: "T" if stop and called[-1] == 2 else None, lambda: None
-            )
+            checkpoint=StackCheckpoint(store, ["k"], 3600.0, lambda: "T" if stop and called[-1] == 2 else None)
         )
 
     whole = Context().rows(range(4), rows_of)

@@ -8,8 +8,6 @@ import torch
 from one_layer import network, states
 from torch import Tensor
 
-from rankfall.errors import RankfallError
-
 EXACT = 1e-11
 RECURRENT = ("retention", "gated_linear", "delta", "selective")
 OTHERS: list[dict[str, Any]] = [
@@ -127,12 +125,6 @@ def test_recurrences_are_those_of_their_papers(name: str, length: int) -> None:
     for k, b in ((0, 0), (1, 2)):
         want = emitted(layer, recurrence(name, layer, x[k, b], k), k)
         torch.testing.assert_close(got[k, b], want, rtol=EXACT, atol=EXACT)
-
-
-@pytest.mark.parametrize("name", RECURRENT)
-def test_recurrences_ask_for_the_causal_mask(name: str) -> None:
-    with pytest.raises(RankfallError, match=r"needs mask causal"):
-        network(attention=name, mask="none")
 
 
 @pytest.mark.parametrize("architecture", OTHERS, ids=lambda it: str(it["attention"]))

@@ -234,17 +234,8 @@ def test_buckets_are_those_of_transformers() -> None:
         assert torch.equal(made_.buckets(offset), theirs)
 
 
-def test_buckets_that_do_not_fit() -> None:
-    with pytest.raises(RankfallError, match=r"farthest is 8, but the first 8 offsets .*; allowed: more than 8$"):
-        components.load("position", "t5")(SIZES, farthest=8)
-
-
 def test_slopes_are_the_published_ones() -> None:
     assert slopes(8) == [2.0**-h for h in range(1, 9)]
     assert slopes(16) == [2 ** (-h / 2) for h in range(1, 17)]
     assert slopes(12) == slopes(8) + [2 ** (-h / 2) for h in (1, 3, 5, 7)]
     assert slopes(1) == [2.0**-8]
-
-
-def test_no_position_of_the_package_is_left_out() -> None:
-    assert {name for name, _ in CASES} == set(components.names("position"))

@@ -7,8 +7,6 @@ import torch
 from one_layer import network, states
 from torch import Tensor
 
-from rankfall.errors import RankfallError
-
 MIXED: list[dict[str, Any]] = [{}, {"mixing": "doubly_stochastic"}, {"streams": 1}, {"read": "mean", "streams": 3}]
 
 
@@ -72,9 +70,3 @@ def test_doubly_stochastic_maps_are_and_their_products_make_streams_equal() -> N
         assert (mix > 0).all()
         product = mix @ product
     assert (product - 0.25).abs().max() < 1e-4  # the mean of all streams, in each
-
-
-@pytest.mark.parametrize("block", ["hyper", "dynamic_hyper"])
-def test_residuals_of_another_kind_are_refused(block: str) -> None:
-    with pytest.raises(RankfallError, match="needs residual add: streams are mixed by maps of their own"):
-        network(block=block, residual="none")

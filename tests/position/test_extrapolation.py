@@ -17,8 +17,7 @@ from rankfall.run.plan import make_plan
 from rankfall.tasks._dataset import Dataset, Split
 from rankfall.train import recipe
 from rankfall.train.data import Data
-from rankfall.train.fit import fit
-from rankfall.train.history import means
+from rankfall.train.loop import fit, means
 
 LENGTH, WINDOWS, SYMBOLS, SPECIAL = 8, 13, 30, 5
 

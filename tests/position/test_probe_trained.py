@@ -15,7 +15,7 @@ from rankfall.report.rows import cell_columns
 from rankfall.tasks.probe import probe
 from rankfall.train import recipe
 from rankfall.train.data import Data
-from rankfall.train.fit import fit
+from rankfall.train.loop import fit
 
 N, SEEDS = 6, 2
 TRAINING = {"lr": 5e-3, "batch": 1, "schedule": "cosine", "objective": {"name": "prefixes", "shortest": 4}}

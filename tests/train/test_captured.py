@@ -22,12 +22,10 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
 from rankfall.train.captured import SHAPES, Captured, Replay
 from rankfall.train.data import Data
-from rankfall.train.fit import fit
-from rankfall.train.history import TrainingHistory
+from rankfall.train.loop import TrainingHistory, fit, restore, state_of
 from rankfall.train.members import DIVERGED, STOPPED, Members
 from rankfall.train.objectives._base import Graded
 from rankfall.train.objectives.classes import classes
-from rankfall.train.resume import restore, state_of
 
 CPU = torch.device("cpu")
 SEEDS, LENGTH, SYMBOLS, EPOCHS = [4, 9, 2], 5, 6, 2

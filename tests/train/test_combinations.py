@@ -13,8 +13,7 @@ from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data
-from rankfall.train.fit import fit
-from rankfall.train.history import TrainingHistory
+from rankfall.train.loop import TrainingHistory, fit
 from rankfall.train.members import RUNNING, Members
 
 CPU = torch.device("cpu")

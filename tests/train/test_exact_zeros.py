@@ -11,8 +11,8 @@ from helpers import config
 from rankfall.design import Architecture, Component, Training
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
-from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Settings
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.objectives._base import Samples
@@ -68,19 +68,6 @@ def test_opposite_tokens_are_found(residual: str, placement: str, depth: int) ->
     assert left is not None and left.parameter.endswith(".bias") and left.value > 1e-10
 
 
-@pytest.mark.parametrize(
-    ("network", "training"),
-    [
-        ({"depth": 1}, {"dropout": 0.1}),  # masks that differ between the tokens
-        ({"depth": 1, "mlp": Component("gelu")}, {}),  # no odd function
-        ({"depth": 1}, {"optimizer": Component("sgd")}),  # a step as small as the gradient
-        ({"depth": 1}, {"optimizer": Component("adam", {"eps": 1e-2})}),  # likewise, a millionth
-    ],
-)
-def test_opposite_tokens_without_harm_are_not(network: dict[str, Any], training: dict[str, Any]) -> None:
-    assert found(opposite(), network, **training) is None
-
-
 @pytest.mark.parametrize(("width", "tokens", "norm"), [(1, 8, "layer"), (4, 1, "none"), (4, 8, "none")])
 def test_what_is_zero_for_any_data_is_not_found(width: int, tokens: int, norm: str) -> None:
     """A norm of one feature, attention that sees one token, and twelve layers without skips, which leave all tokens alike."""
@@ -111,7 +98,7 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def train(plan: Plan, tmp_path: Path) -> Store:
     store = Store(tmp_path / "store")
-    job.train_cells(plan.cells, store, Settings(CPU), Progress(), plan.origin)
+    train_shard(plan.cells, store, Settings(CPU), Progress(), plan.origin)
     return store
 
 

@@ -10,8 +10,7 @@ from rankfall.nets.primitives import Linear, Sizes
 from rankfall.random_streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data
-from rankfall.train.fit import Course, fit
-from rankfall.train.history import means
+from rankfall.train.loop import Course, fit, means
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives.values import values
 from rankfall.train.optimizers.adam import Adam
@@ -59,11 +58,6 @@ def test_one_step_of_sgd_is_the_gradient_by_hand() -> None:
         torch.testing.assert_close(
             members.tensors()["weight"][k], rate * 2 * x[k].T @ y[k] / 60, rtol=1e-12, atol=1e-13
         )
-
-
-def test_only_a_member_axis_in_front_will_do() -> None:
-    with pytest.raises(ValueError, match=r"parameter weight has shape \(2, 5\); its first axis must be the 3 members"):
-        Members(nn.Linear(5, 2), [0, 1, 2], Sgd(), [Hyperparameters()] * 3)
 
 
 @pytest.mark.parametrize("stop", [1, 4, 5])

@@ -53,15 +53,6 @@ def test_masks_belong_to_seed_and_place() -> None:
     assert not torch.equal(alone[1], corrupt(batch([8], step=4), 0.15, 0.8, 0.1)[1])
 
 
-def test_special_symbols_are_never_asked() -> None:
-    inputs = torch.randint(SPECIAL, SYMBOLS, (1, 6, 20))
-    inputs[:, :, 2:] = 0  # padding but for two words
-    seen, _, stood = corrupt(batch([1], inputs=inputs), 0.15, 1.0, 0.0)
-    assert (stood == -1).sum(-1).tolist() == [[1] * 6]  # three places, two words
-    assert torch.equal(seen[:, :, 2:], inputs[:, :, 2:])
-    assert (seen[:, :, :2] == SPECIAL - 1).all()
-
-
 def test_loss_is_the_cross_entropy_of_what_was_asked() -> None:
     """Against all logits, token by token."""
     seeds = [3, 4]

@@ -12,7 +12,7 @@ from rankfall.tasks._dataset import TEST, TRAIN, draw, draw_fresh
 from rankfall.tasks.places import Places
 from rankfall.train import recipe
 from rankfall.train.data import Data
-from rankfall.train.fit import evaluate, fit
+from rankfall.train.loop import evaluate, fit
 
 LENGTH, SEEDS = 6, [0, 1]
 

@@ -5,19 +5,17 @@ from typing import Any
 import pytest
 import torch
 from helpers import cells
-from plans import VALID, changed, refusal
 
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.random_streams import stream
-from rankfall.run.plan import make_plan
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data
-from rankfall.train.fit import fit
+from rankfall.train.device import matrix_products
+from rankfall.train.loop import fit
 from rankfall.train.members import Members
 from rankfall.train.objectives.classes import classes
-from rankfall.train.precision import products
 
 CPU = torch.device("cpu")
 SEEDS = [4, 9]
@@ -36,7 +34,7 @@ def stack(**training: Any) -> tuple[Members, Data, Any]:
 def gradient(precision: str) -> torch.Tensor:
     members, data, _ = stack()
     (batch,) = data.epoch(SEEDS, 0, 32, False)
-    with products(precision, CPU):
+    with matrix_products(precision, CPU):
         members.differentiate(classes(members.module, batch).loss)
     return members.grads.clone()
 
@@ -67,13 +65,8 @@ def test_every_step_casts_the_weights_that_it_has() -> None:
 
 
 def test_tf32_is_for_gpus() -> None:
-    with pytest.raises(RankfallError, match="precision: 'tf32' is a number format of GPUs"), products("tf32", CPU):
+    with (
+        pytest.raises(RankfallError, match="precision: 'tf32' is a number format of GPUs"),
+        matrix_products("tf32", CPU),
+    ):
         raise AssertionError("not refused")
-
-
-def test_a_plan_refuses_what_cannot_be() -> None:
-    tf32 = changed("trainings/short/precision", "tf32")
-    assert "compute.device is 'cpu'" in refusal(tf32) and "compute: {device: cuda}" in refusal(tf32)
-    assert make_plan(changed("compute", {"device": "cuda"}, tf32)).cells
-    exact = changed("trainings/short", {**VALID["trainings"]["short"], "precision": "bf16", "dtype": "float64"})
-    assert "in float32, not in float64" in refusal(exact)

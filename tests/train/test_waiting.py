@@ -15,7 +15,7 @@ from rankfall.tasks._dataset import Split
 from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
 from rankfall.train.data import Data
-from rankfall.train.fit import fit
+from rankfall.train.loop import fit
 from rankfall.train.members import Members
 from rankfall.train.objectives.classes import classes
 from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens

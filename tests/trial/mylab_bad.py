@@ -1,13 +1,11 @@
 """Components of a user's own that a stack must not be trained with, one fault each."""
 
-import time
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Linear, Sizes, constant
+from rankfall.nets.primitives import Sizes, constant
 from rankfall.tasks._dataset import Dataset, Split
 
 ACCEPTS = "vectors"
@@ -43,15 +41,6 @@ def not_finite(logits: Tensor) -> Tensor:
     return logits / logits.sum(-1, keepdim=True)  # -inf / -inf
 
 
-def function_for_class(x: Tensor) -> Tensor:
-    return x.relu()
-
-
-class ClassForFunction(nn.Module):
-    def forward(self, x: Tensor, branch: Tensor, depth: int) -> Tensor:
-        return x + branch
-
-
 class State(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -81,11 +70,6 @@ def sets_dtype(logits: Tensor) -> Tensor:
     return logits.softmax(-1)
 
 
-def slow(logits: Tensor) -> Tensor:
-    time.sleep(0.15)
-    return logits.softmax(-1)
-
-
 def leaks(logits: Tensor) -> Tensor:
     return 0.9 * logits.softmax(-1) + 0.1 / logits.shape[-1]
 
@@ -100,15 +84,6 @@ def half(logits: Tensor) -> Tensor:
 
 def raises(logits: Tensor) -> Tensor:
     return logits @ torch.ones(7, 7, dtype=logits.dtype)
-
-
-class Unused(nn.Module):
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.map, self.spare = Linear(sizes, sizes.width, sizes.width, "mlp"), constant(sizes, 1, value=1.0)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.map(x)
 
 
 class Hidden(nn.Module):
@@ -218,10 +193,6 @@ class Drifting:
 
     def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
         weights.sub_(lr * grads + 1e-3)
-
-
-def no_number(epoch: int, epochs: int) -> float:
-    return 1 / (epochs - 1 - epoch) if epoch + 1 < epochs else float("inf")
 
 
 INPUTS = "tokens"

@@ -25,11 +25,6 @@ class Honest(Multihead):
         return None
 
 
-class TwiceAsLarge(Honest):
-    def weights(self, x):
-        return 2 * super().weights(x)
-
-
 class OtherWeights(Honest):
     def weights(self, x):
         return super().weights(x).flip(-1)

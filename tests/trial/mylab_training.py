@@ -17,10 +17,6 @@ def edits_targets(module, batch, drop=no_dropout):
     return classes(module, batch, drop)
 
 
-def asks_all(module, batch, drop=no_dropout):
-    return replace(found := classes(module, batch, drop), asked=torch.full_like(found.asked, batch.targets[0].numel()))
-
-
 def mean_of_right(module, batch, drop=no_dropout):
     found = classes(module, batch, drop)
     return replace(found, sums={"accuracy": found.sums["accuracy"] / found.asked})

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rankfall.run.config.types import read
-
 ROOT = Path(__file__).parents[2]
 USER = """
 configfile: "config/config.yaml"
@@ -37,10 +35,6 @@ def test_what_the_catalogue_asks_for_is_there():
     assert set(usage["mandatory-flags"]) == {"desc", "flags"}
     words = (ROOT / "README.md").read_text().lower()
     assert "snakemake" in words and "workflow" in words
-
-
-def test_the_folder_that_snakedeploy_copies_has_the_configuration():
-    assert read(ROOT / "config" / "config.yaml") == read(ROOT / "config.yaml")
 
 
 def user(folder):

@@ -4,7 +4,6 @@ figure, a chart and a sentence, and an edit of one of its files makes stale what
 import ast
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import component_pages
@@ -13,30 +12,10 @@ import pytest
 from checkout import CONFIG, Checkout
 from own_quantity import import_from_here  # noqa: F401
 
-from rankfall.errors import RankfallError
-from rankfall.report.headlines import headlines
-from rankfall.report.page.chart import charts
-from rankfall.report.quantities import declarations_of
-from rankfall.report.schema import schema
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.jobs import PlanJobs
 
 OWN = CONFIG | own_quantity.CONFIG | {"page": True}
-WAYS = {"folder": own_quantity.write, "file": own_quantity.write_as_one_file}
-
-
-@pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)
-def test_it_is_found_by_its_module(write: Callable[[Path], Path], tmp_path: Path) -> None:
-    write(tmp_path)
-    plan = make_plan(OWN)
-    assert plan.modules == ["mylab.entropy"] and "mylab.entropy" in plan.measures["scorecard"].tables
-    assert [one.study for one in headlines() if one.table == "mylab.entropy"] == ["rank"]
-    assert "entropy_last" in {column.name for column in schema("scorecard").columns}
-    assert "entropy" in {column.name for column in schema("mylab.entropy").columns}
-    assert "entropy" in {chart.name for chart in charts()}
-    assert declarations_of("sentence")[-1].name == "Who looks at most tokens?"
-    make_plan(CONFIG)  # which has no such measure
-    assert "entropy_last" not in {headline.name for headline in headlines()}
 
 
 def test_the_documentation_shows_these_files() -> None:
@@ -88,17 +67,6 @@ WRONG: dict[str, tuple[str, str, str, str]] = {
     "number": ("sentence.py", '"entropy_last"', '"entropy_first"', "there is no headline 'entropy_first'"),
     "table": ("columns.py", '"mylab.entropy",', '"entropy",', "calls its table 'entropy'"),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_declaration_is_refused_before_any_work(case: str, tmp_path: Path) -> None:
-    file, old, new, message = WRONG[case]
-    place = own_quantity.write(tmp_path) / file
-    assert old in place.read_text()
-    place.write_text(place.read_text().replace(old, new))
-    with pytest.raises(RankfallError) as caught:
-        make_plan(OWN)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def rankfall_table(checkout: Checkout, name: str) -> str:

@@ -84,10 +84,6 @@ def log_of_training(results: Path) -> str:
     return "".join(path.read_text() for path in (results / "logs" / "train" / "sorting" / "0").glob("*.log"))
 
 
-def files(folder: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
     """A run from nothing in a pipe, and what it said."""
@@ -95,32 +91,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
     done = piped(checkout)
     assert done.returncode == 0, done.stdout
     return checkout, done.stdout
-
-
-@pytest.mark.slow
-def test_in_a_pipe_a_job_is_a_line(finished: tuple[Checkout, str]) -> None:
-    checkout, said = finished
-    lines = said.splitlines()
-    jobs = [line for line in lines if line.startswith("[")]
-    assert [line.partition("]")[0] for line in jobs] == [f"[{n}/8" for n in range(1, 9)]
-    assert "] train sorting 0: " in said and "] figure paths: " in said
-    assert all(re.search(r"so far, .* left$", line) for line in jobs[:-1])
-    assert lines[0] == "==> tiny: 8 jobs (data sets 1, training 1, measuring networks 1, tables 4, figures 1)"
-    assert any(line.startswith("==> done: 8 jobs in ") for line in lines)
-    assert len(lines) <= len(jobs) + 8 and not MESS.search(said) and "\x1b" not in said
-    log = (checkout.results / "logs" / "run.log").read_text()
-    assert log.count("Finished jobid") == 9 and "rule train" in log, "the whole output of Snakemake is kept"
-
-
-@pytest.mark.slow
-def test_a_second_run_has_nothing_to_do_and_writes_nothing(finished: tuple[Checkout, str]) -> None:
-    checkout, _ = finished
-    before = files(checkout.results)
-    done = piped(checkout)
-    assert done.returncode == 0
-    assert done.stdout.startswith("==> nothing to do: results is up to date with config.yaml and the code\n")
-    assert not MESS.search(done.stdout)
-    assert files(checkout.results) == before
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,14 +33,6 @@ def test_every_declared_dependency_is_pinned() -> None:
     names -= {"rankfall", "thousandfold"}  # of this repository
     assert len(names) > 15
     assert names <= set(pins())
-
-
-def test_conda_environment_uses_the_same_pins() -> None:
-    environment = yaml.safe_load((ROOT / "envs" / "environment.yaml").read_text())
-    lines = next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
-    listed = dict(line.split("==") for line in lines)
-    assert {"torch", "numpy", "pyarrow", "pydantic"} <= set(listed)
-    assert listed.items() <= pins().items()
 
 
 @pytest.fixture

@@ -100,15 +100,14 @@ def run_job(
 ) -> int:
     """Run `work` on the configured device and return the exit code. Users' components may read only the files in `codes`. With `insist`, a
     missing GPU is an error; without, the CPU replaces it. A signal stops the work after a checkpoint."""
-    from rankfall.run.guards.unchanged import prove_code
+    from rankfall.run.guards import guard_job
+    from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
+    from rankfall.run.store import Store
+    from rankfall.train.device import prepare
 
     compute = planned.plan.config.compute
-    with prove_code(codes, planned.results):
-        from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
-        from rankfall.run.store import Store
-        from rankfall.train.device import prepare
-
-        device = prepare(compute.device, compute.threads, insist=insist)
+    device = prepare(compute.device, compute.threads, insist=insist)
+    with guard_job(codes, planned.results):
         try:
             work(Store(planned.results / "store"), Settings(device, compute.stack, compute.checkpoint_seconds))
         except Interrupted as reason:

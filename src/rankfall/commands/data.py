@@ -17,12 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.guards.unchanged import prove_code
+    from rankfall.run.guards import guard_job
 
     own = _planned.plan_job(args, "data", args.task, read=lambda written: written.data(args.task))
     own.plan.shards_of(args.task)  # or an error that names the tasks
     cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
-    with prove_code((cell.data_code for cell in cells.values()), own.results):
+    with guard_job((cell.data_code for cell in cells.values()), own.results):
         return make_data(args, own, cells)
 
 

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import style, tables
     from rankfall.report.looks import looks
-    from rankfall.run.guards.unchanged import prove_code, prove_numbers
+    from rankfall.run.guards import check_job, guard_job
     from rankfall.run.plan.slices import Slice
 
     own = _planned.plan_job(args, "figure", args.name, read=lambda written: Slice([]))
@@ -37,14 +37,9 @@ def run(args: argparse.Namespace) -> int:
     def read(name: str) -> "DataFrame":
         return tables.read_frame(own.table_file(name, args.tables), name)
 
-    code = figure.code
-    with (
-        style.apply_style(),
-        looks(own.plan.labels, own.plan.colours),
-        prove_code([code], own.results),
-        prove_numbers(code),
-    ):
+    with style.apply_style(), looks(own.plan.labels, own.plan.colours), guard_job([figure.code], own.results):
         picture = components.load("figure", figure.component.name)(read, **figure.component.options)
+        check_job()
     if not isinstance(picture, style.Picture):
         what = f"{figure.component.name} returns a {type(picture).__name__}"
         raise RankfallError(f"figure {args.name}: {what}; return `Picture(figure, caption)` of rankfall.report.style")

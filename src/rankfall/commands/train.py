@@ -42,7 +42,7 @@ def train(
     from rankfall.report import tables
     from rankfall.report.rows import cell_row
     from rankfall.run.jobs.cells import find_records
-    from rankfall.run.jobs.training import train_cells
+    from rankfall.run.jobs.shard import train_shard
     from rankfall.run.keys.installed import commit
     from rankfall.train.progress import Progress
 
@@ -53,7 +53,7 @@ def train(
         return planned.plan.origin(cell) | about_code
 
     def train_missing(missing: "Sequence[Cell]") -> None:
-        train_cells(missing, store, settings, Progress(), origin)
+        train_shard(missing, store, settings, Progress(), origin)
 
     train_missing(cells)
     epochs = course_rows(cells, store, train_missing) if args.training_out else []
@@ -74,8 +74,7 @@ def course_rows(
     """Return a row for each epoch of each cell's training, read from the store."""
     from rankfall.report.rows import epoch_rows
     from rankfall.run.jobs.cells import load_stacks
-    from rankfall.train.history import means
-    from rankfall.train.resume import strip_prefix
+    from rankfall.train.loop import means, strip_prefix
 
     by_key = {cell.key: cell for cell in cells}
     rows = []

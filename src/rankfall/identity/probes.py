@@ -21,12 +21,20 @@ from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.random_streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data, steps_per_epoch
-from rankfall.train.fit import Course, evaluate, fit
-from rankfall.train.history import TrainingHistory
+from rankfall.train.loop import (
+    Checkpoint,
+    Course,
+    TrainingHistory,
+    add_prefix,
+    evaluate,
+    fit,
+    restore,
+    state_of,
+    strip_prefix,
+)
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.optimizers.adam import Adam
-from rankfall.train.resume import Checkpoint, add_prefix, restore, state_of, strip_prefix
 from rankfall.train.schedules.cosine import cosine
 
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # times the mean eigenvalue; chosen on the validation sentences

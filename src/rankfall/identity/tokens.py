@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rankfall.identity.probes import KnownTokens, Recipe, Trained, recover
 from rankfall.rank.powers import unit
-from rankfall.train.resume import Checkpoint
+from rankfall.train.loop import Checkpoint
 
 SHARES = (0.7, 0.15)  # shares of sentences to train on and to validate on; the rest is the test set
 FEWEST = 6  # sentences: with fewer, none would be left to validate or to test on

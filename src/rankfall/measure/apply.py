@@ -16,7 +16,7 @@ from rankfall.train.data import Data
 
 if TYPE_CHECKING:
     from rankfall.design import Designed
-    from rankfall.train.resume import Checkpoint
+    from rankfall.train.loop import Checkpoint
 
 
 def apply(

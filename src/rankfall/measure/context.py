@@ -1,7 +1,7 @@
 """The input of every measure: one object with its data, its random numbers, and a way to stop and resume.
 
 A measure of cells reads `network`, `data` and `cells`, which are of one cell in a job. A measure of tables reads `table(name)`. A long
-measure saves its state: if `rows` goes from item to item, or if probes are trained (`rankfall.train.resume.fit_or_resume`), a job that is
+measure saves its state: if `rows` goes from item to item, or if probes are trained (`rankfall.train.loop.fit_or_resume`), a job that is
 asked to stop keeps its results so far, and the next job resumes from there.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rankfall.design import Component, Designed
     from rankfall.nets.network import Network
     from rankfall.train.data import Data
-    from rankfall.train.resume import Checkpoint
+    from rankfall.train.loop import Checkpoint
 
 Rows = list[dict[str, Any]]
 Parts = frozenset[tuple[str, "Component"]]  # kinds and components

@@ -10,6 +10,7 @@ import torch
 from rankfall.errors import RankfallError
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
+FULL, TF32, BF16 = "full", "tf32", "bf16"  # number formats of matrix products
 
 
 def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
@@ -75,3 +76,27 @@ def _glibc() -> ctypes.CDLL | None:
         return library if library.mallopt and library.malloc_trim else None
     except (OSError, AttributeError):  # another C library
         return None
+
+
+@contextmanager
+def matrix_products(precision: str, device: torch.device) -> Iterator[None]:
+    """Compute matrix products in this format within the context: TF32 has 10 bits of fraction, bfloat16 has 7.
+
+    Weights, gradients, the optimiser and sums over many values stay in float32. `benchmarks/gpu.sh` measures the error of gradients.
+    """
+    if precision == TF32:
+        if device.type != "cuda":
+            raise RankfallError(
+                f"precision: {TF32!r} is a number format of GPUs, and this is computed on a {device.type}"
+            )
+        torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            yield
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = False
+    elif precision == BF16:
+        # Weights change in place between steps, so their casts must not be cached.
+        with torch.autocast(device.type, torch.bfloat16, cache_enabled=False):
+            yield
+    else:
+        yield

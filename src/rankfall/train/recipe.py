@@ -11,9 +11,9 @@ import torch
 from rankfall import components
 from rankfall.design import Architecture, Training
 from rankfall.nets.network import Shape, build
-from rankfall.train import precision
 from rankfall.train.captured import Captured, say_unserved
-from rankfall.train.fit import Course
+from rankfall.train.device import matrix_products
+from rankfall.train.loop import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Objective, Samples
 from rankfall.train.schedules.constant import constant
@@ -53,7 +53,7 @@ def hyperparameters_of(training: Training) -> Hyperparameters:
 
 def products(training: Training, device: torch.device) -> AbstractContextManager[None]:
     """Return a context in which matrix products have the precision of this training."""
-    return precision.products(training.precision, device)
+    return matrix_products(training.precision, device)
 
 
 def course(training: Training) -> Course:

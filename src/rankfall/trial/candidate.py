@@ -30,16 +30,13 @@ class Candidate:
         assert location is not None and description is not None, f"{kind} {component.name} was left open"
         self.file, self.function, self.facts = location.file, location.attributes[-1], description.facts
 
-    def load(self, wanted: str = "either") -> None:
-        """Import the component, and raise if it is a function where its kind is a class, or the reverse."""
+    def load(self) -> None:
+        """Import the component."""
         try:
             self.found = components.load(self.kind, self.component.name)
         except Exception as error:  # importing somebody's file may raise anything
             raise self.refusal(f"cannot be imported: {self.describe_error(error)}", "mend the file") from error
         self.function = getattr(self.found, "__name__", self.function)
-        is_a = "class" if isclass(self.found) else "function"
-        if wanted not in ("either", is_a):
-            raise self.refusal(f"is a {is_a} where a {wanted} is needed", f"write {self.contract}")
 
     @property
     def title(self) -> str:

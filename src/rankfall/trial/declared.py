@@ -5,16 +5,9 @@ would be of another network than the one that was trained.
 """
 
 from inspect import isclass
-from typing import Any
-
-import torch
-from torch import Tensor
 
 from rankfall.trial.candidate import Candidate
-from rankfall.trial.independence import AGREE, difference
 from rankfall.trial.learn import JUDGED, LEARN
-
-ROW_SUMS = {"one": 1.0, "normaliser": 1.0, "zero": 0.0}  # by ROWS; an attention is tried with softmax
 
 
 def check_declared(candidate: Candidate) -> None:
@@ -47,33 +40,3 @@ def check_declared(candidate: Candidate) -> None:
 def declared(candidate: Candidate, fact: str) -> tuple[str, ...]:
     names = candidate.facts.get(fact, ())
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def check_weights(candidate: Candidate, net: Any, x: Tensor) -> None:
-    """Raise `Refused` if the weights of an attention are not those that it mixes states x (K, B, T, D) with: by the sums of their rows, and
-    by what it gives to dropout."""
-    if "weights" not in declared(candidate, "PROVIDES") or not hasattr(net, "weights"):
-        return
-    dropped = list[Tensor]()
-    members, samples, tokens, _ = x.shape
-
-    def drop(value: Tensor, site: str) -> Tensor:
-        dropped.append(value)
-        return value
-
-    with torch.no_grad():
-        weights: Any = candidate.call(net.weights, "given states", x.clone())
-        shape = tuple(weights.shape) if isinstance(weights, Tensor) else ()
-        if len(shape) != 5 or (*shape[:2], *shape[3:]) != (members, samples, tokens, tokens):
-            raise candidate.refusal(
-                f"`weights` returns {shape or f'a {type(weights).__name__}'}",
-                f"it must return ({members}, {samples}, H, {tokens}, {tokens})",
-            )
-        candidate.call(net, "given states", x.clone(), drop=drop)
-        total = ROW_SUMS.get(str(candidate.facts.get("ROWS")))
-        if total is not None and (off := float((weights.sum(-1) - total).abs().max())) > AGREE * tokens:
-            what = f"says that rows of its weights sum to {total:g}, and they are off by {off:.1e}"
-            raise candidate.refusal(what, "mend `weights`, or ROWS")
-        if any(value.shape == weights.shape and difference([value], [weights]) > AGREE for value in dropped):
-            what = "mixes with other weights than those of `weights`"
-            raise candidate.refusal(what, "let `forward` and `weights` compute them by one function")

@@ -2,7 +2,7 @@
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -47,6 +47,24 @@ def read_flags() -> dict[str, Any]:
     return values
 
 
+def changed_flags(before: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the first flag that differs from `before`, as a finding and its fix, or None."""
+    after = read_flags()
+    for name, value in before.items():
+        if name in after and after[name] != value:
+            what = f"changes {name} from {value!r} to {after[name]!r}, which other components compute with"
+            return what, "leave the flag as it is, or put it back by try and finally"
+    return None
+
+
+def restore_flags(before: Mapping[str, Any]) -> None:
+    """Put back each flag that differs from `before`."""
+    after, flags = read_flags(), known_flags()
+    for name, value in before.items():
+        if name in after and after[name] != value:
+            flags[name][1](value)
+
+
 @contextmanager
 def unchanged_flags(refuse: Refuse) -> Iterator[None]:
     """Raise the error of `refuse` if a flag is different afterwards, and put the flag back."""
@@ -54,13 +72,10 @@ def unchanged_flags(refuse: Refuse) -> Iterator[None]:
     try:
         yield
     finally:
-        after, flags = read_flags(), known_flags()
-        changed = [name for name, value in before.items() if name in after and after[name] != value]
-        for name in changed:
-            flags[name][1](before[name])
-    for name in changed:
-        what = f"changes {name} from {before[name]!r} to {after[name]!r}, which other components compute with"
-        raise refuse(what, "leave the flag as it is, or put it back by try and finally")
+        changed = changed_flags(before)
+        restore_flags(before)
+    if changed:
+        raise refuse(*changed)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rankfall.design import Component
 from rankfall.trial import data, nets, objectives, optimizers
-from rankfall.trial.candidate import Candidate, Drawn
+from rankfall.trial.candidate import Candidate, Drawn, Refused
 from rankfall.trial.declared import check_declared
 from rankfall.trial.flags import unchanged_flags, unused_generators
 from rankfall.trial.setting import Surroundings
@@ -17,7 +17,6 @@ OR_CLASS = "or a class of such a map, made with sizes"
 
 @dataclass(frozen=True)
 class Kind:
-    wanted: str  # "function", "class", or "either": what is made with sizes may be made by a function too
     contract: str
     attempt: Callable[[Candidate, Surroundings], None]
     reads: frozenset[str] = frozenset()  # of the setting: a trial holds for all settings that agree in these
@@ -25,38 +24,35 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "normaliser": Kind(
-        "either",
         f"f(scores (K, B, H, T, T)) to weights of that shape, {OR_CLASS}",
         nets.normaliser,
         MAP | {"masked"},
     ),
-    "position": Kind("either", "a subclass of Position, made with sizes", nets.position, MAP),
-    "mask": Kind("function", "f(length) to booleans (T, T), or None", nets.mask, frozenset({"tokens", "sentinels"})),
+    "position": Kind("a subclass of Position, made with sizes", nets.position, MAP),
+    "mask": Kind("f(length) to booleans (T, T), or None", nets.mask, frozenset({"tokens", "sentinels"})),
     "residual": Kind(
-        "either",
         "f(stream, branch, depth) to states (K, B, T, D), or a class of f(stream, branch), made with sizes",
         nets.residual,
         MAP,
     ),
-    "norm": Kind("either", f"f(states (K, B, T, D)) to the same, {OR_CLASS}", nets.norm_or_mlp, MAP),
-    "mlp": Kind("either", "a class of a map of states (K, B, T, D), made with sizes", nets.norm_or_mlp, MAP),
+    "norm": Kind(f"f(states (K, B, T, D)) to the same, {OR_CLASS}", nets.norm_or_mlp, MAP),
+    "mlp": Kind("a class of a map of states (K, B, T, D), made with sizes", nets.norm_or_mlp, MAP),
     "embedding": Kind(
-        "either", "a class of a map of inputs to states (K, B, T, D), made with sizes", nets.embedding, MAP | {"inputs"}
+        "a class of a map of inputs to states (K, B, T, D), made with sizes", nets.embedding, MAP | {"inputs"}
     ),
-    "head": Kind("either", "a class of a map of states (K, B, T, D) to answers, made with sizes", nets.head, MAP),
-    "sentinels": Kind("either", "a class with `add` and `strip`, made with sizes", nets.sentinels, MAP),
-    "init": Kind("function", "f(rng, role, kind, shape, fan_in) to a NumPy array", nets.init),
+    "head": Kind("a class of a map of states (K, B, T, D) to answers, made with sizes", nets.head, MAP),
+    "sentinels": Kind("a class with `add` and `strip`, made with sizes", nets.sentinels, MAP),
+    "init": Kind("f(rng, role, kind, shape, fan_in) to a NumPy array", nets.init),
     "attention": Kind(
-        "class",
         "a class with `forward(x, drop)`, made with sizes, position, normaliser, mask and site",
         nets.attention,
         MAP | {"masked"},
     ),
-    "block": Kind("class", "a class made with attention, mlp, residual, ...", nets.block, MAP | {"placement", "mlp"}),
-    "objective": Kind("function", "f(module, samples, drop) to a Graded", objectives.objective),
-    "optimizer": Kind("class", "a class with `slots` and `step`", optimizers.optimizer),
-    "schedule": Kind("function", "f(epoch, epochs) to a factor", optimizers.schedule, frozenset({"epochs"})),
-    "task": Kind("either", "f(rng) to a Dataset", data.task),
+    "block": Kind("a class made with attention, mlp, residual, ...", nets.block, MAP | {"placement", "mlp"}),
+    "objective": Kind("f(module, samples, drop) to a Graded", objectives.objective),
+    "optimizer": Kind("a class with `slots` and `step`", optimizers.optimizer),
+    "schedule": Kind("f(epoch, epochs) to a factor", optimizers.schedule, frozenset({"epochs"})),
+    "task": Kind("f(rng) to a Dataset", data.task),
 }
 
 
@@ -64,9 +60,15 @@ def try_component(kind: str, component: Component, setting: Surroundings, drawn:
     """Raise `Refused` if the component is not what its kind must be. Return it with the time that its calls took."""
     entry = KINDS[kind]
     candidate = Candidate(kind, component, entry.contract, drawn)
-    with unchanged_flags(candidate.refusal):
-        candidate.load(entry.wanted)
-        with unused_generators(candidate.refusal):
-            entry.attempt(candidate, setting)
-            check_declared(candidate)
+    try:
+        with unchanged_flags(candidate.refusal):
+            candidate.load()
+            with unused_generators(candidate.refusal):
+                entry.attempt(candidate, setting)
+                check_declared(candidate)
+    except Refused:
+        raise
+    except Exception as error:  # what a component returns may be of any type
+        what = f"raises {candidate.describe_error(error)}"
+        raise candidate.refusal(what, f"it must be {entry.contract}") from error
     return candidate

@@ -1,7 +1,4 @@
-"""Call a component at small sizes to learn what it is: what a user's does not declare, and whether declarations are right.
-
-An attention is built with a position, a normaliser and a mask that note which of their methods it calls.
-"""
+"""Call a component at small sizes to learn what it is: what a user's does not declare, and whether declarations are right."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,11 +25,14 @@ from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.nets.residuals.scaled import scaled
 from rankfall.trial.independence import AGREE, difference
-from rankfall.trial.noted import LAYERS, MEMBERS, SAMPLES, SIZES, TOKENS, earlier_of, fill, note_calls, random_states
 
+MEMBERS, SAMPLES, TOKENS = 2, 2, 6
+LAYERS = (1, 2)  # of two: what a component does may differ from layer to layer
+SIZES = Sizes(
+    members=MEMBERS, length=TOKENS, depth=2, width=8, heads=2, head_width=4, mlp_width=16, size_in=5, size_out=3, layer=1
+)  # fmt: skip
 Options = Mapping[str, Any]
 BLOCK_PARTS = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
-ATTENTION_MAPS = ("weights", "heads", "values")
 METHODS = {
     "weights": ("weights",),
     "heads": ("heads", "contexts", "emit"),
@@ -72,14 +72,82 @@ def learn_attention(attention: Any, options: Options) -> dict[str, Any]:
     }
 
 
+def note_calls(attention: Any, layer: int, called: set[str], options: Options) -> Any:
+    """Build an attention with parts that add to `called` what it reads and calls of them. Call it once and return it."""
+
+    def noting(method: Callable[..., Any], *names: str) -> Callable[..., Any]:
+        def noted(*given: Any) -> Any:
+            called.update(names)
+            return method(*given)
+
+        return noted
+
+    class NotedSizes(Sizes):
+        def __getattribute__(self, name: str) -> Any:
+            called.add(name)
+            return super().__getattribute__(name)
+
+    class NotedPosition(Position):
+        rotate = noting(Position.rotate, "rotate")
+        products = noting(Position.products, "products")
+        bias = noting(Position.bias, "bias")
+        context = noting(Position.context, "context")
+
+    class NotedNormaliser:
+        prepare = staticmethod(noting(lambda q, k: (q, k), "prepare", "normaliser"))
+        __call__ = noting(lambda self, logits: logits.softmax(-1), "normaliser")
+
+    def lower_triangle(length: int, device: torch.device) -> Tensor:
+        return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+    sizes: Sizes = NotedSizes(**{**vars(SIZES), "layer": layer})
+    if hasattr(attention, "sized"):
+        sizes = attention.sized(sizes, **options)
+    net = attention(sizes, NotedPosition(), NotedNormaliser(), noting(lower_triangle, "mask"), "blocks.0", **options)
+    x = random_states(net)
+    with torch.no_grad():
+        net(x, no_dropout, **earlier_of(net))
+        if hasattr(net, "weights"):
+            net.weights(x)
+    return net
+
+
+def fill(made: Any) -> Tensor:
+    """Give a module random parameters in float64, and return states (K, B, T, D) of zeros for it."""
+    if isinstance(made, nn.Module):
+        made.double()
+        source = torch.Generator().manual_seed(0)
+        for value in made.parameters():
+            value.data.normal_(0.0, 0.3, generator=source)
+    return torch.zeros(MEMBERS, SAMPLES, TOKENS, SIZES.width, dtype=torch.float64)
+
+
+def random_states(made: Any) -> Tensor:
+    """Give a module random parameters, and return normal states (K, B, T, D)."""
+    return fill(made).normal_(generator=torch.Generator().manual_seed(1))
+
+
+def earlier_of(made: Any) -> dict[str, Any]:
+    """Return the named argument of a part that reads what earlier layers made, for the first layer of a pass."""
+    return {"earlier": {}} if asks(made) else {}
+
+
 def wrong_parts(net: Any, provided: set[str]) -> set[str]:
-    """Return the provided parts that do not give the output of an attention: heads that do not sum to it, or value maps that leave out a
-    gate."""
+    """Return the provided parts that do not give the output of an attention: weights other than those that it gives to dropout, heads that
+    do not sum to it, or value maps that leave out a gate."""
     if "weights" not in provided:
         return {"heads", "values"}
-    x, wrong = random_states(net), set()
+    x, wrong, dropped = random_states(net), set(), list[Tensor]()
+
+    def drop(value: Tensor, site: str) -> Tensor:
+        dropped.append(value)
+        return value
+
     with torch.no_grad():
-        weights, output = net.weights(x), net(x, no_dropout, **earlier_of(net))
+        weights, output = net.weights(x), net(x, drop, **earlier_of(net))
+        others = [value for value in dropped if value.shape == weights.shape and not torch.allclose(value, weights)]
+        if weights.dim() != 5 or others:  # (K, B, H, T, T)
+            return {*METHODS}
         if "heads" in provided:
             contexts = net.contexts(weights, x)
             heads = [net.emit(contexts[:, :, h], h) for h in range(contexts.shape[2])]
@@ -98,20 +166,13 @@ def learn_position(position: Any, options: Options) -> dict[str, Any]:
     """Find on what a position acts, whether it runs at other lengths, and whether what it adds to scores depends on offsets alone."""
     made = position(SIZES, **options)
     fill(made)
-    touches = [place for place, method in HOOKS.items() if overrides(made, method)]
+    own = {place: getattr(type(made), method, None) for place, method in HOOKS.items()}
+    touches = [place for place, method in HOOKS.items() if own[place] not in (None, getattr(Position, method))]
     return {
         "TOUCHES": touches,
         "ADMITS": "any" if all(runs_at(made, place, length) for place in touches for length in LONGER) else "trained",
         "PROVIDES": ["bias by offset"] if "scores" in touches and adds_by_offset(made) else [],
         "BREAKS": ["values"] if "values" in touches else [],  # what it adds is part of no value map
-    }
-
-
-def learn_normaliser(normaliser: Any, options: Options) -> dict[str, Any]:
-    """Find whether a normaliser prepares queries and keys, and whether it has factors by offset."""
-    return {
-        "TOUCHES": ["lengths"] if hasattr(normaliser, "prepare") else [],
-        "PROVIDES": ["factors by offset"] if hasattr(normaliser, "factors") else [],
     }
 
 
@@ -129,7 +190,7 @@ def learn_block(block: Any, options: Options) -> dict[str, Any]:
                 return made(state, no_dropout, **earlier_of(made))
 
             breaks |= {*find_breaks(made, x, call), *(["blocks"] if asks(made) else [])}
-            made.attention = NoAttention()
+            made.attention.forward = lambda state, *drop: torch.zeros_like(state)
             tokenwise = tokenwise and acts_on_tokens_alone(call, x)
     return {
         "BREAKS": [name for name in ("blocks", "weights", "heads", "values") if name in breaks],
@@ -137,17 +198,21 @@ def learn_block(block: Any, options: Options) -> dict[str, Any]:
     }
 
 
-def build_block(block: Any, sizes: Sizes, residual: Any, options: Options) -> Any:
-    parts: dict[str, Any] = {
-        "norm1": Layer(sizes),
-        "norm2": Layer(sizes),
-        "mlp": Gelu(sizes),
-        "placement": "pre",
-        "site": "blocks.0",
-    }
-    attention = Multihead(sizes, Position(), softmax, Mask(no_mask), "blocks.0")
-    named = bind_named(block, sizes=sizes, new_norm=partial(Layer, sizes))
-    return named(attention=attention, residual=residual, mlp_residual=residual, **parts, **options)
+def build_block(
+    block: Any, sizes: Sizes, residual: Any, options: Options, placement: str = "pre", mlp: bool = True
+) -> Any:
+    """Build a block around an ordinary attention."""
+    return bind_named(block, sizes=sizes, new_norm=partial(Layer, sizes))(
+        attention=Multihead(sizes, Position(), softmax, Mask(no_mask), "blocks.0"),
+        mlp=Gelu(sizes) if mlp else None,
+        residual=residual,
+        mlp_residual=residual,
+        norm1=Layer(sizes),
+        norm2=Layer(sizes) if mlp else None,
+        placement=placement,
+        site="blocks.0",
+        **options,
+    )
 
 
 def find_breaks(made: Any, x: Tensor, call: Callable[[Tensor], Any]) -> tuple[str, ...]:
@@ -160,7 +225,7 @@ def find_breaks(made: Any, x: Tensor, call: Callable[[Tensor], Any]) -> tuple[st
         finally:
             hook.remove()
         if len(calls) != 1 or hasattr(made, "widen"):  # a state that is wider than vectors
-            return ("blocks", *ATTENTION_MAPS)
+            return ("blocks", *METHODS)
         usual = Attention(**{name: getattr(made, name) for name in BLOCK_PARTS}, site="blocks.0")(x.clone())
     return () if result.shape == usual.shape and difference([result], [usual]) <= AGREE else ("blocks",)
 
@@ -179,11 +244,6 @@ def acts_on_tokens_alone(call: Callable[[Tensor], Tensor], x: Tensor) -> bool:
     return True
 
 
-def learn_residual(residual: Any, options: Options) -> dict[str, Any]:
-    """Find whether a residual reads what earlier layers made."""
-    return {"BREAKS": ["blocks"] if asks(residual(SIZES, **options)) else []}
-
-
 def learn_sentinels(sentinels: Any, options: Options) -> dict[str, Any]:
     """Count the tokens that are added."""
     made = sentinels(SIZES, **options)
@@ -192,16 +252,6 @@ def learn_sentinels(sentinels: Any, options: Options) -> dict[str, Any]:
     x = fill(made)
     with torch.no_grad():
         return {"COUNT": made.add(x).shape[2] - x.shape[2]}
-
-
-class NoAttention(nn.Module):
-    def forward(self, x: Tensor, *drop: Any) -> Tensor:
-        return torch.zeros_like(x)
-
-
-def overrides(made: Any, method: str) -> bool:
-    own = getattr(type(made), method, None)
-    return own is not None and own is not getattr(Position, method)
 
 
 def runs_at(position: Any, place: str, length: int) -> bool:
@@ -238,8 +288,11 @@ LEARN: dict[str, Callable[[Any, Options], dict[str, Any]]] = {
     "task": learn_task,
     "attention": learn_attention,
     "position": learn_position,
-    "normaliser": learn_normaliser,
+    "normaliser": lambda normaliser, options: {
+        "TOUCHES": ["lengths"] if hasattr(normaliser, "prepare") else [],
+        "PROVIDES": ["factors by offset"] if hasattr(normaliser, "factors") else [],
+    },
     "sentinels": learn_sentinels,
     "block": learn_block,
-    "residual": learn_residual,
+    "residual": lambda residual, options: {"BREAKS": ["blocks"] if asks(residual(SIZES, **options)) else []},
 }

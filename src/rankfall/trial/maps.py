@@ -41,7 +41,6 @@ def try_maps(candidate: Candidate, make: Make, uses: Sequence[Use], setting: Sur
     """Try every use, and return the outputs (K, B, ...) of each."""
     trial = MapTrial(candidate, make, setting)
     found = [trial.attempt(use) for use in uses]
-    trial.check_unused_parameters()
     trial.check_single_precision(uses)
     return found
 
@@ -72,7 +71,6 @@ class MapTrial:
         self.candidate, self.make, self.setting = candidate, make, setting
         self.whole = draw_stack(candidate, make, setting)
         self.parameters = dict(self.whole.named_parameters()) if isinstance(self.whole, nn.Module) else {}
-        self.reached: set[str] = set()  # parameters that a gradient reaches
         self.format = torch.float64
 
     def attempt(self, use: Use) -> tuple[Tensor, ...]:
@@ -193,7 +191,7 @@ class MapTrial:
         return made
 
     def differentiate(self, use: Use, leaves: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-        """Note the parameters that a gradient reaches, and raise if it does not come through or is not finite."""
+        """Raise if no gradient comes through to the inputs, or if one is not finite."""
         numbers = [leaf for leaf in leaves if leaf.requires_grad]
         wanted = [*self.parameters.values(), *numbers]
         total = sum((_weighted_sum(value) for value in outputs), torch.zeros((), dtype=torch.float64))
@@ -203,7 +201,6 @@ class MapTrial:
         if total.requires_grad:
             found = self.candidate.call(torch.autograd.grad, "differentiated", total, wanted, allow_unused=True)
         own, through = found[: len(self.parameters)], found[len(self.parameters) :]
-        self.reached |= {name for name, gradient in zip(self.parameters, own) if gradient is not None}
         needed = use.through or (True,) * len(numbers)
         if any(gradient is None and need for gradient, need in zip(through, needed)):
             raise self.candidate.refusal(
@@ -216,13 +213,6 @@ class MapTrial:
             raise self.candidate.refusal(
                 f"has a gradient that is not finite, given {use.told}",
                 "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",
-            )
-
-    def check_unused_parameters(self) -> None:
-        unused = sorted(self.parameters.keys() - self.reached)
-        if self.setting.trained and unused:
-            raise self.candidate.refusal(
-                f"has a parameter that no gradient reaches: {unused[0]}", "use it, without `detach`, or leave it out"
             )
 
     def check_single_precision(self, uses: Sequence[Use]) -> None:

@@ -9,24 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.design import Architecture, field_declarations
-from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.earlier import asks
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.causal import causal
 from rankfall.nets.masks.none import none as unmasked
-from rankfall.nets.mlps.gelu import Gelu
 from rankfall.nets.network import bind_named
 from rankfall.nets.normalisers.softmax import softmax
-from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.random_streams import stream
-from rankfall.trial.candidate import Candidate, Refused
-from rankfall.trial.declared import check_weights
-from rankfall.trial.learn import BLOCK_PARTS
-from rankfall.trial.maps import Make, Use, draw_stack, try_maps
+from rankfall.trial.candidate import Candidate
+from rankfall.trial.learn import BLOCK_PARTS, build_block
+from rankfall.trial.maps import Make, Use, try_maps
 from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
@@ -56,18 +52,8 @@ def maker_of(candidate: Candidate) -> Make:
     def make(sizes: Sizes) -> Any:
         if not (sized or is_class):
             return candidate.bind_options()
-        try:
-            told = "made of sizes and its options"
-            one = candidate.call(candidate.found, told, sizes, **candidate.component.options)
-        except Refused as error:
-            if is_class:
-                raise
-            raised = candidate.describe_error(error.__cause__ or error)
-            raise candidate.refusal(
-                f"is a function where a class is needed: called with sizes, it raises {raised}",
-                f"write {candidate.contract}, or a function of sizes that makes one",
-            ) from error
-        return require_module(candidate, one) if is_class else one
+        made = candidate.call(candidate.found, "made of sizes and its options", sizes, **candidate.component.options)
+        return require_module(candidate, made) if is_class else made
 
     return make
 
@@ -193,10 +179,10 @@ def mask(candidate: Candidate, setting: Surroundings) -> None:
     first, again = (candidate.call(function, f"given the length {length}", length) for _ in range(2))
     if first is None and again is None:
         return
-    if not isinstance(first, Tensor) or first.shape != (length, length) or first.dtype != torch.bool:
-        got = f"{tuple(first.shape)} of {first.dtype}" if isinstance(first, Tensor) else f"a {type(first).__name__}"
-        raise candidate.refusal(f"returns {got}, given the length {length}", f"it must be {candidate.contract}")
-    if again is None or not torch.equal(first, again):
+    if first.shape != (length, length) or first.dtype != torch.bool:
+        what = f"returns {tuple(first.shape)} of {first.dtype}, given the length {length}"
+        raise candidate.refusal(what, f"it must be {candidate.contract}")
+    if not torch.equal(first, again):
         raise candidate.refusal("gives another result when called again", "let it depend on its arguments alone")
     blind = (~first.any(1)).nonzero().flatten().tolist()
     if blind:
@@ -210,11 +196,8 @@ def init(candidate: Candidate, setting: Surroundings) -> None:
     def draw(role: str, kind: str) -> Any:
         shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
         drawn = candidate.call(function, told, stream(0, "trial", role), role, kind, shape, 6)
-        if not isinstance(drawn, np.ndarray) or drawn.shape != shape or drawn.dtype.kind != "f":
-            got = f"{drawn.shape} of {drawn.dtype}" if isinstance(drawn, np.ndarray) else f"a {type(drawn).__name__}"
-            raise candidate.refusal(f"returns {got} {told}", f"it must be a NumPy array {shape} of floats")
-        if not np.isfinite(drawn).all():
-            raise candidate.refusal(f"returns what is not finite {told}", "every start must be a number")
+        if drawn.shape != shape or not np.isfinite(drawn).all():
+            raise candidate.refusal(f"returns {drawn.shape} {told}", f"it must be finite numbers {shape}")
         return drawn
 
     for role in ROLES:
@@ -237,24 +220,13 @@ def attention(candidate: Candidate, setting: Surroundings) -> None:
 
     x, state = states(setting)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
-    check_weights(candidate, draw_stack(candidate, make, setting), x)
 
 
 def block(candidate: Candidate, setting: Surroundings) -> None:
     def make(sizes: Sizes) -> Any:
-        made = candidate.call(
-            bind_named(candidate.found, sizes=sizes, new_norm=partial(Layer, sizes)),
-            "made of its parts and options",
-            attention=Multihead(sizes, Position(), softmax, Mask(unmasked), "blocks.0"),
-            mlp=Gelu(sizes) if setting.mlp else None,
-            residual=partial(add, depth=DEPTH),
-            mlp_residual=partial(add, depth=DEPTH),
-            norm1=Layer(sizes),
-            norm2=Layer(sizes) if setting.mlp else None,
-            placement=setting.placement,
-            site="blocks.0",
-            **candidate.component.options,
-        )
+        told, residual = "made of its parts and options", partial(add, depth=DEPTH)
+        parts = candidate.found, sizes, residual, candidate.component.options, setting.placement, setting.mlp
+        made = candidate.call(build_block, told, *parts)
         require_module(candidate, made)
         lacking = [name for name in BLOCK_PARTS if not hasattr(made, name)]
         if lacking:

@@ -120,13 +120,6 @@ def test_the_work_is_done_by_another_process_which_has_imported_the_libraries(ru
     job.communicate()
 
 
-def test_errors_are_told_alike(run: Run) -> None:
-    words = ["data", "--task", "sortin", "--out", "x"]
-    code, said = run.done(*words)
-    assert code == 2 and "error: task: 'sortin' has no cells" in said
-    assert (code, said) == run.done(*words, env=run.environment | {ADDRESS: ""})
-
-
 def test_a_signal_is_passed_on(run: Run) -> None:
     """The measure keeps its rows and says that it can go on."""
     job, worker = run.waiting()
@@ -141,13 +134,6 @@ def test_whoever_kills_the_job_kills_its_work(run: Run) -> None:
     job.kill()
     job.communicate()
     until(lambda: not alive(worker))
-
-
-def test_the_death_of_the_work_is_the_jobs(run: Run) -> None:
-    job, worker = run.waiting()
-    os.kill(worker, signal.SIGKILL)
-    job.communicate(timeout=60)
-    assert job.returncode == -signal.SIGKILL
 
 
 def test_an_edit_after_the_server_began_is_seen(run: Run) -> None:

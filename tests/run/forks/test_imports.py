@@ -9,7 +9,7 @@ from rankfall.run.forks import server
 
 FIGURE = """
 import sys
-import rankfall.run.guards.unchanged, rankfall.commands.figure, rankfall.report.style, rankfall.report.tables
+import rankfall.run.guards, rankfall.commands.figure, rankfall.report.style, rankfall.report.tables
 from rankfall import components
 for name in components.names("figure"):
     components.load("figure", name)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from emulated import Emulated, EmulatedEngine, emulate
+from emulated import Emulated, emulate
 from helpers import config
 
-from rankfall.errors import NoKernel, RankfallError
-from rankfall.run.jobs import training as job
+from rankfall.errors import RankfallError
 from rankfall.run.jobs.engine import Interrupted, Settings
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -20,7 +20,6 @@ from rankfall.train.progress import Progress
 pytest.importorskip("numba")
 from rankfall.train.machine import gpu
 from rankfall.train.machine.engine import Machined
-from thousandfold import errors
 
 OWN = """def exact(logits):
     return logits.double().softmax(-1).to(logits.dtype)
@@ -45,7 +44,7 @@ def plan_of(normaliser: str) -> Plan:
 
 
 def train(plan: Plan, store: Store, progress: Progress | None = None) -> dict[str, Any]:
-    job.train_cells(plan.cells, store, Settings(torch.device("cpu")), progress or Progress(), plan.origin)
+    train_shard(plan.cells, store, Settings(torch.device("cpu")), progress or Progress(), plan.origin)
     return {key: one.record for key, one in store.find_cells([cell.key for cell in plan.cells]).items()}
 
 
@@ -82,26 +81,6 @@ def test_a_gpu_trains_as_planned_and_resumes_to_the_bit(tmp_path: Path, monkeypa
     assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
 
 
-@pytest.mark.long
-def test_a_gpu_for_which_nothing_compiles_ends_the_job_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class NoCompiler(EmulatedEngine):
-        def load(self, *given: Any) -> Any:
-            raise errors.NoKernel("no compiler")
-
-    class Without(Emulated):
-        kind = NoCompiler
-
-    emulate(monkeypatch)
-    monkeypatch.setattr(gpu, "MachinedOnGpu", Without)
-    plan = make_plan(config(compute={"engine": "auto", "device": "cuda", "stack": 128}, training={"epochs": 1}))
-    store = Store(tmp_path)
-    with pytest.raises(NoKernel, match=r"no compiler, or say `compute: \{engine: plain\}`"):
-        train(plan, store)
-    assert not store.find_cells([cell.key for cell in plan.cells])  # it is no cell's fault
-
-
 def test_a_processor_does_not_train_what_is_for_a_gpu(tmp_path: Path) -> None:
     """A job that measures trains what has been lost, and may have no GPU."""
     plan = make_plan(config(compute={"engine": "auto", "device": "cuda", "stack": 128}, training={"epochs": 1}))
@@ -109,14 +88,6 @@ def test_a_processor_does_not_train_what_is_for_a_gpu(tmp_path: Path) -> None:
     with pytest.raises(RankfallError, match=r"compute\.device: cuda, but there is no GPU here, and 1 networks"):
         train(plan, store)
     assert not store.find_cells([cell.key for cell in plan.cells])
-
-
-@pytest.mark.long
-def test_an_objective_that_draws_is_trained_by_the_machine(tmp_path: Path) -> None:
-    changes = {"training": {"epochs": 2, "objective": {"name": "prefixes", "shortest": 3}}, "grid": {"seed": "0..1"}}
-    plan, store = make_plan(config(compute={"engine": "auto"}, **changes)), Store(tmp_path)
-    assert {cell.engine for cell in plan.cells} == {"machine"}
-    assert {(one["status"], one["engine"]) for one in train(plan, store).values()} == {("done", "machine")}
 
 
 def check_ended(plan: Plan, store: Store, line: str) -> None:
@@ -155,6 +126,19 @@ def test_a_machine_that_does_not_agree_ends_the_job_before_any_training(
 
     monkeypatch.setattr(Machined, "passes", wrong)
     check_ended(plan_of("l2"), Store(tmp_path), "does not agree with autograd: the gradient is 0.001 of its size away")
+
+
+@pytest.mark.long
+def test_what_agrees_is_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later job trains further seeds without another comparison."""
+    from rankfall.train.machine import agreement
+
+    plan, store = plan_of("l2"), Store(tmp_path)
+    first, *others = plan.cells
+    train_shard([first], store, Settings(torch.device("cpu")), Progress(), plan.origin)
+    monkeypatch.setattr(agreement, "disagreement", lambda *given: "compared again")
+    train_shard(others, store, Settings(torch.device("cpu")), Progress(), plan.origin)
+    assert {one.status for one in store.find_cells([cell.key for cell in plan.cells]).values()} == {"done"}
 
 
 SOFTPICK = {"normaliser": "softpick", "norm": "layer", "norm_placement": "pre"}

@@ -2,13 +2,10 @@
 
 import math
 import os
-import platform
 import signal
-import socket
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pytest
 import torch
 from helpers import config
@@ -17,7 +14,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.rows import cell_row
 from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Interrupted, Settings
-from rankfall.run.jobs.processor import processor
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, engines, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -43,7 +40,7 @@ class Quiet(Progress):
 
 def run(plan: Plan, store: Store, progress: Progress | None = None, **settings: Any) -> Quiet:
     progress = progress or Quiet()
-    job.train_cells(plan.cells, store, Settings(torch.device("cpu"), **settings), progress, plan.origin)
+    train_shard(plan.cells, store, Settings(torch.device("cpu"), **settings), progress, plan.origin)
     assert isinstance(progress, Quiet)
     return progress
 
@@ -146,28 +143,6 @@ def test_a_damaged_checkpoint_costs_its_training_only(tmp_path: Path) -> None:
     assert {one.status for one in store.find_cells([c.key for c in plan.cells]).values()} == {"done"}
 
 
-def test_a_record_names_the_machine_and_what_computed_on_it(tmp_path: Path) -> None:
-    plan, store = plan_of(), Store(tmp_path)
-    run(plan, store)
-    for found in store.find_cells([cell.key for cell in plan.cells]).values():
-        assert found.record["host"] == socket.gethostname()
-        assert found.record["processor"] == processor()
-        assert found.record["versions"] == {
-            "python": platform.python_version(), "torch": torch.__version__, "numpy": numpy.__version__
-        }  # fmt: skip
-
-
-def test_progress_in_a_log_is_plain_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan = plan_of()
-    progress = Progress(every=0.0)
-    job.train_cells(plan.cells, Store(tmp_path), Settings(torch.device("cpu")), progress, plan.origin)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "4 cells: 0 in store, 4 to train"
-    assert lines[1].startswith("0/4 cells; stack of 4: step 1/14, ")
-    assert "member-steps/s, loss " in lines[1]
-    assert lines[-1].startswith("4/4 cells in store after ")
-
-
 def test_a_job_of_the_machine_ends_bit_identical_after_a_signal_and_says_who_computed(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     plan = plan_of(compute={"engine": "auto"})
@@ -180,24 +155,6 @@ def test_a_job_of_the_machine_ends_bit_identical_after_a_signal_and_says_who_com
     assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
     found = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     assert {record.record["engine"] for record in found.values()} == {"machine"}
-
-
-def test_results_of_both_engines_stand_side_by_side(tmp_path: Path) -> None:
-    """Under keys of their own, with losses within 1e-3 after 14 steps, and all other columns of a cell's end equal."""
-    pytest.importorskip("numba")
-    store = Store(tmp_path)
-    ends = {}
-    for engine in ("plain", "auto"):
-        plan = plan_of(compute={"engine": engine})
-        assert run(plan, store).lines[0] == "4 cells: 0 in store, 4 to train"
-        found = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
-        ends[engine] = [found[cell.key].record for cell in plan.cells]
-    for plain, fast in zip(ends["plain"], ends["auto"]):
-        assert (plain["engine"], fast["engine"]) == ("plain", "machine")
-        assert (
-            plain["steps"] == fast["steps"] and plain["status"] == fast["status"] and plain["chance"] == fast["chance"]
-        )
-        assert fast["final"]["test"]["loss"] == pytest.approx(plain["final"]["test"]["loss"], rel=1e-3)
 
 
 def test_without_numba_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

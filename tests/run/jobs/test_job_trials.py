@@ -13,11 +13,10 @@ import torch
 from helpers import config
 
 from rankfall.design import Component
-from rankfall.nets.network import Shape
-from rankfall.run.guards.unchanged import Edited
-from rankfall.run.jobs import training as job
-from rankfall.run.jobs import trials
+from rankfall.run.guards import Edited, guard_job
+from rankfall.run.jobs import checks
 from rankfall.run.jobs.engine import Settings
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -25,7 +24,6 @@ from rankfall.trial.candidate import Refused
 
 MIXING = "def sharp(logits, *, power: float = 2.0):\n    w = (power * logits).softmax(-1)\n    return w + (w.mean(0) - w) / 9\n"
 MENDED = "def sharp(logits, *, power: float = 2.0):\n    return (power * logits).softmax(-1)\n"
-SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
 PARTS = 16  # of a trained cell: 12 of the architecture, task, objective, optimiser, schedule
 
 
@@ -42,7 +40,7 @@ class Quiet(Progress):
 
 def run(plan: Plan, store: Store) -> list[str]:
     progress = Quiet()
-    job.train_cells(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
+    train_shard(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
     return progress.lines
 
 
@@ -63,13 +61,13 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The components that are tried, in order."""
     names: list[str] = []
-    real = trials.try_component
+    real = checks.try_component
 
     def counting(kind: str, component: Any, *given: Any) -> Any:
         names.append(f"{kind} {component.name}")
         return real(kind, component, *given)
 
-    monkeypatch.setattr(trials, "try_component", counting)
+    monkeypatch.setattr(checks, "try_component", counting)
     return names
 
 
@@ -125,7 +123,7 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     assert tried == []
     plan = plan_of(seed="0..99")
     began = time.thread_time()
-    assert trials.find_refused_cells(plan.cells, store, print) == {}
+    assert checks.find_refused_cells(plan.cells, store, print) == {}
     assert tried == [] and time.thread_time() - began < 0.3  # some 0.02 s: keys of 15 components
     run(plan_of(seed="0..3", power=3.0), store)
     assert tried == ["normaliser mylab_tried:sharp"]
@@ -133,26 +131,6 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     lab(MENDED.replace("power *", "2 * power *"))
     run(plan_of(seed="0..3", power=3.0), store)
     assert tried == ["normaliser mylab_tried:sharp"]
-
-
-@pytest.mark.long
-def test_a_lost_memory_is_tried_again_and_a_refusal_is(
-    tmp_path: Path, lab: Callable[[str], None], tried: list[str]
-) -> None:
-    lab(MENDED)
-    store = Store(tmp_path / "store")
-    run(plan_of(), store)
-    files = sorted((tmp_path / "store" / "trials").iterdir())
-    assert len(files) == PARTS + 1
-    files[0].unlink()
-    tried.clear()
-    run(plan_of(seed=1), store)
-    assert len(tried) == 1
-    lab(MIXING)
-    for _ in range(2):
-        tried.clear()
-        run(plan_of(), store)
-        assert tried == ["normaliser mylab_tried:sharp"]
 
 
 def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
@@ -165,37 +143,12 @@ def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
         (tmp_path / "mylab_tried.py").write_text(MIXING)
         raise Refused("half an edit")
 
-    monkeypatch.setattr(trials, "try_component", edited)
-    with pytest.raises(Edited, match=r"mylab_tried\.py changed while the job ran"):
+    monkeypatch.setattr(checks, "try_component", edited)
+    codes = [cell.code for cell in plan.cells]
+    with guard_job(codes), pytest.raises(Edited, match=r"mylab_tried\.py changed while the job ran"):
         run(plan, store)
     assert store.find_cells([cell.key for cell in plan.cells]) == {}
     assert not (tmp_path / "store" / "trials").exists()
-
-
-@pytest.mark.long
-def test_one_size_does_not_condemn_another(tmp_path: Path, lab: Callable[[str], None]) -> None:
-    """A shape that does not fit names the file of the component, not the attention around it."""
-    lab("import torch\n\n\ndef sharp(logits):\n    return (logits * torch.ones(2, 1, 1).to(logits)).softmax(-1)\n")
-    raw = config(training={"epochs": 1})
-    raw["grid"] = [{"task": "sorting", "architecture": "own", "training": "short", "seed": 0, "heads": [2, 4]}]
-    raw["architectures"] = {"own": {"depth": 1, "width": 8, "normaliser": "mylab_tried:sharp"}}
-    plan, store = make_plan(raw), Store(tmp_path / "store")
-    run(plan, store)
-    found = store.find_cells([cell.key for cell in plan.cells])
-    two, four = sorted(plan.cells, key=lambda cell: cell.architecture.heads)
-    assert found[two.key].status == "done"
-    reason = found[four.key].record["reason"]
-    assert "mylab_tried.py, sharp) raises RuntimeError" in reason and "(line 5), given scores (3, 3, 4, 5, 5)" in reason
-
-
-@pytest.mark.long
-def test_a_slow_component_is_said_to_be_slow(tmp_path: Path, lab: Callable[[str], None]) -> None:
-    lab("import time\n\n\ndef sharp(logits):\n    time.sleep(0.12)\n    return logits.softmax(-1)\n")
-    plan, store = plan_of(0), Store(tmp_path / "store")
-    (said,) = (line for line in run(plan, store) if line.startswith("slow: "))
-    assert "'mylab_tried:sharp'" in said and "mylab_tried.py, sharp)" in said
-    assert ends(plan, store)["own"] == {"done"}
-    assert not any(line.startswith("slow: ") for line in run(plan_of(0, 1), store))
 
 
 def test_a_measure_with_networks_of_its_own_refuses_the_component(tmp_path: Path, lab: Callable[[str], None]) -> None:
@@ -205,35 +158,9 @@ def test_a_measure_with_networks_of_its_own_refuses_the_component(tmp_path: Path
         name="orders", options={"normalisers": ["softmax", "mylab_tried:sharp"], "masks": ["none"], "draws": 4}
     )
     with pytest.raises(Refused, match=r"mylab_tried\.py, sharp\) mixes the members of a stack"):
-        trials.refuse_parts(orders, plan_of().cells[-1].code, store, print)
+        checks.refuse_parts(orders, store, print)
     lab(MENDED)
-    trials.refuse_parts(orders, plan_of().cells[-1].code, store, print)
-
-
-@pytest.mark.long
-def test_the_trial_is_no_part_of_any_key() -> None:
-    """An edit of the trial tries components again and computes nothing again."""
-    plan = make_plan("config.yaml")
-    codes = [cell.code for cell in plan.cells] + [measure.code for measure in plan.measures.values()]
-    files = {file for code in codes for file in code}
-    assert "rankfall/nets/network.py" in files
-    assert not [file for file in files if "trial" in file]
-
-
-def test_a_task_is_drawn_once_more_than_its_data_are_needed(tmp_path: Path, lab: Callable[[str], None]) -> None:
-    """Once for each seed, and once to see that the same generator gives the same; with other data the task is refused."""
-    counted = "from rankfall.tasks.sorting import sorting\nINPUTS = 'tokens'\nTARGETS = 'classes'\ncalls = []\n"
-    counted += "def drawn(rng, *, train: int = 20):\n    calls.append(1)\n"
-    lab(counted + "    return sorting(rng, train=train, test=5, length=4, symbols=5)\n")
-    raw = config(grid={"seed": [3, 4]})
-    raw["tasks"]["sorting"] = {"task": "mylab_tried:drawn"}
-    store = Store(tmp_path / "store")
-    for draws in (3, 3):
-        run(make_plan(raw), store)
-        assert len(sys.modules["mylab_tried"].calls) == draws
-    lab(counted + "    return sorting(rng, train=train, test=5 + len(calls) // 2, length=4, symbols=5)\n")
-    lines = run(make_plan(raw), store)
-    assert any("draws other test inputs when it is given the same generator again" in line for line in lines)
+    checks.refuse_parts(orders, store, print)
 
 
 @pytest.mark.long

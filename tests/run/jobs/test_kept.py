@@ -1,9 +1,7 @@
 """Guards rows that are kept by item: an edit of a component measures again what is made of it and nothing else, and no key is too short."""
 
 import json
-import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,6 @@ from plans import changed
 
 from rankfall import cli
 from rankfall.report.tables import read_frame
-from rankfall.run.store import Store
-from rankfall.run.store.inventory import FORGOTTEN, Live, find_removable
 
 NORMALISER = '''
 def own(logits):
@@ -101,16 +97,6 @@ def test_an_item_cannot_use_what_it_is_not_made_of(lab: Path, capsys: pytest.Cap
     assert "runs keptlab_b.py, which no key knows, so nothing is kept" in capsys.readouterr().err
 
 
-def test_an_item_cannot_be_made_of_what_the_measure_does_not_name(
-    lab: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its rows are kept with the whole measure's as well, whose key would lack it."""
-    (lab / "keptlab.py").write_text(MEASURE.replace("PARTS", "OTHERS") + NONE)
-    assert measure(normalisers=["softmax"]) == 2
-    told = "measure own: an item is made of normaliser softmax, which is not in the measure's key"
-    assert told in capsys.readouterr().err
-
-
 @pytest.mark.long
 def test_options_of_what_an_item_is_made_of_are_in_its_key(lab: Path) -> None:
     """Also where items are places in a list, and not its components."""
@@ -129,44 +115,3 @@ def test_options_of_what_an_item_is_made_of_are_in_its_key(lab: Path) -> None:
     assert called(lab) == "ab"
     assert measure(normalisers=own[::-1]) == 0
     assert called(lab) == "baa"  # at other places
-
-
-def test_two_kinds_of_rows_of_the_same_items(lab: Path) -> None:
-    twice = MEASURE.replace("return context", "one = context").replace("0.5", "SHARE")
-    again = twice[twice.index("    def rows_of") :].replace("one = context", "two = context").replace("SHARE", "0.25")
-    again = again.replace('"length": length', '"length": 9')
-    text = twice.replace("SHARE", "0.5") + again.replace("made_of=", 'name="two", made_of=') + "    return one + two\n"
-    (lab / "keptlab.py").write_text(text + NONE)
-    assert measure() == 0
-    assert called(lab) == "abab"
-    shares = list(read_frame(lab / "results.parquet", "path_counts").proportion)
-    assert sorted(shares) == [0.25, 0.25, 0.5, 0.5]
-
-
-def test_what_other_options_name_is_in_every_key(lab: Path) -> None:
-    text = MEASURE.replace("length: int = 3", 'length: int = 3, shape: str = "keptlab_b:own"')
-    (lab / "keptlab.py").write_text(text + '\nUSED = Component("keptlab_b:own")\n')
-    assert measure("a") == 0
-    (lab / "keptlab_b.py").write_text(NORMALISER.format(factor=2))
-    assert measure("a") == 0
-    assert called(lab) == "a"
-
-
-@pytest.mark.long
-def test_an_item_without_rows_is_measured_again(lab: Path) -> None:
-    """Something that it needs may be there tomorrow."""
-    (lab / "keptlab.py").write_text(MEASURE.replace("0.5}]", '0.5}] * (one.name != "keptlab_a:own")') + NONE)
-    assert measure() == 0
-    assert measure("ba") == 0
-    assert called(lab) == "a"
-
-
-@pytest.mark.long
-def test_rows_of_items_are_removed_when_they_are_old(lab: Path) -> None:
-    assert measure() == 0
-    (kept,) = (lab / "results/store/measures/keptlab.own+items").iterdir()
-    nothing_needed = lambda: {item.path for item in find_removable(Store(lab / "results/store"), Live())}  # noqa: E731
-    assert kept not in nothing_needed()
-    long_ago = time.time() - 1.1 * FORGOTTEN
-    os.utime(kept, (long_ago, long_ago))
-    assert kept in nothing_needed()

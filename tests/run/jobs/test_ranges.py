@@ -8,8 +8,8 @@ import pytest
 import torch
 from helpers import config
 
-from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Settings
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -49,7 +49,7 @@ def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: str, **task: s
     raw = config(training={"epochs": 1}, architecture={"position": "none"}, grid={"task": "drawn", "seed": seeds})
     raw["tasks"] = {"drawn": {"task": "mytask_ranges:Drawn"}}
     cells, store = make_plan(raw).cells, Store(folder / f"store {seeds}")
-    job.train_cells(cells, store, Settings(torch.device("cpu")), Quiet(), lambda cell: {})
+    train_shard(cells, store, Settings(torch.device("cpu")), Quiet(), lambda cell: {})
     tensors = {
         key: {name: value[k] for name, value in stack.tensors.items()}
         for stack in store.load_cells([cell.key for cell in cells], cells[0].group)
@@ -90,11 +90,3 @@ def test_a_seed_whose_data_leave_their_range_fails_alone(
     assert ends == {"done", "failed"}
     reasons = {seed: record.record["reason"] for seed, (record, _) in found.items() if record.status == "failed"}
     assert all(said in reason and f"seed {seed}:" in reason for seed, reason in reasons.items()), reasons
-
-
-def test_a_batch_whose_symbols_leave_their_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the batches of a task without end; those of its trial are right."""
-    task = {"symbols": "4 if samples in (30, 3) else 5", "size_in": "4", "online": "True"}
-    found = trained(tmp_path, monkeypatch, "0..1", **task)
-    for record, _ in found.values():
-        assert record.status == "failed" and "batch 0, inputs from 0 to 4 with size_in = 4" in record.record["reason"]

@@ -9,7 +9,7 @@ import pytest
 from helpers import config
 
 from rankfall import cli
-from rankfall.run.guards.unchanged import Edited, check_unchanged
+from rankfall.run.guards import Edited, check_unchanged
 from rankfall.run.keys import installed
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell

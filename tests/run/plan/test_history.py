@@ -12,8 +12,8 @@ from rankfall.errors import RankfallError
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cost import sizes
 from rankfall.run.plan.history import measure_history, write_history
+from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs
-from rankfall.run.snakemake.needs import Needs, needs
 
 
 def record(cell: Any, seconds: float, **more: Any) -> Any:

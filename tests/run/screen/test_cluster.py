@@ -36,9 +36,3 @@ def test_its_own_jobs_are_cancelled_and_no_others(queue: Path) -> None:
     assert (queue / "cancelled").read_text().split() == ["1", "2", "5_2"]
     assert f"--user={os.getuid()} --name={OURS}" in (queue / "asked").read_text()
     assert cluster.cancel_left(OURS) == []
-
-
-def test_the_name_is_what_snakemake_said() -> None:
-    said = f"Using profile x\nSLURM run ID: {OURS}\nMinJobAge 120s\n"
-    assert cluster.name_in(said) == OURS
-    assert cluster.name_in("SLURM run ID: \n") is cluster.name_in("SLURM run ID: all\n") is cluster.name_in("") is None

@@ -9,10 +9,9 @@ import torch
 from rich.console import Console
 
 from rankfall.run.screen.left import TYPICAL, seconds_left
-from rankfall.run.screen.logs import Reached, parse_log, read_reached
-from rankfall.run.screen.screen import describe_start, say_ended, view
+from rankfall.run.screen.logs import Reached, parse_log
+from rankfall.run.screen.screen import view
 from rankfall.run.screen.state import RunState
-from rankfall.run.screen.words import error_in
 from rankfall.train.progress import Progress
 
 TABLE = TYPICAL["table"]  # seconds
@@ -105,26 +104,6 @@ def test_what_a_training_job_writes_is_understood(monkeypatch: pytest.MonkeyPatc
     assert found is not None and (found.cells, found.of) == (8, 12)
 
 
-def test_what_a_measuring_job_writes_is_understood(tmp_path: Path) -> None:
-    log = tmp_path / "paths.log"
-    assert read_reached(log) is None
-    log.write_text("paths: 9 cells: 1 in store, 8 to measure\n" + "x" * 9000 + "\npaths: 2/8 measured\n")
-    assert read_reached(log) == Reached(3, 9, 0.25)
-    log.write_text("an error\n")
-    assert read_reached(log) is None
-
-
-def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None:
-    found = state(info(1, "train", "a/0"))
-    assert describe_start(found, "tiny") == "==> tiny: 3 jobs (training 2, tables 1)"
-    job = found.take(event("job_finished", 100.0, job_id=1))
-    assert job is not None
-    assert (
-        say_ended(found, job, {}, 100.0)
-        == "[1/3] train sorting 0: 1 min 40 s; 1 min 40 s so far, 30 s to 1 min 30 s left"
-    )
-
-
 def test_the_view_says_what_runs_and_what_failed() -> None:
     jobs = (info(1, "train", "a/0"), info(2, "train", "a/1"))
     found = state(*jobs, event("job_error", 7.0, jobid=2))
@@ -136,17 +115,3 @@ def test_the_view_says_what_runs_and_what_failed() -> None:
     assert "15 of 30 networks of the running jobs are trained, 1,234 training steps a second" in text
     assert "train sorting 0, 1 min: 15 of 30 cells, 1,234 steps a second, loss 1 to 2" in text
     assert "1 job failed, last train sorting 1: it ended without a word" in text
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("error: tasks.sorting: no\nmore\n", "tasks.sorting: no"),
-        ("ValueError: first\nrankfall.errors.RankfallError: last\nnote\n", "rankfall.errors.RankfallError: last"),
-        ("Killed\n\n", "Killed"),
-        ("", "it ended without a word: killed, or taken away by the scheduler"),
-    ],
-)
-def test_the_error_of_a_log_is_one_line(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "log").write_text(text)
-    assert error_in(tmp_path / "log") == said

@@ -51,14 +51,3 @@ def test_it_starts_nothing_and_publishes_what_was_edited(tmp_path: Path) -> None
     (results / "tables" / "paths.parquet").write_text("edited")
     assert run(tmp_path)[:2] == ["==> published again: tables/paths.parquet", first]
     assert (results / "tables" / "paths.parquet").read_text() == "tables/paths.parquet"
-
-
-def test_a_run_outside_a_checkout_says_what_it_expects(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text((Path(__file__).parents[3] / "workflow/presets/smoke.yaml").read_text())
-    command = [sys.executable, "-m", "rankfall.cli", "run"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    expected, fix = done.stderr.splitlines()
-    assert done.returncode == 2 and done.stdout == ""
-    assert expected.startswith("error: there is no Snakefile in")
-    assert "rankfall init" in fix and "--script" in fix
-    assert not (tmp_path / "results").exists()

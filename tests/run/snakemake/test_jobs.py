@@ -52,22 +52,6 @@ def test_digests_change_with_the_edited_file_in_the_jobs_that_use_it(
     assert any(after[place].digest == before[place].digest for place in after), "an edit should leave some job alone"
 
 
-def test_jobs_count_cells_and_name_files() -> None:
-    plan = make_plan(CONFIG)
-    for place, job in train(CONFIG).items():
-        assert job.what == f"{len(plan.shards[place])} cells"
-        assert "rankfall/train/fit.py" in job.code()
-        task, shard = place
-        stem = f"work/train/{task}/{shard}/{job.digest}"
-        assert job.files == [f"{stem}.cells.parquet", f"{stem}.training.parquet"]
-        assert job.log == f"logs/train/{task}/{shard}/{job.digest}.log"
-
-
-def test_how_to_compute_changes_no_digest() -> None:
-    compute = {**CONFIG["compute"], "threads": 5, "stack": 2, "checkpoint_seconds": 1}
-    assert digests(changed("compute", compute, CONFIG)) == digests(CONFIG)
-
-
 def test_added_cell_changes_its_own_shard_only() -> None:
     """Or cuts it in two."""
     more = changed("grid/0/include", [{"architecture": "san", "depth": 1, "seed": 3}], CONFIG)
@@ -77,18 +61,6 @@ def test_added_cell_changes_its_own_shard_only() -> None:
     assert len(before.keys() - after.keys() | {own}) <= 2
     assert all(own[1].startswith(shard) for _, shard in before.keys() - after.keys())
     assert {place for place in before.keys() & after.keys() if before[place] != after[place]} <= {own}
-
-
-def test_what_is_made_of_others_follows_them() -> None:
-    """A measure's options change its shards, its table and the figure of that, and nothing else."""
-    before, after = planned(CONFIG), planned(changed("measures/paths/counts", [3], CONFIG))
-    (task, shard), *_ = before.plan.shards
-    assert "rankfall/rank/paths/measure.py" in before.job("measure", "paths", task, shard).code()
-    assert "rankfall/rank/paths/figure.py" in before.job("figure", "paths").code()
-    for job in [("measure", "paths", task, shard), ("table", "paths"), ("figure", "paths")]:
-        assert before.job(*job).digest != after.job(*job).digest, job
-    for job in [("data", task), ("train", task, shard), ("table", "cells"), ("table", "datasets")]:
-        assert before.job(*job) == after.job(*job), job
 
 
 MEASURE = "TABLE = 'wiredlab.drift'\ndef measure(context): return [{'layer': 0, 'drift': 1.0}]\n"
@@ -164,24 +136,6 @@ def test_a_job_that_would_make_something_else_than_planned_stops() -> None:
     one.check(one.digest)
     with pytest.raises(RankfallError, match=r"train sorting .*: the configuration or the code changed since this run"):
         one.check("0123")
-
-
-def test_every_job_comes_after_those_whose_files_it_reads() -> None:
-    jobs = planned(changed("measures/scorecard", {}, PAGE))
-    there: set[str] = set()
-    for job in jobs.all_jobs:
-        assert set(job.inputs) <= there, job.key
-        there.update(job.files)
-    assert set(jobs.final_files().values()) <= there
-    assert jobs.job("table", "cells").inputs == tuple(job.files[0] for job in train(PAGE).values())
-    assert jobs.job("table", "training").inputs == tuple(job.files[1] for job in train(PAGE).values())
-
-
-def test_final_files_have_the_names_that_people_read() -> None:
-    names = set(planned(PAGE).final_files())
-    assert {"tables/cells.parquet", "tables/paths.parquet", "figures/paths.png", "figures/paths.rst"} <= names
-    assert "report/index.html" in names
-    assert "report/index.html" not in planned(CONFIG).final_files()
 
 
 def test_a_table_of_five_thousand_shards_is_planned_in_seconds() -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,9 +14,8 @@ import rankfall.run.plan
 from rankfall.cli import main
 from rankfall.commands import _planned, data, figure, measure, table, train
 from rankfall.commands.run import forget_failed
-from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, make_plan
-from rankfall.run.plan.written import WrittenPlan, read_json
+from rankfall.run.plan.written import WrittenPlan
 from rankfall.run.snakemake import run_plan as module
 from rankfall.run.snakemake.estimates import InStore
 from rankfall.run.snakemake.jobs import PlannedJob
@@ -69,25 +67,6 @@ def grids(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 # What has to run, and why.
 
 
-def test_without_files_all_jobs_run_and_with_them_none(tmp_path: Path) -> None:
-    run = plan_run(tmp_path)
-    used = {job.key for job in run.find_missing()}
-    assert {"table/cells", "table/paths", "figure/paths", "data/sorting"} <= used
-    assert used == set(run.jobs)
-    touch(run)
-    assert run.find_missing() == []
-
-
-def test_a_lost_part_is_missed_only_when_something_is_made_from_it(tmp_path: Path) -> None:
-    run = plan_run(tmp_path)
-    touch(run)
-    part = next(key for key in run.jobs if key.startswith("measure/"))
-    (tmp_path / run.jobs[part].files[0]).unlink()
-    assert run.find_missing() == []
-    (tmp_path / run.jobs["table/paths"].files[0]).unlink()
-    assert [job.key for job in run.find_missing()] == [part, "table/paths"]
-
-
 def test_cells_that_failed_are_tried_again_when_asked(tmp_path: Path) -> None:
     run = plan_run(tmp_path)
     assert run.plan is not None
@@ -125,36 +104,7 @@ def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert before.explain(before.find_missing()) == {}
 
 
-def test_a_plan_of_another_version_is_not_compared(tmp_path: Path) -> None:
-    before = plan_run(tmp_path, CONFIG)
-    path = before.folder / "jobs.json"
-    about = json.loads(path.read_text())
-    del about["code_files"]
-    path.write_text(json.dumps(about | {"codes": [[0]], "files": [["a.py", "0"]]}))
-    now = plan_run(tmp_path, changed("trainings/short/lr", 0.5, CONFIG))
-    assert now.load_before() is None and now.lines() == []
-
-
 # What is written.
-
-
-def test_a_plan_is_named_by_its_content_and_never_written_again(tmp_path: Path) -> None:
-    """So no other run, of this or another configuration, changes what a run's jobs read."""
-    config = changed("results", str(tmp_path / "made"), CONFIG)
-    run = RunPlan.make(make_plan(config), config)
-    assert not (tmp_path / "made").exists(), "looking at a plan writes nothing"
-    run.write()
-    assert json.loads(run.config.read_text()) == config
-    files = [file for file in run.folder.rglob("*") if file.is_file()]
-    assert len(files) > 3
-    for file in files:
-        os.utime(file, (1, 1))
-    RunPlan.make(make_plan(config), config).write()
-    assert {file.stat().st_mtime for file in files} == {1}
-    other = plan_run(tmp_path / "made", changed("trainings/short/lr", 0.5, CONFIG))
-    assert other.folder != run.folder
-    assert {file.stat().st_mtime for file in files} == {1}
-    assert {entry.name for entry in run.folder.parent.iterdir()} == {run.folder.name, other.folder.name}
 
 
 def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
@@ -253,17 +203,6 @@ def test_without_its_part_of_the_plan_a_job_plans_the_whole_grid(
     assert "planning the whole grid instead of this job's part" in capsys.readouterr().err
     run.write()
     assert path.read_bytes() == before
-
-
-def test_a_part_with_other_cells_than_planned_is_refused(tmp_path: Path) -> None:
-    run = plan_run(tmp_path)
-    job = next(shards(run))
-    path = WrittenPlan(run.folder).shard_file(*job.names)
-    content = read_json(path)
-    content["series"][0][2][0] += 1000  # a seed
-    path.write_text(json.dumps(content))
-    with pytest.raises(RankfallError, match="changed since this run was planned"):
-        plan_train(run, job)
 
 
 # What jobs refuse, from the command line.

@@ -1,6 +1,5 @@
 """Guards what `rankfall plan` says: fresh, stale or new, and through which file or key."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import torch
 import yaml
 from plans import VALID, changed
 
-from rankfall.cli import main
 from rankfall.run.plan import Cell, Plan, make_plan
 from rankfall.run.snakemake.run_plan import RunPlan
 from rankfall.run.snakemake.status import Status
@@ -33,14 +31,6 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
 
 def counts(found: Status) -> tuple[int, int, int]:
     return tuple(sum(getattr(line, state) for line in found.lines) for state in ("fresh", "stale", "new"))  # type: ignore[return-value]
-
-
-def test_nothing_there(tmp_path: Path) -> None:
-    found = status(make_plan(VALID), tmp_path)
-    assert counts(found) == (0, 0, 12)
-    assert found.reasons == {("new", "not computed before"): 12}
-    assert (found.jobs, found.shards, found.scale) == (1, 1, 1.0)
-    assert [(line.architecture, line.cells) for line in found.lines] == [("full", 6), ("san", 6)]
 
 
 def test_added_seed_is_new(tmp_path: Path) -> None:
@@ -78,46 +68,10 @@ def test_failed_cell_is_not_fresh(tmp_path: Path) -> None:
     assert found.reasons == {("stale", "failed before: no luck"): 1}
 
 
-def test_measured_cells_are_counted(tmp_path: Path) -> None:
-    plan = make_plan(VALID)
-    store = Store(tmp_path / "store")
-    store.save_rows("paths", {plan.measure_key("paths", cell): [{"x": 1}] for cell in plan.cells[:5]})
-    assert status(plan, tmp_path, measures=True).measures == {"paths": (5, 12)}
-
-
 def write(config: Any, folder: Path) -> Path:
     path = folder / "c.yaml"
     path.write_text(yaml.safe_dump(config))
     return path
-
-
-def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan = make_plan(VALID)
-    keep(plan, tmp_path, [cell for cell in plan.cells if cell.architecture.name == "san"])
-    assert main(["plan", "--config", str(write(VALID, tmp_path)), "--results", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
-    assert re.search(r"^sorting +san +short +6 +6 +0 +0 +-$", text, re.MULTILINE)
-    assert re.search(r"^sorting +full +short +6 +0 +0 +6 +[\d.]+ s$", text, re.MULTILINE)
-    assert "6 new: not computed before" in text
-    assert "default: 12 cells, 6 to compute in 1 of 1 jobs" in text
-
-
-WRONG_NAMES = {
-    "train --task sorting --shard f": "error: shard: 'f' is not a shard of task 'sorting'; allowed: 0; "
-    "if a run asked for it, the configuration, the code or measured costs changed since it was planned: run again",
-    "measure --measure pahts": "error: measure: 'pahts' is not in the configuration; allowed: paths; did you mean 'paths'?",
-}
-
-
-@pytest.mark.parametrize("words", WRONG_NAMES)
-def test_wrong_name_by_hand_is_one_line(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Stages are run by hand too, where no rule has put the right names in."""
-    results = [] if words.startswith("figure") else ["--results", str(tmp_path)]
-    config = write(changed("figures", {"paths": {}}), tmp_path)
-    out = tmp_path / "out.parquet"
-    assert main([*words.split(), *results, "--config", str(config), "--out", str(out)]) == 2
-    assert capsys.readouterr().err == WRONG_NAMES[words] + "\n"
-    assert not out.exists()
 
 
 @pytest.mark.long

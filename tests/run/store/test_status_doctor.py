@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from rankfall import cli
-from rankfall.run.doctor import local
 from rankfall.run.store import Store
 
 STATES = {
@@ -61,17 +60,6 @@ def test_every_cell_is_in_one_state_and_a_failure_shows_its_log(results, capsys)
     diverged, failed = found["not_done"]
     assert (diverged["key"], diverged["reason"], diverged["tail"]) == ("k2", "what happened to k2", [])
     assert (failed["key"], failed["tail"]) == ("k3", ["line one", "ValueError: [bold] is not a number"])
-
-
-def test_off_a_terminal_it_is_plain_text_with_nothing_swallowed(results, capsys):
-    assert cli.main(["status", "--config", "c", "--results", str(results)]) == 0
-    output = capsys.readouterr().out
-    assert output.isascii()
-    assert "\x1b" not in output
-    lines = [line.split() for line in output.splitlines()]
-    assert ["sorting", "[transformer]", "published", ".", ".", ".", "2", "1"] in lines
-    assert ["all", "2", "1", "1", "2", "1"] in lines
-    assert "ValueError: [bold] is not a number" in output
 
 
 def cells_table(results, **ended):
@@ -129,18 +117,3 @@ def test_the_doctor_reads_all_files_when_told_to(results, capsys):
     code, checks = doctor(results, capsys, "--verify")
     assert code == 0
     assert any(check["state"] == "warn" and "1 damaged file" in check["text"] for check in checks)
-
-
-def test_the_doctor_names_missing_and_wrong_packages(monkeypatch):
-    lines = ["numpy>=99", "no-such-package>=1", "pandas<1; extra == 'old'", "torch"]
-    monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
-    found = [(check.state, check.text) for check in local.packages()]
-    assert [state for state, _ in found] == ["fail", "fail", "warn", "ok"]
-    assert "is not >=99" in found[0][1]
-    assert "no-such-package is missing" in found[1][1]
-
-
-def test_stacking_error_sees_a_product_that_depends_on_its_stack(monkeypatch):
-    real = torch.bmm
-    monkeypatch.setattr(torch, "bmm", lambda a, b: real(a, b) * (1 + 1e-6 * (len(a) > 2)))
-    assert local.stacking_error(torch.float64) > 1e-7

@@ -8,12 +8,12 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
-from rankfall.run.doctor import Check, fail, ok, warn
 
 if TYPE_CHECKING:
     import torch
@@ -22,6 +22,27 @@ LEAST_PYTHON = (3, 11)
 LEAST_FREE = 1e9  # bytes
 LEAST_FILES = 10_000
 LARGEST_SKEW = 2.0  # seconds between this clock and the file system's
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of one check. `warn` costs time or comfort; `fail` stops a run or spoils its results."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    text: str
+
+
+def ok(name: str, text: str) -> Check:
+    return Check(name, "ok", text)
+
+
+def warn(name: str, text: str) -> Check:
+    return Check(name, "warn", text)
+
+
+def fail(name: str, text: str) -> Check:
+    return Check(name, "fail", text)
 
 
 def python() -> Iterator[Check]:

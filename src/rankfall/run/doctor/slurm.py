@@ -1,33 +1,33 @@
 """Checks that a SLURM cluster can run a profile: `rankfall doctor --slurm`, on the node where Snakemake will run.
 
-Every check that is not `ok` says which line of the profile to change, and to what.
+Every check that is not `ok` says which line of the profile to change, and to what. The last one submits a job of a second: whether jobs
+start, and whether their node shares files and time with this one.
 """
-
-from __future__ import annotations
 
 import os
 import re
 import shutil
+import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rankfall.run.doctor import Check, fail, ok, warn
-from rankfall.run.doctor.slurm_job import ask, probe, read_profile, read_resources
+from rankfall.run.config.types import read
+from rankfall.run.doctor.local import LARGEST_SKEW, Check, fail, ok, warn
 
 PROGRAMS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo", "srun")
 INITIAL_WAIT = 40  # the default of the plugin's slurm-init-seconds-before-status-checks
+Partitions = Mapping[str, Mapping[str, str]]
 
 
 def slurm(profile: Path, results: Path, probe_seconds: int) -> Iterator[Check]:
     """Run all checks in the order in which a site is set up. Later checks need the earlier ones."""
-    settings = read_profile(profile)
+    settings = read(profile / "config.yaml")
     yield ok("profile", f"{profile / 'config.yaml'}")
-    missing = [name for name in PROGRAMS if not shutil.which(name)]
-    if missing:
-        yield fail(
-            "slurm", f"no {', '.join(missing)} here: run this on a login node, perhaps after `module load slurm`"
-        )
+    if missing := [name for name in PROGRAMS if not shutil.which(name)]:
+        what = f"no {', '.join(missing)} here: run this on a login node, perhaps after `module load slurm`"
+        yield fail("slurm", what)
         return
     state, said = ask("scontrol", "ping")
     if state:
@@ -35,97 +35,79 @@ def slurm(profile: Path, results: Path, probe_seconds: int) -> Iterator[Check]:
         return
     config = dict(re.findall(r"^(\w+)\s*= (.*)$", ask("scontrol", "show", "config")[1], re.MULTILINE))
     yield ok("slurm", f"{config.get('SLURM_VERSION', 'unknown version')}, cluster {config.get('ClusterName')}")
-    partitions = known_partitions()
+    lines = ask("scontrol", "show", "partition", "-o")[1].splitlines()
+    found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
+    partitions = {one["PartitionName"]: one for one in found if "PartitionName" in one}
     yield from partition(settings, partitions)
     yield from account(settings)
-    yield from gres(settings, config)
+    yield from gres(settings)
     yield from status_command(settings, config)
     yield from preemption(settings, config, partitions)
-    yield from memory(config)
+    if "Memory" in config.get("SelectTypeParameters", "").title():
+        yield ok("memory", f"is handed out ({config['SelectTypeParameters']})")
+    else:
+        yield warn("memory", "is not handed out on this cluster: lower `jobs` if nodes run out of it")
     yield from probe(settings, results, probe_seconds)
 
 
-def known_partitions() -> dict[str, dict[str, str]]:
-    """Return the settings of each partition by name, as the controller reports them."""
-    lines = ask("scontrol", "show", "partition", "-o")[1].splitlines()
-    found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
-    return {one["PartitionName"]: one for one in found if "PartitionName" in one}
-
-
-def partition(settings: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) -> Iterator[Check]:
+def partition(settings: Mapping[str, Any], known: Partitions) -> Iterator[Check]:
     """Check that the partitions of the profile exist and take jobs, or that SLURM has a default partition."""
-    wanted = read_resources(settings, "slurm_partition")
+    wanted, listed = read_resources(settings, "slurm_partition"), ", ".join(known) or "none"
     if not any(place.startswith("default-resources") for place in wanted):
         default = [name for name, one in known.items() if one.get("Default") == "YES"]
-        if not default:
-            listed = ", ".join(known) or "none"
-            yield fail("partition", f"SLURM has no default: set default-resources: slurm_partition to one of {listed}")
-        else:
+        if default:
             wanted["SLURM's own default"] = default[0]
-    for place, name in wanted.items():
-        if name not in known:
-            yield fail(
-                "partition", f"{place} is {name!r}, which does not exist: change it to one of {', '.join(known)}"
-            )
-        elif known[name].get("State") != "UP":
-            yield warn("partition", f"{place} is {name!r}, which is {known[name].get('State')}: jobs will wait")
         else:
-            limit = known[name].get("MaxTime", "UNLIMITED")
+            yield fail("partition", f"SLURM has no default: set default-resources: slurm_partition to one of {listed}")
+    for place, name in wanted.items():
+        state, limit = (known.get(name, {}).get(field, "") for field in ("State", "MaxTime"))
+        if name not in known:
+            yield fail("partition", f"{place} is {name!r}, which does not exist: change it to one of {listed}")
+        elif state != "UP":
+            yield warn("partition", f"{place} is {name!r}, which is {state}: jobs will wait")
+        else:
+            limited = limit not in ("", "UNLIMITED")
             text = f"{name} ({place}), jobs of up to {limit.lower()}"
-            yield ok("partition", f"{text}; keep compute.shard_minutes well below" if limit != "UNLIMITED" else text)
+            yield ok("partition", f"{text}; keep compute.shard_minutes well below" if limited else text)
 
 
 def account(settings: Mapping[str, Any]) -> Iterator[Check]:
     """Check that the profile names an account of the user. Without accounting there is nothing to check."""
-    wanted = read_resources(settings, "slurm_account")
-    user = os.environ.get("USER") or "root"
+    wanted, user = read_resources(settings, "slurm_account"), os.environ.get("USER") or "root"
     code, said = ask("sacctmgr", "-n", "-P", "show", "associations", f"user={user}", "format=account")
-    if code:
-        for place, name in wanted.items():
-            yield warn("account", f"{place} is {name!r}, but this cluster keeps no accounts: take the line out")
-        if not wanted:
-            yield ok("account", "this cluster keeps no accounts, and the profile names none")
-        return
-    own = sorted(set(said.split()))
+    own = [] if code else sorted(set(said.split()))
     for place, name in wanted.items():
-        if name in own:
+        if code:
+            yield warn("account", f"{place} is {name!r}, but this cluster keeps no accounts: take the line out")
+        elif name in own:
             yield ok("account", f"{name} ({place})")
         else:
-            yield fail(
-                "account", f"{place} is {name!r}, which is not yours: change it to one of {', '.join(own) or 'none'}"
-            )
+            listed = ", ".join(own) or "none"
+            yield fail("account", f"{place} is {name!r}, which is not yours: change it to one of {listed}")
     if not wanted and len(own) > 1:
-        yield warn(
-            "account",
-            f"you have several, SLURM takes its default: set default-resources: slurm_account to one of {', '.join(own)}",
-        )
+        what = "you have several, SLURM takes its default: set default-resources: slurm_account to one of"
+        yield warn("account", f"{what} {', '.join(own)}")
     elif not wanted:
-        yield ok("account", f"{own[0] if own else 'none'}, SLURM's default for you")
+        yield ok("account", f"{own[0]}, SLURM's default for you" if own else "none is needed, and none is named")
 
 
-def gres(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Check]:
+def gres(settings: Mapping[str, Any]) -> Iterator[Check]:
     """Check that some node has the resources that training requests."""
     there = set(ask("sinfo", "-h", "-o", "%G")[1].replace("\n", ",").split(",")) - {"", "(null)"}
-    listed = ", ".join(sorted(there)) or "nothing"
-    names = {re.sub(r"\(.*", "", one) for one in there}
-    wanted = read_resources(settings, "gres") | {
-        k: f"gpu:{v}" for k, v in read_resources(settings, "gpu", "gpus").items()
-    }
-    for place in read_resources(settings, "gpus"):
+    listed, names = ", ".join(sorted(there)) or "nothing", {re.sub(r"\(.*", "", one) for one in there}
+    for place in read_resources(settings, "gpu", "gpus"):
         yield fail("gres", f"{place} does not reach sbatch: write gres: gpu:1 instead")
+    wanted = read_resources(settings, "gres")
     for place, value in wanted.items():
         if place.startswith("default-resources"):
             yield warn("gres", f"{place} is {value!r}: every job would hold a GPU; move it to set-resources: train")
-        parts = value.split(":")
-        kind = parts[1] if len(parts) > 1 and not parts[1].isdigit() else None
-        fitting = [one for one in names if one.split(":")[0] == parts[0] and (kind is None or kind in one.split(":"))]
-        if fitting:
+        needed = {part for part in value.split(":") if not part.isdigit()}  # such as gpu and its kind
+        if any(needed <= set(one.split(":")) for one in names):
             yield ok("gres", f"{value} ({place}); nodes have {listed}")
         else:
             yield fail("gres", f"{place} is {value!r}, but nodes have {listed}: change it")
     if not wanted:
-        text = f"none asked for; nodes have {listed}"
-        yield ok("gres", f"{text}: see the end of the profile" if any("gpu" in one for one in names) else text)
+        yield ok("gres", f"none asked for; nodes have {listed}: the end of the profile says how to ask")
 
 
 def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Check]:
@@ -135,26 +117,19 @@ def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> It
     wait = int(settings.get("slurm-init-seconds-before-status-checks", INITIAL_WAIT))
     age = int(re.sub(r"\D.*", "", config.get("MinJobAge", "300")) or 0)
     if command == "squeue" and age < 3 * wait:
-        cure = (
-            "slurm-status-command: sacct"
-            if accounting
-            else f"slurm-init-seconds-before-status-checks: {max(1, age // 3)}"
-        )
+        sooner = f"slurm-init-seconds-before-status-checks: {max(1, age // 3)}"
+        cure = "slurm-status-command: sacct" if accounting else sooner
         yield fail("status", f"squeue forgets jobs after {age} s (MinJobAge), asked first after {wait} s: set {cure}")
     elif command == "squeue":
         yield ok("status", f"squeue, which remembers jobs for {age} s")
     elif accounting:
         yield ok("status", f"{command or 'sacct, by the plugin itself'}")
     else:
-        yield fail(
-            "status",
-            f"this cluster has no accounting, {command or 'sacct'} would wait for ever: set slurm-status-command: squeue",
-        )
+        what = f"this cluster has no accounting, {command or 'sacct'} would wait for ever"
+        yield fail("status", f"{what}: set slurm-status-command: squeue")
 
 
-def preemption(
-    settings: Mapping[str, Any], config: Mapping[str, str], known: Mapping[str, Mapping[str, str]]
-) -> Iterator[Check]:
+def preemption(settings: Mapping[str, Any], config: Mapping[str, str], known: Partitions) -> Iterator[Check]:
     """Check that a preempted job is requeued. Otherwise Snakemake's plugin waits for it forever."""
     wanted = set(read_resources(settings, "slurm_partition").values())
     used = {name: one for name, one in known.items() if name in wanted or (not wanted and one.get("Default") == "YES")}
@@ -164,17 +139,87 @@ def preemption(
         return
     for name, mode in modes.items():
         if "CANCEL" in mode:
-            text = f"{name} cancels preempted jobs, and Snakemake would wait for them: use another partition, or Ctrl-C and run again"
-            yield warn("preemption", text)
+            what = f"{name} cancels preempted jobs, and Snakemake would wait for them"
+            yield warn("preemption", f"{what}: use another partition, or Ctrl-C and run again")
         elif "REQUEUE" in mode and not settings.get("slurm-requeue"):
             yield fail("preemption", f"{name} requeues preempted jobs that may be: set slurm-requeue: true")
         else:
             yield ok("preemption", f"{name}: {mode.lower()}; a preempted job goes on from its checkpoint")
 
 
-def memory(config: Mapping[str, str]) -> Iterator[Check]:
-    """Check that the cluster schedules memory."""
-    if "Memory" in config.get("SelectTypeParameters", "").title():
-        yield ok("memory", f"is handed out ({config['SelectTypeParameters']})")
+def probe(settings: Mapping[str, Any], results: Path, seconds: int) -> Iterator[Check]:
+    """Submit a job of a second and check that it starts, shares files with this node in both directions, and has the same time."""
+    folder = (results / "logs").absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    here, there = folder / f"doctor.{os.getpid()}.here", folder / f"doctor.{os.getpid()}.there"
+    here.write_text("seen\n")
+    options = [
+        f"--{option}={value}"
+        for option in ("partition", "account")
+        for place, value in read_resources(settings, f"slurm_{option}").items()
+        if place.startswith("default")
+    ]
+    part = f"{there}.part"
+    script = f'cat "{here}" >"{part}" && date +%s.%N >>"{part}" && hostname >>"{part}" && mv "{part}" "{there}"'
+    about = ("--parsable", "--job-name=rankfall_doctor", "--time=1", "--mem=50", f"--output={folder}/doctor.log")
+    try:
+        code, said = ask("sbatch", *about, *options, "--wrap", script)
+        if code:
+            yield fail("job", f"sbatch refuses a job of a minute: {said}")
+        else:
+            yield from watch_job(said.split(";")[0], there, float(settings.get("latency-wait", 5)), seconds)
+    finally:
+        for path in (here, there, folder / "doctor.log"):
+            path.unlink(missing_ok=True)
+
+
+def watch_job(job: str, there: Path, latency: float, seconds: int) -> Iterator[Check]:
+    """Wait for the probing job and report how it ended."""
+    limit, ended, state = time.time() + seconds, None, ""
+    while time.time() < limit and not there.exists():
+        state = ask("squeue", "-h", "--states=all", "-j", job, "-o", "%T %r")[1]
+        if ended is None and not state.startswith(("PENDING", "RUNNING", "CONFIGURING", "COMPLETING")):
+            ended = time.time()
+        if ended and time.time() - ended > latency:
+            what = f"job {job} ended ({state or 'unknown'}) and {there.parent} has not seen its file"
+            yield fail("shared", f"{what}: put results where all nodes see them")
+            return
+        time.sleep(0.2)
+    if not there.exists():
+        ask("scancel", job)
+        what = f"job {job} did not start within {seconds} s ({state}): busy, or it cannot be met"
+        yield warn("job", f"{what}; --probe-seconds waits longer")
+        return
+    _, moment, host = there.read_text().split()
+    late = there.stat().st_mtime - float(moment)
+    waited = max(0.0, time.time() - ended) if ended else 0.0
+    yield ok("job", f"job {job} ran on {host}")
+    yield ok("shared", f"{there.parent} is seen by both; a file of the node showed {waited:.1f} s after the job's end")
+    if waited > 0.5 * latency:
+        yield warn("shared", f"that is slow: set latency-wait: {int(4 * waited) + 5}")
+    if abs(late) > LARGEST_SKEW:
+        what = f"{host} and the file system differ by {late:+.0f} s"
+        yield warn("clock", f"{what}: Snakemake compares times; tell the site's people")
     else:
-        yield warn("memory", "is not handed out on this cluster: lower `jobs` if nodes run out of it")
+        yield ok("clock", f"{host} and the file system agree to {abs(late):.1f} s")
+
+
+def read_resources(settings: Mapping[str, Any], *names: str) -> dict[str, str]:
+    """Return the values of a resource, for all rules and for single rules, as {line of the profile: value}."""
+    places = {"default-resources": settings.get("default-resources") or {}}
+    places |= {f"set-resources: {rule}": one for rule, one in (settings.get("set-resources") or {}).items()}
+    return {
+        f"{place}: {name}": str(values[name]).strip("'\"")
+        for place, values in places.items()
+        for name in names
+        if isinstance(values, dict) and name in values
+    }
+
+
+def ask(*command: str) -> tuple[int, str]:
+    """Run a command and return its exit code and its output."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 1, str(error)
+    return done.returncode, (done.stdout or done.stderr).strip()

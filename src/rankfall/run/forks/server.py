@@ -36,7 +36,7 @@ AT_ONCE = (  # imported by nearly every job
     *(
         "rankfall.commands._planned",
         "rankfall.run.snakemake.jobs",
-        "rankfall.run.jobs.training",
+        "rankfall.run.jobs.shard",
         "rankfall.run.jobs.measuring",
     ),
 )
@@ -224,7 +224,6 @@ def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
     plan = plans[0] if plans else None
     engines = {cell.engine for cell in plan.cells} if plan is not None and "train" in jobs else set()
     measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs] if plan else []
-    yield analyse_trials
     if engines - {"plain"}:
         yield from (make_importer(name) for name in FAST)
         yield read_kernels
@@ -248,15 +247,6 @@ def read_kernels() -> None:
     folder = cache.cache_folder(runtime.SOURCES)
     if folder is not None and cache.is_whole(folder):
         runtime.prepare("float32")
-
-
-def analyse_trials() -> None:
-    """Analyse the sources of trials, so that training and measuring jobs reuse the analysis by content."""
-    from rankfall.run.keys.analyses import keep
-    from rankfall.run.keys.fingerprint import Sources
-
-    Sources().fingerprint(["rankfall.trial.kinds"])
-    keep()
 
 
 def main() -> None:

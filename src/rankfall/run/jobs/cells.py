@@ -9,7 +9,7 @@ from rankfall import components
 from rankfall.disk import StoreError
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
-from rankfall.run.guards.unchanged import prove_numbers
+from rankfall.run.guards import check_job
 from rankfall.tasks._dataset import Dataset, Split, draw, draw_fresh
 from rankfall.train.data import Data
 from rankfall.trial.data import find_outside
@@ -34,8 +34,9 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     """Return the data of a cell: created once, then read from the store."""
 
     def make() -> Dataset:
-        with prove_numbers(cell.data_code):
-            return draw(components.bound("task", cell.task.task), cell.data_seed)
+        made = draw(components.bound("task", cell.task.task), cell.data_seed)
+        check_job()
+        return made
 
     dataset = store.dataset(cell.data_key, make)
     if cell.training.epochs:

@@ -1,4 +1,4 @@
-"""The engine of training and measuring jobs: stacks, signals, lack of memory, failures, checkpoints.
+"""What training and measuring jobs share: stacks and their sizes, checkpoints, signals, failures.
 
 Nothing here is part of a key.
 """
@@ -11,7 +11,6 @@ import socket
 import sys
 import time
 import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,27 +19,27 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.disk import StoreError
 from rankfall.errors import describe_error
-from rankfall.run.guards.reads import Code, Unproved
-from rankfall.run.guards.unchanged import check_unchanged
+from rankfall.run.guards import check_files
 from rankfall.run.jobs.processor import processor
 from rankfall.run.plan.cost import member_megabytes
-from rankfall.train.resume import add_prefix, strip_prefix
+from rankfall.run.plan.engines import MACHINE_GPU
+from rankfall.train.loop import add_prefix, strip_prefix
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
+    from rankfall.train.machine.engine import Machined
 
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): a rerun of the job resumes
+Stopped = Callable[[], str | None]  # returns the signal that asked to stop, if any
 SHARE = 0.7  # of the free memory of a GPU: the estimate of a member is rough
-T = TypeVar("T")
 
 
 class Interrupted(Exception):
@@ -54,89 +53,12 @@ class Settings:
     checkpoint_seconds: float = 60.0
 
 
-class Work(ABC, Generic[T]):
-    """The work of a job on stacks of cells. A stack that fails is halved until a failing cell is alone."""
-
-    store: "Store"
-    settings: Settings
-    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
-
-    @abstractmethod
-    def compute(self, cells: "list[Cell]") -> T:
-        """Compute the result of a stack of one group."""
-
-    @abstractmethod
-    def most(self, cell: "Cell") -> int:
-        """Return the largest stack size for the group of this cell."""
-
-    @abstractmethod
-    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
-        """Return the result for a cell that fails alone. May raise."""
-
-    @abstractmethod
-    def keys(self, cells: "Sequence[Cell]") -> list[str]:
-        """Return the keys under which the results of the cells are stored."""
-
-    @abstractmethod
-    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
-        """Return the code and files that the keys of the results name."""
-
-    @abstractmethod
-    def note(self, text: str) -> None: ...
-
-    def check(self, cells: "Sequence[Cell]") -> None:
-        """Raise `Unproved` if code or files have changed since the keys were computed."""
-        check_unchanged(*self.codes(cells))
-
-    def checkpoint(self, keys: Sequence[str], cells: "Sequence[Cell]") -> "StackCheckpoint":
-        """Return the checkpoint of a stack with these result keys and cells."""
-        every = self.settings.checkpoint_seconds
-        return StackCheckpoint(self.store, keys, every, self.stopped, lambda: self.check(cells))
-
-    def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
-        """Yield the result of each stack."""
-        for members in stacks(cells, self.most):
-            yield from self.run_stack(members)
-
-    def run_stack(self, cells: "list[Cell]") -> Iterator[T]:
-        began = time.monotonic()
-        reason = self.stopped()
-        if reason:  # the signal came while no step was taken, such as in an evaluation
-            raise Interrupted(f"{reason} between stacks")
-        failure: Exception
-        try:
-            found = self.compute(cells)
-        except (Interrupted, StoreError, Unproved):  # a full disk is not the cells' fault
-            raise
-        except Exception as error:  # a component may raise anything
-            self.check(cells)  # half an edit may well raise
-            reason, full, failure = describe_failure(error), is_out_of_memory(error), error
-        else:
-            yield found
-            return
-        self.store.drop_checkpoint(stack_id(self.keys(cells)))
-        if len(cells) == 1:
-            yield self.handle_failure(cells[0], reason, failure, time.monotonic() - began)
-            return
-        failure.__traceback__ = None  # its frames hold the stack's tensors
-        self.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
-        for half in (cells[: len(cells) // 2], cells[len(cells) // 2 :]):
-            yield from self.run_stack(half)
-
-
 class StackCheckpoint:
     """A checkpoint of a stack, saved on a timer and at once when a signal asks to stop. Its state has named parts that follow one
     another."""
 
-    def __init__(
-        self,
-        store: "Store",
-        keys: Sequence[str],
-        every: float,
-        stopped: Callable[[], str | None],
-        check: Callable[[], None],
-    ) -> None:
-        self.store, self.every, self.stopped, self.check = store, every, stopped, check
+    def __init__(self, store: "Store", keys: Sequence[str], every: float, stopped: Stopped) -> None:
+        self.store, self.every, self.stopped = store, every, stopped
         self.identity, self.keys = stack_id(keys), list(keys)
         self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet loaded
         self.before = 0.0  # seconds of earlier, interrupted jobs
@@ -159,7 +81,7 @@ class StackCheckpoint:
         reason = self.stopped()
         self.parts = {**(self.parts or {}), name: state}
         if reason or time.monotonic() - self.saved >= self.every:
-            self.check()
+            check_files()
             about = {"seconds": self.seconds, "step": step, "cells": self.keys, "parts": list(self.parts)}
             tensors = {k: v for part, now in self.parts.items() for k, v in add_prefix(part, now()).items()}
             self.store.save_checkpoint(self.identity, tensors, about)
@@ -169,6 +91,12 @@ class StackCheckpoint:
 
     def drop(self) -> None:
         self.store.drop_checkpoint(self.identity)
+
+
+def raise_if_stopped(stopped: Stopped) -> None:
+    """Raise `Interrupted` if a signal came while no step was taken, such as in an evaluation."""
+    if reason := stopped():
+        raise Interrupted(f"{reason} between stacks")
 
 
 def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Iterator[list[Cell]]":
@@ -199,6 +127,17 @@ def free_megabytes(device: torch.device) -> float:
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return (free + kept) / 2**20
+
+
+def machine_of(engine: str) -> "type[Machined]":
+    """Return the class of an engine of `plan/engines.py`. It requires numba, an optional dependency."""
+    if engine == MACHINE_GPU:
+        from rankfall.train.machine.gpu import MachinedOnGpu
+
+        return MachinedOnGpu
+    from rankfall.train.machine.engine import Machined
+
+    return Machined
 
 
 def stack_id(keys: Iterable[str]) -> str:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall import components
 from rankfall.design import Component
 from rankfall.measure.context import Parts, Rows
-from rankfall.run.guards.reads import Unproved
-from rankfall.run.guards.unchanged import check_unchanged, numerics
+from rankfall.run.guards import Unproved, check_job, restrict_reads
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
@@ -51,12 +50,13 @@ class KeptItems:
 
     def within(self, parts: Parts) -> AbstractContextManager[None]:
         """Return a context for the measurement of items built from these components."""
-        return numerics(self.measure.always, *map(self.code_of, parts))
+        codes = [self.measure.always, *map(self.code_of, parts)]
+        return restrict_reads({name: digest for code in codes for name, digest in code.items()})
 
     def save(self, rows: Mapping[str, Rows]) -> None:
         """Store rows that are not empty. Rows are empty if an optional package is missing, which may be installed later."""
         if found := {key: some for key, some in rows.items() if some}:
-            check_unchanged(self.measure.code)
+            check_job()
             self.store.save_rows(self.name, found)
 
     def identity(self, part: tuple[str, Component]) -> str:

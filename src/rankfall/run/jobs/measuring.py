@@ -1,26 +1,34 @@
 """A measuring job: find the stored rows, measure missing cells one at a time, and save the rows regularly."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
+from rankfall.disk import StoreError
 from rankfall.errors import RankfallError
 from rankfall.measure.apply import apply
 from rankfall.measure.context import Context, Rows
 from rankfall.report import tables
 from rankfall.report.rows import measured_rows
-from rankfall.run.guards.reads import Code
-from rankfall.run.guards.unchanged import numerics, prove_numbers
+from rankfall.run.guards import Unproved, check_files, check_job
 from rankfall.run.jobs.cells import datasets_of, find_records, load_stacks, shape_of, stack_data
-from rankfall.run.jobs.engine import Settings, Work, stack_id, stacks
+from rankfall.run.jobs.checks import refuse_parts
+from rankfall.run.jobs.engine import (
+    Interrupted,
+    Settings,
+    StackCheckpoint,
+    Stopped,
+    describe_failure,
+    raise_if_stopped,
+    stack_id,
+    stacks,
+)
 from rankfall.run.jobs.kept import KeptItems
 from rankfall.run.jobs.processor import processor
 from rankfall.run.jobs.row_keeper import keep_rows
-from rankfall.run.jobs.training import train_cells
-from rankfall.run.jobs.trials import refuse_parts
+from rankfall.run.jobs.shard import train_shard
 from rankfall.run.store import join
 from rankfall.train.progress import Progress
 
@@ -31,36 +39,48 @@ if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
     from rankfall.tasks._dataset import Dataset
-    from rankfall.train.resume import Checkpoint
+    from rankfall.train.loop import Checkpoint
 
 
 Input = tuple["dict[str, Tensor]", "Dataset"]  # the weights (1, ...) and data of a cell
 
 
 @dataclass(frozen=True)
-class MeasuringWork(Work[Rows]):
+class MeasuringWork:
     """The work of a measuring job: rows, for one cell at a time."""
 
     plan: "Plan"
     measure: "MeasurePlan"
     store: "Store"
     settings: Settings
-    stopped: Callable[[], str | None]
+    stopped: Stopped
     inputs: dict[str, Input] = field(default_factory=dict)  # by cell key: inputs that have been read and not yet used
 
-    def compute(self, cells: "list[Cell]") -> Rows:
-        (cell,) = cells
-        return self.measure_cell(cell, self.checkpoint(self.keys(cells), cells))
+    def key(self, cell: "Cell") -> str:
+        """Return the key under which the rows of a cell are stored."""
+        return self.plan.measure_key(self.measure.name, cell)
 
-    def most(self, cell: "Cell") -> int:
-        return 1
+    def checkpoint(self, key: str) -> StackCheckpoint:
+        return StackCheckpoint(self.store, [key], self.settings.checkpoint_seconds, self.stopped)
+
+    def measure_or_raise(self, cell: "Cell") -> Rows:
+        """Measure a cell, and raise an error that names it if the measure fails."""
+        raise_if_stopped(self.stopped)
+        try:
+            return self.measure_cell(cell, self.checkpoint(self.key(cell)))
+        except (Interrupted, StoreError, Unproved):
+            raise
+        except Exception as error:  # a component may raise anything
+            check_files()  # half an edit may well raise
+            self.store.drop_checkpoint(stack_id([self.key(cell)]))
+            what = f"measure {self.measure.name} fails at {cell.title}: {describe_failure(error)}"
+            raise RankfallError(f"{what}; what was measured before is kept") from error
 
     def measure_cell(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
         data = stack_data([cell], [dataset], self.settings.device)
-        with numerics(*self.codes([cell])):
-            measure = components.bound("measure", self.measure.component)
-            rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
+        measure = components.bound("measure", self.measure.component)
+        rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
         here = {"processor": processor()}
         return [row | here for row in rows]
 
@@ -74,30 +94,16 @@ class MeasuringWork(Work[Rows]):
             for place, cell in enumerate(cells)
         }
 
-    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> Rows:
-        raise RankfallError(
-            f"measure {self.measure.name} fails at {cell.title}: {reason}; what was measured before is kept"
-        ) from error
-
-    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
-        return [self.measure.code, *(cell.code for cell in cells)]
-
-    def note(self, text: str) -> None:
-        print(text, flush=True)
-
-    def keys(self, cells: "Sequence[Cell]") -> list[str]:
-        return [self.plan.measure_key(self.measure.name, cell) for cell in cells]
-
     def train(self, cells: "Sequence[Cell]") -> None:
         """Train cells again that were lost or damaged since their training job."""
-        train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
+        train_shard(cells, self.store, self.settings, Progress(), self.plan.origin)
 
 
 def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     """Return the rows of all cells, with the columns that describe each cell. A cell that is not done has one row with the reason."""
     records = find_records(cells, job.store, job.train)
     done = [cell for cell in cells if records[cell.key].status == "done"]
-    keys = dict(zip((cell.key for cell in done), job.keys(done)))
+    keys = {cell.key: job.key(cell) for cell in done}
     found = job.store.find_rows(job.measure.component.name, keys.values())
     missing = [cell for cell in done if keys[cell.key] not in found]
     count = f"{len(done) - len(missing)} in store, {len(missing)} to measure"
@@ -112,8 +118,8 @@ def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Ro
     with keep_rows(cells, job) as keeper:
         for together in stacks(cells, job.settings.stack):  # cells that are read at once
             job.inputs.update(job.read(together))
-            for key, cell, rows in zip(job.keys(together), together, job.run(together)):
-                keeper.add(key, cell, rows)
+            for cell in together:
+                keeper.add(job.key(cell), cell, job.measure_or_raise(cell))
     return keeper.kept
 
 
@@ -125,10 +131,10 @@ def measure_without_cells(job: MeasuringWork) -> Rows:
     if key in found:
         print(f"{job.measure.name}: in store", flush=True)
         return found[key]
-    refuse_parts(component, job.measure.code, job.store, print)
+    refuse_parts(component, job.store, print)
     context = Context(device=job.settings.device)
     if is_reproducible(component.options):
-        context = replace(context, checkpoint=job.checkpoint([key], []), kept=KeptItems(job.measure, job.store))
+        context = replace(context, checkpoint=job.checkpoint(key), kept=KeptItems(job.measure, job.store))
     rows = rows_of(job, context)
     if rows and is_reproducible(component.options):  # without an optional package, rows are empty
         job.store.save_rows(component.name, {key: rows})
@@ -155,6 +161,7 @@ def measure_tables(job: MeasuringWork, files: Mapping[str, Path]) -> Rows:
 
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:
-    with nullcontext() if is_timing(job.measure.table) else prove_numbers(job.measure.code):
-        rows: Rows = components.bound("measure", job.measure.component)(context)
+    rows: Rows = components.bound("measure", job.measure.component)(context)
+    if not is_timing(job.measure.table):
+        check_job()
     return rows

@@ -20,7 +20,7 @@ from rankfall.measure.context import Rows, Uninterrupted
 from rankfall.report.conform import conform
 from rankfall.report.rows import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.run.guards.reads import Unproved
+from rankfall.run.guards import Unproved, check_job
 from rankfall.run.jobs.engine import stack_id
 from rankfall.run.plan.cell import digest
 from rankfall.trial.candidate import Candidate, Refused
@@ -53,7 +53,7 @@ class RowKeeper:
     def save(self) -> None:
         """Save the unsaved rows, then drop their checkpoints."""
         name, store = self.job.measure.component.name, self.job.store
-        self.job.check(self.cells)
+        check_job()
         store.save_rows(name, self.unsaved)
         rows, self.unsaved = self.unsaved, {}
         self.kept |= rows
@@ -85,14 +85,6 @@ def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
         raise RankfallError(
             f"measure {name} gives a column {mine[0]!r}, which every table of networks has already\nfix: give it another name"
         )
-    for column in table.columns:
-        for number, row in enumerate(rows):
-            value = row.get(column.name)
-            if column.type == "float" and not column.nan and value is not None and value != value:
-                raise RankfallError(
-                    f"measure {name} gives NaN as {column.name!r} of {cell.title} (its row {number}), so its rows are not "
-                    f"kept; give a number, or None with a reason where the column allows it"
-                )
     try:
         conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
     except RankfallError as error:
@@ -131,7 +123,7 @@ class Repeats:
             raise candidate.refusal(f"raises {describe_error(error)} {when}", REMEDY) from error
         if text(after) != text(before):
             raise candidate.refusal(f"gives other rows {when}: {first_difference(before, after)}", REMEDY)
-        self.job.check([cell])
+        check_job()
         self.store.keep_trial(self.key, {"kind": "measure", "name": self.job.measure.component.name})
         self.over = True
 
@@ -145,8 +137,7 @@ def first_difference(before: Rows, after: Rows) -> str:
     """Describe the first difference in a few words."""
     if len(before) != len(after):
         return f"{len(before)} rows, then {len(after)}"
-    for number, (one, other) in enumerate(zip(before, after), 1):
-        for name in one.keys() | other.keys():
-            if text(one.get(name)) != text(other.get(name)):
-                return f"{name} of row {number} is {one.get(name)}, then {other.get(name)}"
-    return "in another order"
+    pairs = enumerate(zip(before, after, strict=True), 1)
+    number, one, other = next((number, *pair) for number, pair in pairs if text(pair[0]) != text(pair[1]))
+    name = next(name for name in one.keys() | other.keys() if text(one.get(name)) != text(other.get(name)))
+    return f"{name} of row {number} is {one.get(name)}, then {other.get(name)}"

@@ -1,41 +1,54 @@
-"""A training job: find the stored cells, train the missing ones in stacks, and store every finished stack at once."""
+"""Train the cells that the store does not have, in stacks, and store every finished stack at once. `checks.py` checks them before."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from rankfall.design import Training
-from rankfall.nets.network import Shape
-from rankfall.run.guards.reads import Code
-from rankfall.run.guards.unchanged import numerics
-from rankfall.run.jobs.before import check_cells, machine_of, prepare_engines
+from rankfall.disk import StoreError
+from rankfall.errors import NoKernel, describe_error
+from rankfall.run.guards import Unproved, check_files, check_job
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
+    Interrupted,
     Settings,
     StackCheckpoint,
-    Work,
+    Stopped,
+    describe_failure,
+    is_out_of_memory,
     machine,
+    machine_of,
     members_at_once,
     on_cpu,
     peak_megabytes,
+    raise_if_stopped,
+    stack_id,
     stacks,
     stop_signals,
 )
 from rankfall.run.plan.engines import MACHINES, PLAIN
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
-from rankfall.train.clock import StepClock
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.device import separate_large_blocks
-from rankfall.train.fit import evaluate, fit
-from rankfall.train.history import TrainingHistory, count_of, is_count
-from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members, StepEngine
+from rankfall.train.loop import (
+    StepClock,
+    TrainingHistory,
+    add_prefix,
+    count_of,
+    evaluate,
+    fit,
+    is_count,
+    restore,
+    state_of,
+)
+from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives._base import Objective
-from rankfall.train.resume import add_prefix, restore, state_of
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -50,19 +63,16 @@ def train_cells(
     store: "Store",
     settings: Settings,
     progress: "Progress",
-    code: "Callable[[Cell], dict[str, Any]]",
+    origin: "Callable[[Cell], dict[str, Any]]",
 ) -> None:
-    """Train the missing cells, so that the store has every cell as done, diverged or failed. `code` returns what to record about a cell's
+    """Train the missing cells, so that the store has every cell as done, diverged or failed. `origin` returns what to record about a cell's
     origin."""
     missing = find_missing(cells, store)
-    prepare_engines(cells, missing)
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
-        checked = check_cells(missing, store, settings.device, progress.note)
-        job = TrainingWork(store, settings, progress, code, stopped, checked.untraced)
-        keep_refused(checked.refused, missing, job)
-        for _ in job.run(checked.passed):
-            pass
+        job = TrainingWork(store, settings, progress, origin, stopped)
+        for members in stacks(missing, lambda cell: members_at_once(cell, settings)):
+            job.train(members)
     progress.end()
 
 
@@ -73,51 +83,73 @@ def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
 
 
 @dataclass(frozen=True)
-class TrainingWork(Work[None]):
-    """The work of a training job: one stack at a time, resumed from its checkpoint."""
+class TrainingWork:
+    """The work of a training job: one stack at a time, resumed from its checkpoint. A stack that fails is halved until a failing cell is
+    alone."""
 
     store: "Store"
     settings: Settings
     progress: "Progress"
-    code: "Callable[[Cell], dict[str, Any]]"
-    stopped: Callable[[], str | None]
-    untraced: Collection[str] = ()  # groups that the machine was to train and cannot trace
+    origin: "Callable[[Cell], dict[str, Any]]"
+    stopped: Stopped
+    untraced: set[str] = field(default_factory=set)  # groups that the machine was to train and cannot trace
 
-    def compute(self, cells: "list[Cell]") -> None:
-        with numerics(*self.codes(cells)):
-            train_stack(cells, self)
+    def train(self, cells: "list[Cell]") -> None:
+        raise_if_stopped(self.stopped)
+        began = time.monotonic()
+        failure: Exception
+        try:
+            self.train_by_engine(cells)
+            return
+        except (Interrupted, StoreError, Unproved, NoKernel):  # a full disk is not the cells' fault
+            raise
+        except Exception as error:  # a component may raise anything
+            check_files()  # half an edit may well raise
+            reason, full, failure = describe_failure(error), is_out_of_memory(error), error
+        self.store.drop_checkpoint(stack_id(cell.key for cell in cells))
+        if len(cells) == 1:
+            self.progress.note(f"failed: {cells[0].key}: {reason}")
+            save_failed(cells, [reason], time.monotonic() - began, self.store, self.origin)
+            self.progress.cells_done(1)
+            return
+        failure.__traceback__ = None  # its frames hold the stack's tensors
+        self.progress.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
+        self.train(cells[: len(cells) // 2])
+        self.train(cells[len(cells) // 2 :])
 
-    def most(self, cell: "Cell") -> int:
-        return members_at_once(cell, self.settings)
+    def train_by_engine(self, cells: "list[Cell]") -> None:
+        """Train a stack by the planned engine. Autograd trains what the machine cannot trace. This is so on any computer, since
+        traceability depends on the code alone."""
+        engine, group = cells[0].engine, cells[0].group
+        if engine in MACHINES and group not in self.untraced:
+            from thousandfold.graph import Untraceable
 
-    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
-        self.progress.note(f"failed: {cell.key}: {reason}")
-        save_failed([cell], [reason], seconds, self)
-
-    def keys(self, cells: "Sequence[Cell]") -> list[str]:
-        return [cell.key for cell in cells]
-
-    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
-        return [cell.code for cell in cells]
-
-    def note(self, text: str) -> None:
-        self.progress.note(text)
-
-
-def keep_refused(refused: Mapping[str, str], cells: "Sequence[Cell]", job: TrainingWork) -> None:
-    """Store the reasons for cells that are not trained."""
-    for stack in stacks([cell for cell in cells if cell.key in refused], job.settings.stack):
-        save_failed(stack, [refused[cell.key] for cell in stack], 0.0, job)
+            try:
+                train_stack(cells, engine, self)
+                return
+            except Untraceable as error:
+                self.untraced.add(group)
+                self.progress.note(
+                    f"{' / '.join(cells[0].labels)}: trained by autograd, since the machine cannot trace it: "
+                    f"{describe_error(error)}; `TRACED = False` in the file of the component that does it lets the plan say so"
+                )
+            self.store.drop_checkpoint(stack_id(cell.key for cell in cells))
+        train_stack(cells, PLAIN, self)
 
 
-def save_failed(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingWork) -> None:
+def save_failed(
+    cells: "list[Cell]",
+    reasons: list[str],
+    seconds: float,
+    store: "Store",
+    origin: "Callable[[Cell], dict[str, Any]]",
+) -> None:
     """Store cells of one group as failed, with the reasons."""
     records = [
-        {**job.code(cell), **machine(), "status": "failed", "reason": reason, "seconds": seconds}
+        {**origin(cell), **machine(), "status": "failed", "reason": reason, "seconds": seconds}
         for cell, reason in zip(cells, reasons)
     ]
-    job.store.save_stack(cells[0].group, job.keys(cells), {"none": torch.zeros(len(cells))}, records, {})
-    job.progress.cells_done(len(cells))
+    store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records, {})
 
 
 @dataclass(frozen=True)
@@ -136,24 +168,27 @@ class Stack:
         return self.cells[0].training
 
 
-def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
+def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
     """Train cells of one group from the beginning or from their checkpoint, and store them."""
-    stack = build_stack(cells, job)
-    checkpoint = job.checkpoint(job.keys(cells), cells)
+    stack = build_stack(cells, engine, job)
+    keys = [cell.key for cell in cells]
+    checkpoint = StackCheckpoint(job.store, keys, job.settings.checkpoint_seconds, job.stopped)
     resume(stack, checkpoint, job.progress)
     fit_stack(stack, checkpoint, job.progress)
     keep_stack(stack, evaluate_stack(stack), checkpoint, job)
 
 
-def build_stack(cells: "list[Cell]", job: TrainingWork) -> Stack:
+def build_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> Stack:
     """Return data and networks as they are before the first step."""
-    datasets, device = datasets_of(cells, job.store), job.settings.device
-    shape, trainings = shape_of(cells[0], datasets[0]), [cell.training for cell in cells]
-    members = recipe.initial(cells[0].architecture, shape, [cell.seed for cell in cells], trainings, device)
-    engine = PLAIN if cells[0].group in job.untraced else cells[0].engine
-    members.engine = engine_of(engine, cells[0], members, shape)
-    history = TrainingHistory(len(cells), trainings[0].epochs, device)
-    data, objective = stack_data(cells, datasets, device), recipe.objective(trainings[0])
+    first, device = cells[0], job.settings.device
+    datasets, trainings = datasets_of(cells, job.store), [cell.training for cell in cells]
+    shape = shape_of(first, datasets[0])
+    members = recipe.initial(first.architecture, shape, [cell.seed for cell in cells], trainings, device)
+    data, objective = stack_data(cells, datasets, device), recipe.objective(first.training)
+    if engine in MACHINES:
+        check_job()  # programs are kept under the planned digests, so an edited text must not be traced
+        members.engine = machine_of(engine)(members, first.architecture, shape, first.training, first.code)
+    history = TrainingHistory(len(cells), first.training.epochs, device)
     return Stack(cells, members, data, objective, history, StepClock(device))
 
 
@@ -184,20 +219,14 @@ def keep_stack(
     records = []
     for k, cell in enumerate(cells):
         metrics = {split: {name: float(value[k]) for name, value in of.items()} for split, of in final.items()}
-        about = {**job.code(cell), **machine(), **shared, **describe_ending(members, k, metrics)}
+        about = {**job.origin(cell), **machine(), **shared, **describe_ending(members, k, metrics)}
         records.append(about | {"chance": float(stack.data.chance[k]), "final": metrics})
     tensors = members.tensors() | add_prefix("history", stack.history.tensors)
-    job.check(cells)
-    job.store.save_stack(cells[0].group, job.keys(cells), on_cpu(tensors), records, {"members": checkpoint.identity})
+    check_job()
+    about = {"members": checkpoint.identity}
+    job.store.save_stack(cells[0].group, checkpoint.keys, on_cpu(tensors), records, about)
     checkpoint.drop()
     job.progress.cells_done(len(cells))
-
-
-def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> StepEngine | None:
-    """Return the engine of a group's steps, or None for autograd. The machine requires numba, an optional dependency."""
-    if engine in MACHINES:
-        return machine_of(engine)(members, cell.architecture, shape, cell.training, cell.code)
-    return members.engine
 
 
 def resume(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:

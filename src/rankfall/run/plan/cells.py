@@ -25,7 +25,7 @@ from rankfall.run.plan.grid import Series, drop_seeds
 from rankfall.run.plan.history import read_history
 
 # The arithmetic of training and of drawing data, without the jobs around them: an edit of a job makes nothing stale.
-TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.fit")
+TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.loop")
 DATA_ROOTS = ("rankfall.tasks._dataset",)
 ALONE = 300.0  # modelled seconds of a network: measured seconds vary, and would move networks from job to job
 Costs = tuple[Filter, float]  # the cells of a measure, and the seconds that it declares per cell

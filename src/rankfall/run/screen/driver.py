@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -49,40 +49,34 @@ class Driver:
     def follow(self, terminal: bool) -> int:
         """Show the run until the child ends. Return its exit code, or INTERRUPTED after Ctrl-C."""
         with self.pass_signals_on():
-            code = self.show_view() if terminal else self.print_lines()
+            code = self.show(terminal)
         self.keep_output()
         if self.record is not None and self.began:
             self.record.write(self.state, "ended" if not code else "stopped" if self.signals else "failed")
         return INTERRUPTED if signal.SIGINT in self.signals and code else code
 
-    def show_view(self) -> int:
+    def show(self, terminal: bool) -> int:
+        """Show a view that changes in place on a terminal, else a line when the run begins and one for each job that ends."""
         from rich.live import Live
 
-        from rankfall.run.screen.screen import console, view
-
-        with Live(console=console(), refresh_per_second=8, transient=True, auto_refresh=False) as live:
-            while True:
-                code = self.child.code(PAUSE)
-                self.update(code is not None)
-                now = time.time()
-                if code is not None:
-                    return code
-                shown = self.title + (" (stopping: jobs write their checkpoints)" if self.state.stopping else "")
-                live.update(view(self.state, self.reached, now, shown), refresh=True)
-
-    def print_lines(self) -> int:
-        from rankfall.run.screen.screen import describe_start, say_ended
+        from rankfall.run.screen.screen import console, describe_start, say_ended, view
 
         started = False
-        while True:
-            code = self.child.code(PAUSE)
-            for job in self.update(code is not None):
-                print_line(say_ended(self.state, job, self.reached, time.time()))
-            if self.began and not started:
-                started = True
-                print_line(describe_start(self.state, self.title))
-            if code is not None:
-                return code
+        with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
+            while True:
+                code = self.child.code(PAUSE)
+                ended = self.update(code is not None)
+                if live is not None:
+                    shown = self.title + (" (stopping: jobs write their checkpoints)" if self.state.stopping else "")
+                    live.update(view(self.state, self.reached, time.time(), shown), refresh=True)
+                else:
+                    for job in ended:
+                        print_line(say_ended(self.state, job, self.reached, time.time()))
+                    if self.began and not started:
+                        started = True
+                        print_line(describe_start(self.state, self.title))
+                if code is not None:
+                    return code
 
     def update(self, last: bool = False) -> list[Job]:
         """Process new events and return the jobs that have ended since the last call."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.processes import is_running
+from rankfall.run.screen.logs import clock, count
 from rankfall.run.screen.state import RunState
-from rankfall.run.screen.words import clock, count
 
 FAILED = 5  # failed jobs that are listed
 

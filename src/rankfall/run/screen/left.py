@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from rankfall.run.plan.cost import JOBS, RANGE
-from rankfall.run.screen.logs import Reached
+from rankfall.run.screen.logs import Reached, clock
 from rankfall.run.screen.state import RunState
-from rankfall.run.screen.words import clock
 
 TYPICAL = JOBS | {"train": 10.0, "measure": 10.0}  # of jobs without an estimate in the plan
 OTHER = 5.0  # seconds of a job of any other rule

@@ -1,4 +1,4 @@
-"""The progress of running jobs, from their logs (`train/progress.py`, `run/jobs/measuring.py`)."""
+"""The progress and the errors of jobs, from their logs (`train/progress.py`, `run/jobs/measuring.py`); durations and counts in words."""
 
 import re
 from dataclasses import dataclass
@@ -7,6 +7,9 @@ from pathlib import Path
 from rankfall.terminal import clean
 
 READ = 4096  # bytes of a log's beginning, and of its end
+TAIL = 16_384  # bytes of a log's end that are searched for an error
+ERROR = re.compile(r"^(error: |checkpointed on |[\w.]*(Error|Exception|Interrupt|Unproved)\b)")
+SILENT = "it ended without a word: killed, or taken away by the scheduler"
 CELLS = re.compile(r"^(?:\S+: )?(\d+) cells: (\d+) in store, (\d+) to (?:train|measure)", re.MULTILINE)
 STEP = re.compile(r"^(\d+)/(\d+) cells; stack of (\d+): step (\d+)/(\d+), (\d+(?:\.\d+)?) member-steps/s", re.MULTILINE)
 LOSS = re.compile(r"loss (\S+) to (\S+?),")
@@ -55,3 +58,31 @@ def parse_log(text: str) -> Reached | None:
         done = int(measured[-1][0])
         return Reached(stored + done, total, done / max(missing, 1))
     return Reached(stored, total)
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as text: `45 s`, `2 min 10 s`, `1 h 5 min`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 and whole < 600 else "")
+    return f"{whole // 3600} h" + (f" {whole % 3600 // 60} min" if whole % 3600 // 60 else "")
+
+
+def count(number: int, what: str) -> str:
+    """Return a count with its noun: `1 job`, `12 jobs`."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def error_in(log: Path) -> str:
+    """Return in one line why a job ended: the last error in its log, or else the log's last line, or SILENT if the log is empty."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - TAIL))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return SILENT
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if ERROR.match(line)]
+    return clean((named or lines or [SILENT])[-1].removeprefix("error: "))

@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rankfall.run.screen.left import say_left
-from rankfall.run.screen.logs import Reached
+from rankfall.run.screen.logs import Reached, clock, count
 from rankfall.run.screen.state import STAGES, Job, RunState
-from rankfall.run.screen.words import clock, count
 
 JOBS = 6  # running jobs that are shown
 BAR = 24  # columns

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rankfall.run.screen.words import SILENT, error_in
+from rankfall.run.screen.logs import SILENT, error_in
 
 STAGES = {  # rule -> what its jobs do
     "data": "data sets",

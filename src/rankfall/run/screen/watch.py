@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,8 @@ from rankfall.disk import StoreError, atomic
 from rankfall.errors import RankfallError
 from rankfall.run.screen.ending import is_alive
 from rankfall.run.screen.left import say_left
-from rankfall.run.screen.logs import Reached, read_reached
+from rankfall.run.screen.logs import Reached, clock, count, read_reached
 from rankfall.run.screen.state import RunState
-from rankfall.run.screen.words import clock, count
 
 EVERY = 2.0  # seconds between two records
 LOOK = 1.0  # seconds between two reads of the record
@@ -76,10 +76,8 @@ class Seen:
     state: RunState
     reached: Mapping[str, Reached]
     now: float  # the time of the record, by the clock of the machine that runs it
-
-    @property
-    def title(self) -> str:
-        return f"{self.about['command']} on {self.about['host']} (process {self.about['pid']})"
+    title: str
+    how: str  # running, ended, stopped or failed
 
 
 def read_state(results: Path) -> Seen:
@@ -90,24 +88,20 @@ def read_state(results: Path) -> Seen:
             f"{record_file(results)} is missing: `make run` writes it; no run of these results has begun"
         )
     try:
-        seen = read_seen(about or {}, results)
+        content = about or {}
+        state = RunState.from_record(content["run"])
+        logs = {
+            number: read_reached(local_log(job.log, content["results"], results))
+            for number, job in state.running.items()
+        }
+        reached = {number: found for number, found in logs.items() if found is not None}
+        title = f"{content['command']} on {content['host']} (process {int(content['pid'])})"
+        return Seen(content, state, reached, float(content["time"]), title, content["how"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RankfallError(
             f"{record_file(results)} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
             "the next `make run` writes it anew"
         ) from error
-    return seen
-
-
-def read_seen(about: Mapping[str, Any], results: Path) -> Seen:
-    state = RunState.from_record(about["run"])
-    found: dict[str, Reached] = {}
-    for number, job in state.running.items():
-        one = read_reached(local_log(job.log, about["results"], results))
-        found |= {} if one is None else {number: one}
-    seen = Seen({**about, "pid": int(about["pid"])}, state, found, float(about["time"]))
-    _ = seen.title, about["how"], about["config"]  # displayed later, so it must exist
-    return seen
 
 
 def local_log(log: str, recorded: str, results: Path) -> Path:
@@ -118,35 +112,25 @@ def local_log(log: str, recorded: str, results: Path) -> Path:
 
 def watch(results: Path, terminal: bool) -> int:
     """Show the run until it has ended. Return 1 if it failed, or if its process is dead."""
-    return show_view(results) if terminal else print_lines(results)
-
-
-def show_view(results: Path) -> int:
     from rich.live import Live
 
     from rankfall.run.screen.screen import console, view
 
-    silence = Silence()
-    with Live(console=console(), transient=True, auto_refresh=False) as live:
+    # How long a record has not changed is measured by this process alone, since the clocks of two machines may differ.
+    said, last, since = -SAY, 0.0, time.monotonic()
+    with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
         while True:
-            seen = read_state(results)
-            if is_over(seen, silence):
+            seen, now = read_state(results), time.monotonic()
+            last, since = seen.now, now if seen.now != last else since
+            if seen.how != "running" or not is_alive(seen.about) or now - since > SILENT:
                 break
-            live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
+            if live is not None:
+                live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
+            elif now - said >= SAY:
+                said = now
+                print(line(seen), flush=True)
             time.sleep(LOOK)
     return print_end(seen)
-
-
-def print_lines(results: Path) -> int:
-    silence, said = Silence(), -SAY
-    while True:
-        seen = read_state(results)
-        if is_over(seen, silence):
-            return print_end(seen)
-        if time.monotonic() - said >= SAY:
-            said = time.monotonic()
-            print(line(seen), flush=True)
-        time.sleep(LOOK)
 
 
 def line(seen: Seen) -> str:
@@ -160,27 +144,10 @@ def line(seen: Seen) -> str:
     )
 
 
-class Silence:
-    """A timer of how long a record has not changed. It uses only the clock of this process, since the clocks of two machines may differ."""
-
-    def __init__(self) -> None:
-        self.time, self.since = 0.0, time.monotonic()
-
-    def seconds(self, now: float) -> float:
-        if now != self.time:
-            self.time, self.since = now, time.monotonic()
-        return time.monotonic() - self.since
-
-
-def is_over(seen: Seen, silence: Silence) -> bool:
-    """Return whether the run has ended, or seems dead."""
-    return seen.about["how"] != "running" or not is_alive(seen.about) or silence.seconds(seen.about["time"]) > SILENT
-
-
 def print_end(seen: Seen) -> int:
     """Print how the run ended. Return the exit code."""
     done = f"{seen.state.count} of {count(seen.state.total, 'job')} done after {clock(seen.now - seen.state.began)}"
-    how = seen.about["how"]
+    how = seen.how
     if how == "running":
         how = "gave no sign of life for a minute" if is_alive(seen.about) else "was killed"
     print(f"==> {seen.title} {how}: {done}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rankfall.disk import atomic, cannot
 from rankfall.errors import RankfallError
-from rankfall.run.screen.words import SILENT, error_in
+from rankfall.run.screen.logs import SILENT, error_in
 from rankfall.run.snakemake.jobs import PlannedJob
 from rankfall.run.snakemake.run_plan import RunPlan
 

@@ -20,8 +20,8 @@ from rankfall.run.plan.build import Plan, make_plan
 from rankfall.run.plan.cell import Cell, digest
 from rankfall.run.plan.slices import slice_of
 from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, WrittenPlan, mark_used, write_once
+from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
-from rankfall.run.snakemake.needs import Needs, needs
 from rankfall.run.store.announced import announce
 
 PLAN = "RANKFALL_PLAN"  # environment variable with the folder of the run's plan, for the Snakefile and the jobs

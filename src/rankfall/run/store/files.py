@@ -1,8 +1,5 @@
 """Files of the store: written atomically, protected by checksums, and set aside if they are damaged.
 
-The header or footer of every file contains its kind and its name. Readers compare these with the path they read, so a file that was copied
-over another, or renamed, counts as damaged, like a file with a flipped bit.
-
 A sealed file is an ordinary safetensors file (any safetensors reader opens it) whose header also has two checksums: `sha256` over the
 tensor bytes, and `seal` over everything else in the header. The header alone answers a lookup, so this module parses it itself and imports
 torch only to create tensors.
@@ -139,12 +136,6 @@ def _parse_header(handle: BinaryIO) -> Header:
     if size != 8 + length + ends:
         raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
     return Header(meta, content, 8 + length)
-
-
-def check_kind(header: Header, kind: str) -> None:
-    """Raise unless the file has the kind of its folder."""
-    if header.meta.get("kind") != kind:
-        raise Damaged(f"it is a {header.meta.get('kind', 'file')}, not a {kind}")
 
 
 def _seal(table: dict[str, Any], meta: Mapping[str, str]) -> str:

@@ -96,7 +96,7 @@ def _read_keys(path: Path) -> list[str]:
         if error.errno is None:  # pyarrow's error for a file that cannot be decoded
             raise Damaged("its footer is not that of a Parquet file with keys") from None
         raise
-    return _keys(about, path)
+    return _keys(about)
 
 
 def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
@@ -107,7 +107,7 @@ def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
     if hashlib.sha256(content).hexdigest() != path.stem.rpartition("-")[2]:
         raise Damaged("its content does not match the checksum in its name")
     table = pq.read_table(io.BytesIO(content))
-    keys = _keys(table.schema.metadata, path)
+    keys = _keys(table.schema.metadata)
     rows: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
     for row in table.to_pylist():
         index = row.pop(INDEX, None)
@@ -122,15 +122,10 @@ def _identity(keys: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
 
 
-def _keys(about: Mapping[bytes, bytes] | None, path: Path) -> list[str]:
-    """Return the keys that a file covers. Raise if its measure or keys are not those of its folder and name."""
+def _keys(about: Mapping[bytes, bytes] | None) -> list[str]:
+    """Return the keys that a file covers."""
     try:
         keys: list[str] = json.loads((about or {})[KEYS])
-        measure, identity = (about or {})[MEASURE].decode(), _identity(keys)
     except (KeyError, TypeError, ValueError):
         raise Damaged("its footer is not that of a Parquet file with keys") from None
-    if folder_of(measure) != f"measures/{path.parent.name}":
-        raise Damaged(f"it holds rows of measure {measure}, but is in another measure's folder")
-    if identity != path.stem.partition("-")[0]:
-        raise Damaged("it covers other measure keys than its name says")
     return keys

@@ -15,7 +15,6 @@ from rankfall.run.store.files import (
     Damaged,
     Header,
     Vault,
-    check_kind,
     check_name,
     read_header,
     read_sealed,
@@ -101,13 +100,10 @@ class Trials(Vault):
 
 
 def read_dataset(path: Path) -> Dataset:
-    """Return the data set in a file named by its key. Raise `Damaged` or OSError."""
+    """Return the data set in a file. Raise `Damaged` or OSError."""
     from rankfall.tasks._dataset import Dataset, Split
 
     tensors, header = read_sealed(path)
-    check_kind(header, "dataset")
-    if header.meta.get("key") != path.stem:
-        raise Damaged(f"it holds data set {header.meta.get('key')}, but its name is another one's")
     inputs = {name.removesuffix(".inputs"): value for name, value in tensors.items() if name.endswith(".inputs")}
     try:
         splits = {name: Split(value, tensors.get(f"{name}.targets", value)) for name, value in inputs.items()}
@@ -117,9 +113,9 @@ def read_dataset(path: Path) -> Dataset:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return tensors and meta of the stack in a file named by its id. Raise `Damaged` or OSError."""
+    """Return tensors and meta of a checkpoint. Raise `Damaged` or OSError."""
     tensors, header = read_sealed(path)
-    return tensors, _meta(header, path)
+    return tensors, _meta(header)
 
 
 def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -130,13 +126,10 @@ def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Ten
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
-    return _meta(read_header(path), path)
+    return _meta(read_header(path))
 
 
-def _meta(header: Header, path: Path) -> dict[str, Any]:
-    check_kind(header, "checkpoint")
-    if header.meta.get("stack") != path.stem:
-        raise Damaged(f"it holds the checkpoint of stack {header.meta.get('stack')}, but its name is another one's")
+def _meta(header: Header) -> dict[str, Any]:
     try:
         meta: dict[str, Any] = json.loads(header.meta["meta"])
     except (KeyError, ValueError):

@@ -17,7 +17,6 @@ from rankfall.run.store.files import (
     Damaged,
     Header,
     Vault,
-    check_kind,
     check_name,
     read_header,
     read_sealed,
@@ -57,13 +56,6 @@ class LoadedStack:
     meta: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Contents:
-    keys: list[str]
-    records: list[dict[str, Any]]
-    meta: dict[str, Any]
-
-
 class Stacks(Vault):
     """Files stacks/<group>/<name>.safetensors."""
 
@@ -79,23 +71,13 @@ class Stacks(Vault):
         failed. The name of the file follows from keys and endings, so a failed run never replaces a successful one."""
         if not keys or len(set(keys)) != len(keys) or len(records) != len(keys):
             raise RankfallError(f"stack of {group}: needs one record for each of its distinct keys")
-        for record in records:
-            if record.get("status") not in ("done", "diverged", "failed"):
-                raise RankfallError(
-                    f"stack of {group}: status {record.get('status')!r} is not done, diverged or failed"
-                )
-        for name, tensor in tensors.items():
-            if tensor.shape[:1] != (len(keys),):
-                raise RankfallError(
-                    f"stack of {group}: {name} has shape {tuple(tensor.shape)}, not {len(keys)} members first"
-                )
         shared = {
             name: value
             for name, value in records[0].items()
             if all(name in other and other[name] == value for other in records[1:])
         }
         own = [{name: value for name, value in record.items() if name not in shared} for record in records]
-        contents = {"group": group, "keys": list(keys), "shared": shared, "records": own, "meta": dict(meta or {})}
+        contents = {"keys": list(keys), "shared": shared, "records": own, "meta": dict(meta or {})}
         path = self.root / "stacks" / check_name(group) / (_identity(keys, records) + SUFFIX)
         write_sealed(path, tensors, {"kind": "stack", "contents": json.dumps(contents)})
         return path
@@ -105,7 +87,7 @@ class Stacks(Vault):
         compares them to explain why a cell is stale."""
         for group in self.folders("stacks") if groups is None else sorted(set(groups)):
             for entry in self.files(f"stacks/{group}"):
-                contents = self.read_once(entry, _read_contents)
+                contents = self.read_once(entry, _read_records)
                 if contents is not None:
                     path = Path(entry.path)
                     for index, (key, record) in enumerate(zip(contents.keys, contents.records)):
@@ -173,44 +155,33 @@ def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _contents(header: Header, path: Path) -> _Contents:
-    check_kind(header, "stack")
+def _parse(header: Header, tensors: dict[str, Tensor]) -> LoadedStack:
     try:
         raw = json.loads(header.meta["contents"])
-        found = _Contents(raw["keys"], [raw["shared"] | record for record in raw["records"]], raw["meta"])
-        group, identity = raw["group"], _identity(found.keys, found.records)
+        return LoadedStack(raw["keys"], tensors, [raw["shared"] | record for record in raw["records"]], raw["meta"])
     except (ValueError, KeyError, TypeError):
         raise Damaged("its header is not that of a stack") from None
-    if group != path.parent.name:
-        raise Damaged(f"it is a stack of group {group}, but is in another group's folder")
-    if identity != path.stem:
-        raise Damaged("it holds other cells, or cells that ended otherwise, than its name says")
-    count = len(found.keys)
-    if len(found.records) != count or any(entry["shape"][:1] != [count] for entry in header.tensors.values()):
-        raise Damaged(f"it has {count} cells, but not all of its tensors and records do")
-    return found
 
 
-def _read_contents(path: Path) -> _Contents:
-    return _contents(read_header(path), path)
+def _read_records(path: Path) -> LoadedStack:
+    """Return the cells of a stack without their tensors."""
+    return _parse(read_header(path), {})
 
 
 def read_stack(path: Path) -> LoadedStack:
-    """Return all cells of a stack in a file with its name and folder. Raise `Damaged` or OSError."""
+    """Return all cells of a stack. Raise `Damaged` or OSError."""
     tensors, header = read_sealed(path)
-    contents = _contents(header, path)
-    return LoadedStack(contents.keys, tensors, contents.records, contents.meta)
+    return _parse(header, tensors)
 
 
 def _load(path: Path, keys: set[str]) -> LoadedStack:
-    contents = read_stack(path)
-    tensors = contents.tensors
-    chosen = [index for index, key in enumerate(contents.keys) if key in keys]
-    if len(chosen) < len(contents.keys):
-        tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
+    whole = read_stack(path)
+    chosen = [index for index, key in enumerate(whole.keys) if key in keys]
+    if len(chosen) == len(whole.keys):
+        return whole
     return LoadedStack(
-        [contents.keys[index] for index in chosen],
-        tensors,
-        [contents.records[index] for index in chosen],
-        contents.meta,
+        [whole.keys[index] for index in chosen],
+        {name: tensor[chosen] for name, tensor in whole.tensors.items()},
+        [whole.records[index] for index in chosen],
+        whole.meta,
     )

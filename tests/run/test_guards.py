@@ -18,9 +18,8 @@ from safetensors.torch import save_file
 
 import rankfall
 from rankfall import cli, components
-from rankfall.run.guards import reads
-from rankfall.run.guards.reads import NotInKey, Unproved
-from rankfall.run.guards.unchanged import numerics, prove_code
+from rankfall.run import guards
+from rankfall.run.guards import NotInKey, Unproved, check_job, guard_job
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 from rankfall.trial.flags import read_flags
@@ -89,8 +88,10 @@ def compute(**options: Any) -> float:
     """The factor that the normaliser multiplies with, by a job."""
     plan = make_plan(raw(**options))
     (cell,) = plan.cells
-    with prove_code([cell.code]), numerics(cell.code):
-        return scale(**options)
+    with guard_job([cell.code]):
+        found = scale(**options)
+        check_job()
+        return found
 
 
 def scale(**options: Any) -> float:
@@ -252,5 +253,5 @@ def test_the_engine_is_ours_wherever_it_lies() -> None:
 
     for package in (rankfall, thousandfold):
         assert package.__file__ is not None
-        assert reads.owner_of(package.__file__) == reads.OURS
-        assert reads.install_watch().is_known(package.__file__)
+        assert guards.owner_of(package.__file__) == "package"
+        assert guards.install_watch().is_known(package.__file__)
