@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from thousandfold import apart
-from thousandfold.decompositions import decompositions
+from thousandfold.decompositions import decompositions, own_decompositions
 from thousandfold.graph import AtenGraph, Form, Ref, Untraceable, form_of, numbers_in, replace_in
 
 NOTES: list[bool] = []  # not empty while places are noted
@@ -82,7 +81,7 @@ class AtenRecorder(DispatchRecorder):
         args, kwargs = self.refs(args), self.refs(kwargs or {})
         given = numbers_in((args, kwargs))
         is_known = all(number in self.graph.known for number in given)
-        made = None if is_known and func in apart.table() else made_of(func)
+        made = None if is_known and func in own_decompositions() else made_of(func)
         if made is not None and is_known:  # it may depend on values
             with self:
                 return made(*self.tensors(args), **self.tensors(kwargs))

@@ -5,6 +5,7 @@ differs between steps. The tensors of a batch do differ: they are inputs of the 
 for them. A traced step cannot decide by data, since its tensors have no values.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from thousandfold.graph import AtenGraph, Untraceable, form_of
 from thousandfold.recorder import AtenRecorder
-from thousandfold.written import WritesWholes
 
 Name = tuple[str, str]  # kind and name of a result, such as ("metric", "accuracy")
 # (parameters by name, tensors of a batch) -> loss of one element, and results by name
@@ -29,6 +29,13 @@ def dropout_mask(x: Tensor, site: int, threshold: int, scale: float) -> Tensor:
 
 
 dropout_mask.register_fake(lambda x, site, threshold, scale: torch.empty_like(x))
+
+
+# PyTorch has no derivative of `copy`, into which a change in place becomes (`functionalize`). It warns of the kernel that raises without one.
+DERIVED = torch.library.Library("aten", "IMPL")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    DERIVED.impl("copy", lambda x, y, non_blocking=False: y.to(x.dtype).expand(x.shape).clone(), "Autograd")
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,8 @@ def trace(
         return loss.sum(), list(results.values())
 
     def passes(*given: Tensor) -> tuple[Any, ...]:
-        differentiated = torch.func.grad_and_value(evaluate, has_aux=True)
+        # Changes in place become operations that return new tensors before autograd sees them.
+        differentiated = torch.func.grad_and_value(torch.func.functionalize(evaluate), has_aux=True)
         gradients, (_, results) = differentiated(list(given[: len(parameters)]), *given[len(parameters) :])
         return (*gradients, *results)
 
@@ -70,10 +78,7 @@ def trace(
 def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
     """Return a function as a graph of few kinds of ATen operations, none of which changes a tensor."""
     try:
-        with (
-            WritesWholes(),
-            sdpa_kernel(SDPBackend.MATH),
-        ):  # split PyTorch's fused attention into its operations
+        with sdpa_kernel(SDPBackend.MATH):  # split PyTorch's fused attention into its operations
             return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, given))
     except Untraceable:
         raise

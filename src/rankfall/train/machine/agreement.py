@@ -24,7 +24,6 @@ from rankfall.train.machine.engine import NO_CODE, Machined
 from rankfall.train.machine.exact_zeros import find_remainder
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
-from thousandfold.ties import SortsStably
 
 FACTOR = 8.0
 LEAST = 2e-5  # relative
@@ -88,8 +87,7 @@ def evaluation_difference(machine: Members, training: Training, batch: Samples) 
     """Return the difference in an evaluation, which has no dropout."""
     objective, batch = recipe.objective(training), replace(batch, learned=False)
     found = machine.grade(objective, batch)
-    with SortsStably():
-        wanted = objective(machine.module, batch)
+    wanted = objective(machine.module, batch)
     if what := count_difference(found, wanted):
         return f"in an evaluation {what}"
     away, bound = (found.loss.double() - wanted.loss).abs(), EVALUATION * wanted.loss.abs().double()
