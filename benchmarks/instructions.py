@@ -18,6 +18,7 @@ import torch
 
 from rankfall.run.jobs.processor import processor
 from thousandfold import codes
+from thousandfold.operations import OPERATIONS
 from thousandfold.runtime import Machine
 
 ROUNDS, SECONDS = 5, 0.0005
@@ -68,7 +69,7 @@ def operations_of(p: Sequence[int]) -> Iterator[str]:
     yield f"({modes.count(0)} in place, {modes.count(1)} in, {modes.count(2)} out, {sums} sums)"
     at += streams * (4 + dimensions) + 2 * constants
     for k in range(operations):
-        yield codes.OPERATIONS[p[at + 5 * k]]
+        yield OPERATIONS[p[at + 5 * k]].name
 
 
 def seconds_of(run: Callable[[], Any]) -> float:

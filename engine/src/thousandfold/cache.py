@@ -27,8 +27,8 @@ from numba.core import caching
 
 from thousandfold.disk import cache_home
 from thousandfold.errors import NoKernel
-from thousandfold.kernels.compiled import SETTINGS
-from thousandfold.kernels.registers import LANES
+from thousandfold.kernels.inner import SETTINGS
+from thousandfold.kernels.vector import LANES
 
 LOCK = "lock"
 SEAL = "seal"  # file with the digests of all cached files

@@ -117,7 +117,7 @@ RECURRENT: dict[Any, Any] = {
 
 @cache
 def recurrent(operation: Any) -> Callable[..., Any]:
-    """Return the decomposition of a recurrent layer. PyTorch's for an LSTM calls a kernel in float32, which neither `vmap` nor a trace has."""
+    """Return the decomposition of a recurrent layer. That of an LSTM would call a kernel in float32 which no trace has."""
     layers = get_decompositions([operation])[operation]
     by_steps = {"select_one_layer_lstm_function": lambda *given: layers.__globals__["one_layer_lstm"]}
     return FunctionType(layers.__code__, layers.__globals__ | by_steps)

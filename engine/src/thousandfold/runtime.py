@@ -9,7 +9,7 @@ from thousandfold import cache, codes, pages
 from thousandfold.kernels.interpreter import run_members
 
 # Prefixes of the modules from which the machine is compiled.
-SOURCES = ("thousandfold.kernels.", "thousandfold.codes")
+SOURCES = ("thousandfold.kernels.", "thousandfold.codes", "thousandfold.operations")
 NOTHING = np.zeros(1, np.int64)
 
 

@@ -31,7 +31,7 @@ def dropout_mask(x: Tensor, site: int, threshold: int, scale: float) -> Tensor:
 dropout_mask.register_fake(lambda x, site, threshold, scale: torch.empty_like(x))
 
 
-# PyTorch has no derivative of `copy`, into which a change in place becomes (`functionalize`). It warns of the kernel that raises without one.
+# A change in place becomes `copy` (`functionalize`), of which PyTorch has no derivative. It warns of the kernel that raises.
 DERIVED = torch.library.Library("aten", "IMPL")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

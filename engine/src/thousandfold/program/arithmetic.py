@@ -4,30 +4,14 @@ from typing import Any
 
 import torch
 
+from thousandfold.operations import OPERATIONS
 from thousandfold.program.atoms import Full, OneHot, Unsupported, View
 from thousandfold.program.calls import AtenCall, lowers
 from thousandfold.program.draft import ProgramDraft, held, is_integer, number_of
 
-UNARY = {
-    **{name: name.upper() for name in ("neg", "exp", "log", "erf", "tanh", "sqrt", "rsqrt", "sigmoid", "abs")},
-    **{name: name.upper() for name in ("sin", "cos", "expm1", "log1p", "floor", "sign")},
-    "reciprocal": "RECIP",
-    "logical_not": "NOT",
-    "bitwise_not": "NOT",
-}
-BINARY = {
-    "add": "ADD",
-    "sub": "SUB",
-    "mul": "MUL",
-    "div": "DIV",
-    "maximum": "MAXI",
-    "minimum": "MINI",
-    **{name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "logical_and": "AND",
-    "logical_or": "OR",
-    "bitwise_and": "AND",
-    "bitwise_or": "OR",
-}
+UNARY, BINARY = (
+    {name: one.name for one in OPERATIONS if one.operands == count for name in one.aten.split()} for count in (1, 2)
+)
 FOLDED = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
 OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
 
@@ -41,11 +25,6 @@ def unary(draft: ProgramDraft, call: AtenCall) -> Any:
         number = torch.tensor(x.number, dtype=torch.bool if call.name in OF_BOOLEANS else torch.float64)
         return Full(float(call.target(number)), call.shape)
     return draft.pointwise(UNARY[call.name], [x], call.shape)
-
-
-@lowers("normal_below")
-def normal_below(draft: ProgramDraft, call: AtenCall) -> Any:
-    return draft.pointwise("CDF", [draft.solid(x) for x in call.args], call.shape)
 
 
 @lowers(*BINARY)

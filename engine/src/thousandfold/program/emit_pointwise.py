@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from thousandfold.codes import ADDED_UP, ARENA, BLOCK, COPIED_IN, COPIED_OUT, IN_PLACE, OP, PW, REGISTERS
+from thousandfold.codes import ADDED_UP, ARENA, BLOCK, COPIED_IN, COPIED_OUT, IN_PLACE, PW, REGISTERS
+from thousandfold.operations import CODES
 from thousandfold.program.atoms import Atom, Unsupported, View, collapse, cuts_of, run_strides, split
 from thousandfold.program.draft import ProgramNode
 
@@ -86,7 +87,7 @@ PAIRS = {
     ("SUB", "MUL", 0): "SUBMUL",
     ("SUB", "MUL", 1): "SUBMUL",
 }
-PAIRED = {(OP[first], OP[second], place): OP[name] for (first, second, place), name in PAIRS.items()}
+PAIRED = {(CODES[first], CODES[second], place): CODES[name] for (first, second, place), name in PAIRS.items()}
 Operation = tuple[int, Operand, list[Operand]]
 
 
@@ -128,7 +129,7 @@ class GroupCode:
             operands = list(self.operands(node, inside))
             out = self.operand_of(node)
             inside[id(node.out.value)] = out
-            self.operations.append((OP[node.what["op"]], out, operands))
+            self.operations.append((CODES[node.what["op"]], out, operands))
         self.operations = pair(self.operations, {source for source, _, _ in self.sums})
 
     def operands(self, node: ProgramNode, inside: dict[int, Operand]) -> Iterator[Operand]:

@@ -159,7 +159,9 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
         rest = ((),) * (len(call.shape) - len(mask.dims))
         v = number_of(v)
         return draft.pointwise(
-            "WHERE", [mask.with_dims((*mask.dims, *rest)), v.with_dims(()) if isinstance(v, View) else v, number_of(x)], call.shape
+            "WHERE",
+            [mask.with_dims((*mask.dims, *rest)), v.with_dims(()) if isinstance(v, View) else v, number_of(x)],
+            call.shape,
         )
     adds = bool(call.arg(3, False))
     if len(at) != 1 or not adds or not isinstance(x, Full) or x.number != 0:
