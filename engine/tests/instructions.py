@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from thousandfold import codes
+from thousandfold.memory import room
 from thousandfold.operations import CODES
-from thousandfold.runtime import Machine, room
+from thousandfold.runtime import Machine
 
 X, Y, Z, OUT = codes.PARAM, codes.INPUT, codes.TARGET, codes.ARENA
 MACHINES: dict[str, Machine] = {}

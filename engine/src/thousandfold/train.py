@@ -15,9 +15,8 @@ from thousandfold.engine import Engine, Results
 from thousandfold.errors import EngineError
 from thousandfold.graph import Untraceable
 from thousandfold.losses import LOSS, Batch, Loss, flatten, unflatten
-from thousandfold.optimizers import Adam, RowOptimizer
+from thousandfold.optimizers import DIVERGED, Adam, RowOptimizer
 from thousandfold.recorder import is_of_user, noting_places
-from thousandfold.rows import DIVERGED
 from thousandfold.servers import AutogradServer, ProgramServer, Server
 from thousandfold.stack import Stack, count_weights, factor_of, one_line, seeds_of, whole
 

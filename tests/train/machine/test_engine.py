@@ -24,7 +24,7 @@ from rankfall.errors import RankfallError
 from rankfall.train.machine import agreement, forms
 from rankfall.train.machine.engine import Machined
 from thousandfold.program import matmul
-from thousandfold.trace import Untraceable
+from thousandfold.graph import Untraceable
 
 CPU = torch.device("cpu")
 HERE = Path(__file__).parent

@@ -3,7 +3,7 @@
 Instructions that differ only in the places of their numbers share one function, so that another layer adds only a few calls.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,18 +15,6 @@ from thousandfold.gpu.writer import WordReader, Writer
 from thousandfold.program.build import Program
 
 LINE = 64  # numbers; alignment of the arena of each block
-
-WRITERS: dict[int, Callable[[Writer, WordReader], None]] = {
-    codes.PW: pointwise,
-    codes.RED: calls.reduction,
-    codes.LIN: calls.linear,
-    codes.WGRAD: calls.weight_gradient,
-    codes.BMM: lambda writer, p: calls.product(writer, p, True),
-    codes.GEN: lambda writer, p: calls.product(writer, p, False),
-    codes.GATHER: calls.gathering,
-    codes.SCATTER: calls.scattering,
-    codes.MASK: calls.dropout,
-}
 
 
 def read_instructions(program: Program) -> Iterator[tuple[int, WordReader]]:
@@ -118,7 +106,10 @@ def write_kernel(
     writer = Writer(threads, shared, 4 if dtype == "float32" else 8, -(-whole // LINE) * LINE + LINE)
     for one in (program, descent):
         for kind, words in read_instructions(one) if one is not None else ():
-            WRITERS[kind](writer, words)
+            if kind == codes.PW:
+                pointwise(writer, words)
+            else:
+                calls.CALLS[kind](writer, words.fields(kind))
     width = max(len(record) for record in writer.records)
     assert width <= threads, "a thread reads one word of an instruction"
     records = np.zeros((len(writer.records), width), np.int32)

@@ -4,8 +4,12 @@ import math
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+
+from thousandfold.layouts import FIELDS
 
 Place = tuple[int, int]  # buffer and offset
 
@@ -68,6 +72,16 @@ class WordReader:
 
     def number(self) -> float:
         return float(struct.unpack("d", struct.pack("q", self.one()))[0])
+
+    def fields(self, code: int) -> Any:
+        """Return an object with the fields of an instruction, in the layout of its code."""
+        values: dict[str, Any] = {}
+        for one in FIELDS[code]:
+            if one.kind == "[":
+                values[one.name] = self.some(values[one.size])
+            else:
+                values[one.name] = {".": self.place, "#": self.number, "": self.one}[one.kind]()
+        return SimpleNamespace(**values)
 
 
 def literal(number: float) -> str:

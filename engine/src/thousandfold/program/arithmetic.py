@@ -1,13 +1,25 @@
-"""Lowerings of elementwise operations."""
+"""Lowerings of elementwise operations, and of dropout masks, which equal those of `member_functions.py`."""
 
 from typing import Any
 
 import torch
 
+from thousandfold.codes import MASK
 from thousandfold.operations import OPERATIONS
-from thousandfold.program.atoms import Full, OneHot, Unsupported, View
-from thousandfold.program.calls import AtenCall, lowers
-from thousandfold.program.draft import ProgramDraft, held, is_integer, number_of
+from thousandfold.program.atoms import Full, OneHot, Unsupported, View, align, flat
+from thousandfold.program.draft import (
+    AtenCall,
+    ProgramDraft,
+    ProgramNode,
+    held,
+    is_integer,
+    laid,
+    lanes_last,
+    lowers,
+    number_of,
+    offsets_in,
+    places,
+)
 
 UNARY, BINARY = (
     {name: one.name for one in OPERATIONS if one.operands == count for name in one.aten.split()} for count in (1, 2)
@@ -173,3 +185,28 @@ def between(draft: ProgramDraft, call: AtenCall) -> Any:
     if weight < 0.5:
         return draft.pointwise("ADD", [x, draft.pointwise("MUL", [apart, weight], call.shape)], call.shape)
     return draft.pointwise("SUB", [y, draft.pointwise("MUL", [apart, 1 - weight], call.shape)], call.shape)
+
+
+@lowers("dropout_mask")
+def mask(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Lower a mask in the layout of its tensor. Elements are counted in logical order."""
+    x, site, threshold, scale = call.args
+    x = draft.solid(x)
+    extents = flat(align([x], x.shape))
+    order = lanes_last(extents, lambda extent: -extent.strides[0])
+    where, size = places(order)
+    logical = places(extents)[0]
+    out = laid(order, extents, len(x.dims))
+    rest, inner = order[:-1], order[-1:]
+    what = {
+        "site": site,
+        "threshold": threshold,
+        "scale": scale,
+        "size": size,
+        "run": inner[0].size if inner else 1,
+        "stride": logical[id(inner[0])] if inner else 1,
+        "from": offsets_in(logical, rest),
+        "into": offsets_in(where, rest),
+    }
+    draft.nodes.append(ProgramNode(MASK, out, [], what))
+    return out

@@ -26,13 +26,14 @@ from thousandfold.program.atoms import (
     offsets,
     offsets_of,
 )
-from thousandfold.program.calls import AtenCall, lowers
 from thousandfold.program.draft import (
+    AtenCall,
     ProgramDraft,
     ProgramNode,
     held,
     laid,
     lanes_last,
+    lowers,
     number_of,
     offsets_in,
     places,

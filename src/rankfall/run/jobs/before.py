@@ -77,7 +77,7 @@ def check_agreement(
 def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable[[str], None]) -> bool:
     """Return whether the machine can trace a cell's step."""
     from rankfall.train.machine.agreement import disagreement  # requires numba, an optional dependency
-    from thousandfold.trace import Untraceable
+    from thousandfold.graph import Untraceable
 
     named = f"{cell.task.name} / {cell.architecture.name} / {cell.training.name}"
     try:
