@@ -53,7 +53,7 @@ class Descent:
     noted: Noted = field(default_factory=Noted)
 
     @staticmethod
-    def of(members: Rows, divide: Divide | None = None) -> "Descent":
+    def for_members(members: Rows, divide: Divide | None = None) -> "Descent":
         """Return the programs of the members' optimiser. Raise `Untraceable` if it cannot be traced."""
         if len(members.slots) > len(SLOTS):
             raise Untraceable(f"an optimiser with {len(members.slots)} slots")

@@ -59,7 +59,7 @@ class Engine:
         self.arenas: list[np.ndarray] = []  # one per thread
         self.pace = 1.0  # seconds of the last step of all members
         try:
-            self.descent: Descent | None = Descent.of(members, self.divide)
+            self.descent: Descent | None = Descent.for_members(members, self.divide)
         except Untraceable:  # PyTorch runs the optimiser for all members, after all gradients
             self.descent = None
 
@@ -112,7 +112,7 @@ class Engine:
         if self.descent is None:
             members.update(members.grads.new_zeros(len(members)))
             return
-        memory = Memory.of(len(members), None, (), self.zeros)
+        memory = Memory.allocate(len(members), None, (), self.zeros)
         program = self.prepare_descent(members, memory, members.step_count + 1)
         self.norms.copy_(members.grads.double().norm(dim=1, keepdim=True))
         self.run_descent(program, members, *addresses(self.tensors(members, memory)))
@@ -141,7 +141,7 @@ class Engine:
         used = sum(one.program is program for one in before)
         if used == len(free):
             shapes = [tuple(x.shape[1:]) for x in work.tensors]
-            free.append(Memory.of(len(members), program.program, shapes, self.zeros))
+            free.append(Memory.allocate(len(members), program.program, shapes, self.zeros))
         memory = free[used]
         for to, x in zip(memory.given, work.tensors):
             to.copy_(x.reshape(len(x), -1))

@@ -16,7 +16,7 @@ from thousandfold.optimizers import Rows
 from thousandfold.program.build import Program
 
 SPARE = 64  # extra numbers behind each buffer, as many as a vector may read past the end
-LARGE = 2**21  # bytes of a large page of Linux (madvise), on x86 and ARM
+LARGE = 2**21  # bytes of a large page (madvise), on x86 and ARM
 OUTS = 64
 
 
@@ -32,7 +32,7 @@ class Memory:
     constants: Tensor
 
     @staticmethod
-    def of(count: int, program: Program | None, shapes: Sequence[tuple[int, ...]], zeros: "Zeros") -> "Memory":
+    def allocate(count: int, program: Program | None, shapes: Sequence[tuple[int, ...]], zeros: "Zeros") -> "Memory":
         """Allocate memory for `count` members. `shapes`: shape per member of each tensor of a batch."""
         fixed = np.zeros(0) if program is None else program.constants
         constants = zeros(fixed.size)
@@ -56,8 +56,8 @@ def addresses(tensors: dict[int, Tensor]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def room(count: int, dtype: Any) -> np.ndarray:
-    """Return zeros (count + SPARE,) that begin on a large page, or on small pages if the system has no large ones. A product reads hundreds of
-    rows that are on different small pages, and the TLB of a processor holds only about seventy."""
+    """Return zeros (count + SPARE,) on large pages, or on small ones if the system has no others. A product reads hundreds of rows on
+    different small pages, and the TLB of a processor holds only about seventy."""
     numbers = (count + SPARE) * (np.dtype(dtype).itemsize // 4)
     size = -(-4 * numbers // LARGE) * LARGE + LARGE
     try:

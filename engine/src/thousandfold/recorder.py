@@ -34,7 +34,7 @@ class Numberless(Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
-    def of(one: Form, ref: Ref, recorder: "AtenRecorder") -> "Numberless":
+    def wrap(one: Form, ref: Ref, recorder: "AtenRecorder") -> "Numberless":
         made: Numberless = Tensor._make_wrapper_subclass(
             Numberless, one.shape, strides=one.strides, dtype=one.dtype, device=CPU
         )
@@ -118,7 +118,7 @@ class AtenRecorder(DispatchRecorder):
         return replace_in(x, Ref, self.tensor)
 
     def tensor(self, ref: Ref) -> Numberless:
-        return Numberless.of(self.graph.forms[ref.number], ref, self)
+        return Numberless.wrap(self.graph.forms[ref.number], ref, self)
 
     def forms(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the forms of an operation's result."""

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from thousandfold.codes import ADDED_UP
-from thousandfold.gpu.writer import Place, WordReader, Writer, literal
+from thousandfold.gpu.writer import Writer, literal
+from thousandfold.layouts import Place, WordReader
 from thousandfold.operations import OPERAND, OPERATIONS
 from thousandfold.program.atoms import run_strides
 

@@ -92,7 +92,7 @@ class Machined:
             batch = self.draw(batch)
         if not batch.inputs.is_floating_point():
             self.engine.check_range(batch.inputs, batch.size_in)
-        form, divide = StepForm.of(batch), self.kind.divide
+        form, divide = StepForm.from_batch(batch), self.kind.divide
         return Work(program_of(*self.design, self.rate, form, self.code, gradient, divide), batch_tensors(batch))
 
 
