@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from thousandfold.engine import Engine, Results
-from thousandfold.errors import EngineError
+from thousandfold.errors import EngineError, saying
 from thousandfold.graph import Untraceable
 from thousandfold.losses import LOSS, Batch, Loss, flatten, unflatten
 from thousandfold.optimizers import DIVERGED, Adam, RowOptimizer
@@ -96,7 +96,8 @@ def train_many(
         stack.restore(resume)
     first = stack.step_count
     batch = stacked(batches, first, stack)
-    server, reason = choose(stack, loss, batch, engine)
+    with saying("tracing the step, and comparing it with autograd"):
+        server, reason = choose(stack, loss, batch, engine)
     records: list[Results] = []
     while stack.step_count < steps:  # even if all members are frozen: what one yields does not depend on others
         step, schedule = stack.step_count, stack.optimizer.schedule

@@ -21,7 +21,7 @@ from rankfall.train.objectives._base import Graded, Samples
 
 pytest.importorskip("numba")
 from rankfall.errors import RankfallError
-from rankfall.train.machine import agreement, forms
+from rankfall.train.machine import agreement, engine, forms
 from rankfall.train.machine.engine import Machined
 from thousandfold.graph import Untraceable
 from thousandfold.program import matmul
@@ -378,6 +378,26 @@ def both_ways(training: Training = TRAINING) -> str:
 
 def test_the_machine_agrees_with_autograd_in_float32() -> None:
     assert both_ways() == "" and both_ways(replace(TRAINING, dropout=0.0)) == ""
+
+
+def test_what_begins_to_differ_in_training_ends_it_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step is compared when its number is due. Comparing leaves no trace in the weights."""
+    monkeypatch.setattr(engine, "COMPARED", 3)
+    compared = trained((0, 1), steps=8)
+    monkeypatch.undo()
+    assert torch.equal(compared.weights, trained((0, 1), steps=8).weights)
+    monkeypatch.setattr(engine, "COMPARED", 3)
+    members, passes_of = members_of(L2, TRAINING), Machined.passes
+
+    def late(self: Machined, members: Members, batch: Samples) -> Graded:
+        members.step_count += members.step_count >= 5  # its dropout, from the sixth step on
+        return passes_of(self, members, batch)
+
+    monkeypatch.setattr(Machined, "passes", late)
+    for step in range(6):
+        members.step(recipe.objective(TRAINING), batch_of(members, draw=step))
+    with pytest.raises(RankfallError, match=r"step 6 of seed .: the machine does not agree with autograd: the loss is"):
+        members.step(recipe.objective(TRAINING), batch_of(members, draw=6))
 
 
 @pytest.mark.slow

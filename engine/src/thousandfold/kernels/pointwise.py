@@ -1,6 +1,7 @@
 # mypy: disable-error-code="call-arg"
 """The pointwise operations of the table (`operations.py`). Each is a loop over a block of numbers, whose last vector may be partial."""
 
+from types import FunctionType
 from typing import Any
 
 from thousandfold.kernels import functions, lanes
@@ -25,15 +26,27 @@ def loop(f, d, a, b, c, n):  # type: ignore[no-untyped-def]
     store(d, end, last)
 
 
-def write_apply() -> Any:
-    """Return apply(code, d, a, b, c, n), which applies an operation to n numbers. d may be a, b or c."""
-    names = vars(lanes) | vars(functions) | {"loop": loop}
-    text = ["def apply(code, d, a, b, c, n):"]
-    for code, operation in enumerate(OPERATIONS):
-        names[operation.name] = joint(eval(f"lambda x, y, z: {operation.text}", names))
-        text += [f"    {'elif' if code else 'if'} code == {code}:", f"        loop({operation.name}, d, a, b, c, n)"]
-    exec("\n".join(text), names)
-    return compiled(names["apply"])
+def compile_text(text: str) -> Any:
+    """Return the function of an operation's text."""
+    code = compile(f"lambda x, y, z: {text}", "operations.py", "eval").co_consts[0]
+    return joint(FunctionType(code, vars(lanes) | vars(functions)))
 
 
-apply: Any = write_apply()
+def choose(first: int, last: int) -> Any:
+    """Return a function that applies the operation with a code first .. last - 1 to n numbers. d may be a, b or c."""
+    if last == first + 1:
+        f = compile_text(OPERATIONS[first].text)
+        return joint(lambda code, d, a, b, c, n: loop(f, d, a, b, c, n))
+    middle = (first + last) // 2
+    low, high = choose(first, middle), choose(middle, last)
+
+    def apply(code, d, a, b, c, n):  # type: ignore[no-untyped-def]
+        if code < middle:
+            low(code, d, a, b, c, n)
+        else:
+            high(code, d, a, b, c, n)
+
+    return (joint if last - first < len(OPERATIONS) else compiled)(apply)
+
+
+apply: Any = choose(0, len(OPERATIONS))
