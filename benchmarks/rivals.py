@@ -4,7 +4,7 @@
 
 The clean PyTorch module (`clean_kinds.py`), the same by `torch.compile`, `torch.func.vmap` over members with and without `torch.compile`,
 JAX (`jit` of a `scan` of steps of `vmap`, `rivals_jax.py`), and the engine on the clean module. 1, 16 and 64 members; member-steps a
-second, and seconds until the first step was taken. JAX and optax are in the engine's extra `bench`; without them the rows of JAX are missing.
+second, and seconds until the first step was taken. JAX and optax are in the engine's extra `bench`; without them no rows of JAX.
 """
 
 import importlib.util
