@@ -157,11 +157,11 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
     at = [i for i, index in enumerate(given) if index is not None]
     if torch.bool in call.dtypes[1:] and len(given) == 1 and math.prod(v.shape) == 1:
         mask = draft.solid(given[0])
-        rest = ((),) * (len(call.shape) - len(mask.dims))
+        others = ((),) * (len(call.shape) - len(mask.dims))
         v = number_of(v)
         return draft.pointwise(
             "WHERE",
-            [mask.with_dims((*mask.dims, *rest)), v.with_dims(()) if isinstance(v, View) else v, number_of(x)],
+            [mask.with_dims((*mask.dims, *others)), v.with_dims(()) if isinstance(v, View) else v, number_of(x)],
             call.shape,
         )
     adds = bool(call.arg(3, False))
