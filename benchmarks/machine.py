@@ -72,7 +72,7 @@ def stack_of(case: Case, engine: str, count: int, dropout: float = 0.0) -> tuple
     training = replace(TRAINING, objective=Component(case.objective), dropout=dropout)
     members = recipe.initial(architecture, shape, range(count), [training] * count, torch.device("cpu"))
     if engine == "machine":
-        members.engine = Machined(members, architecture, shape, training, {"benchmark": "machine"})
+        members.engine = Machined(members, architecture, shape, training)
     return members, recipe.objective(training), batch_of(shape, members)
 
 

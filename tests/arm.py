@@ -63,7 +63,7 @@ def compile_for_arm(folder: Path) -> None:
     import numba
 
     from thousandfold.kernels.interpreter import run_members
-    from thousandfold.kernels.registers import LANES
+    from thousandfold.kernels.vector import LANES
     from thousandfold.runtime import ARGUMENTS
 
     assert LANES == 4

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from thousandfold import codes
-from thousandfold.codes import OP
-from thousandfold.runtime import Machine, room
+from thousandfold.memory import room
+from thousandfold.operations import CODES
+from thousandfold.runtime import Machine
 
 X, Y, Z, OUT = codes.PARAM, codes.INPUT, codes.TARGET, codes.ARENA
 MACHINES: dict[str, Machine] = {}
@@ -41,4 +42,4 @@ def block(operation: str, size: int) -> list[Any]:
     """OUT = operation(X, Y, Z), number by number."""
     steps = size if size <= codes.BLOCK else codes.BLOCK
     streams = [[buffer, 0, 0, i, 1] for i, buffer in enumerate((X, Y, Z, OUT))]
-    return [[1, 0, steps, 1, 4, 1, 0, 0], [size], *streams, [OP[operation], 3, 0, 1, 2]]
+    return [[1, 0, steps, 1, 4, 1, 0, 0], [size], *streams, [CODES[operation], 3, 0, 1, 2]]

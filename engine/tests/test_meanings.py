@@ -53,18 +53,11 @@ TWO |= {
 }
 
 ORDERS: dict[str, Callable[[Tensor], Tensor]] = {
-    "sort": lambda x: x.sort(stable=True).values,
-    "sort descending": lambda x: x.sort(descending=True, stable=True).values,
-    "argsort": lambda x: x.argsort(stable=True).to(x.dtype),
-    "argsort descending": lambda x: x.argsort(descending=True, stable=True).to(x.dtype),
-    "topk": lambda x: x.topk(5).values,
-    "topk smallest": lambda x: x.topk(len(x), largest=False).values,
     "max": lambda x: x.max(0, keepdim=True).values,
     "min": lambda x: x.min(0, keepdim=True).values,
     "argmax": lambda x: x.argmax(0, keepdim=True).to(x.dtype),
     "argmin": lambda x: x.argmin(0, keepdim=True).to(x.dtype),
     "cumsum": lambda x: x.cumsum(0),
-    "cumprod": lambda x: x.cumprod(0),
     "softmax": lambda x: x.softmax(0),
     "log_softmax": lambda x: x.log_softmax(0),
     "logsumexp": lambda x: x.logsumexp(0, keepdim=True),

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from thousandfold import pages
+from thousandfold import memory
 
 
 @pytest.mark.parametrize("count", [1, 2**19 + 1])
 def test_zeros_from_the_beginning_of_a_page_on(count: int) -> None:
-    numbers = pages.memory(count)
-    assert numbers.shape == (count,) and not numbers.any() and numbers.ctypes.data % pages.LARGE == 0
+    numbers = memory.room(count, "float32")
+    assert numbers.size >= count and not numbers.any() and numbers.ctypes.data % memory.LARGE == 0
     numbers[:] = 1
-    assert numbers.flags.writeable and numbers.sum(dtype=float) == count
+    assert numbers.flags.writeable and numbers.all()
 
 
 def test_too_much_is_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,6 +21,6 @@ def test_too_much_is_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any, **options: Any) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(pages.mmap, "mmap", refuse)
+    monkeypatch.setattr(memory.mmap, "mmap", refuse)
     with pytest.raises(MemoryError, match="bytes for activations"):
-        pages.memory(10)
+        memory.room(10, "float32")

@@ -1,5 +1,7 @@
 """Guards what the recording of a step takes for constant, and what it refuses."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -36,3 +38,20 @@ def test_a_tensor_that_a_module_holds_and_changes_is_refused() -> None:
     with pytest.raises(Untraceable, match="changes a tensor that it holds"):
         record(lambda x: x + count.add_(1))
     assert count == 0
+
+
+WITHOUT = """
+import sys
+sys.modules["numba"] = sys.modules["llvmlite"] = None
+import torch
+from thousandfold import train_many
+result = train_many(
+    lambda seed: torch.nn.Linear(5, 3), lambda module, x: module(x).square().mean(), lambda step, seed: torch.ones(4, 5), seeds=[0], steps=1
+)
+print(result.engine, result.reason)
+"""
+
+
+def test_without_numba_autograd_serves_and_says_why() -> None:
+    said = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True).stdout
+    assert said.startswith("stack program: numba is not installed")

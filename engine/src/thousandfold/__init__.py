@@ -4,10 +4,16 @@ The training step of one member (loss, gradient, optimiser) is traced to a flat 
 machine that is compiled once runs for one member after another, on a processor or as one kernel on a GPU.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from thousandfold.errors import EngineError
 from thousandfold.optimizers import SGD, Adam, AdamW, RowOptimizer
-from thousandfold.train import Explanation, TrainedMembers, explain, train_many
 
+if TYPE_CHECKING:
+    from thousandfold.train import Explanation, TrainedMembers, explain, train_many
+
+__version__ = "0.1.0"
 __all__ = [
     "SGD",
     "Adam",
@@ -19,4 +25,10 @@ __all__ = [
     "explain",
     "train_many",
 ]
-__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import what traces at its first use, since it takes a second."""
+    if name in __all__:
+        return getattr(import_module("thousandfold.train"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,9 +26,9 @@ import numba
 from numba.core import caching
 
 from thousandfold.disk import cache_home
-from thousandfold.errors import NoKernel
-from thousandfold.kernels.compiled import SETTINGS
-from thousandfold.kernels.registers import LANES
+from thousandfold.errors import NoKernel, saying
+from thousandfold.kernels.inner import SETTINGS
+from thousandfold.kernels.vector import LANES
 
 LOCK = "lock"
 SEAL = "seal"  # file with the digests of all cached files
@@ -49,7 +49,8 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[s
         if not is_whole(folder):
             clear(folder)
         if not is_kept(entry, given):
-            compile_in_fork(entry, given)
+            with saying("compiling the machine for this processor, once for each version of its code: about a minute"):
+                compile_in_fork(entry, given)
             seal(folder)
         entry(*given)
     if entry.stats.cache_misses:

@@ -1,17 +1,7 @@
-"""Codes of instructions, pointwise operations and buffers. An instruction consists of its code, its length and its body."""
+"""Codes of instructions and buffers. An instruction consists of its code, its length and its body."""
 
 PW, RED, LIN, WGRAD, BMM, GEN, GATHER, SCATTER, MASK = range(9)
 INSTRUCTIONS = ("PW", "RED", "LIN", "WGRAD", "BMM", "GEN", "GATHER", "SCATTER", "MASK")
-
-OPERATIONS = tuple(
-    "ADD SUB MUL DIV MAXI MINI NEG EXP LOG ERF TANH SQRT RSQRT RECIP SIGMOID ABS WHERE "  # noqa: SIM905
-    "EQ NE LT LE GT GE AND OR NOT SIN COS EXPM1 LOG1P FLOOR POW COPY SIGN CDF "
-    "MULADD MULSUB MULMUL SUBMUL".split()
-)
-OP = {name: number for number, name in enumerate(OPERATIONS)}
-ADD, SUB, MUL, DIV, MAXI, MINI, NEG, EXP, LOG, ERF, TANH, SQRT, RSQRT, RECIP, SIGMOID, ABS, WHERE = range(17)
-EQ, NE, LT, LE, GT, GE, AND, OR, NOT, SIN, COS, EXPM1, LOG1P, FLOOR, POW, COPY, SIGN, CDF = range(17, 35)
-MULADD, MULSUB, MULMUL, SUBMUL = range(35, 39)  # fused pairs: x y + z, z - x y, x y z, (x - y) z; each operation rounds
 
 SUM, MAXIMUM, MINIMUM, ARGMAX = range(4)  # kinds of RED
 IN_PLACE, COPIED_IN, COPIED_OUT, ADDED_UP = range(4)  # how PW reads or writes a stream

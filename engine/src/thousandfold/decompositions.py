@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from thousandfold import apart
-
 
 @torch.library.custom_op("thousandfold::normal_below", mutates_args=())
 def normal_below(x: Tensor, e: Tensor) -> Tensor:
@@ -50,6 +48,98 @@ def copied(x: Tensor, y: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 @cache
+def own_decompositions() -> dict[Any, Callable[..., Any]]:
+    """Return operation -> decomposition. On constants, PyTorch's kernels run instead, also for cases that are refused here."""
+    aten = torch.ops.aten
+    return {
+        aten.max.dim: largest,
+        aten.min.dim: smallest,
+        aten.argmin.default: place_of_smallest,
+        aten.round.default: round_half_to_even,
+        aten.ceil.default: lambda x: -torch.floor(-x),
+        aten.trunc.default: lambda x: torch.sign(x) * torch.floor(x.abs()),
+        aten.exp2.default: lambda x: torch.pow(2.0, x),
+        aten.log2.default: partial(logarithm_to, 2.0),
+        aten.log10.default: partial(logarithm_to, 10.0),
+        aten.hypot.default: hypotenuse,
+        aten.isnan.default: lambda x: x != x,
+        aten.isinf.default: lambda x: x.abs() == math.inf,
+        aten.logical_xor.default: lambda x, y: (x != 0) != (y != 0),
+        aten.hardshrink_backward.default: shrink_gradient,
+        aten.softshrink_backward.default: shrink_gradient,
+        aten.select_scatter.default: written_element,
+        aten.diagonal.default: diagonal,
+        aten.diagonal_backward.default: diagonal_gradient,
+    }
+
+
+def written_element(x: Tensor, y: Tensor, dim: int, index: int) -> Tensor:
+    at = index % x.shape[dim]
+    return torch.slice_scatter(x, y.unsqueeze(dim), dim, at, at + 1)
+
+
+def largest(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the maximum and its index."""
+    return x.amax(dim, keepdim), x.argmax(dim, keepdim)
+
+
+def smallest(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return x.amin(dim, keepdim), (-x).argmax(dim, keepdim)
+
+
+def place_of_smallest(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return (-x).argmax(dim, keepdim)
+
+
+def round_half_to_even(x: Tensor) -> Tensor:
+    below = torch.floor(x)
+    rest, odd = x - below, below - 2 * torch.floor(below * 0.5)
+    return below + ((rest > 0.5) | ((rest == 0.5) & (odd == 1))).to(x.dtype)
+
+
+def logarithm_to(base: float, x: Tensor) -> Tensor:
+    """Return a logarithm that is exact at whole powers of the base, where steps of a quantiser lie."""
+    found = torch.log(x) / math.log(base)
+    whole = round_half_to_even(found)
+    return torch.where(torch.pow(base, whole) == x, whole, found)
+
+
+def hypotenuse(x: Tensor, y: Tensor) -> Tensor:
+    """Return sqrt(x^2 + y^2), whose squares may overflow. It is infinite beside an infinite number, even if the other is NaN."""
+    x, y = x.abs(), y.abs()
+    most, least = torch.maximum(x, y), torch.minimum(x, y)
+    share = least / torch.where(most == 0, torch.ones_like(most), most)
+    found = most * torch.sqrt(share * share + 1)
+    return torch.where((x == math.inf) | (y == math.inf), torch.full_like(x, math.inf), found)
+
+
+def shrink_gradient(gradient: Tensor, x: Tensor, within: float) -> Tensor:
+    return torch.where(x.abs() <= within, torch.zeros_like(gradient), gradient)
+
+
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    x = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = x.shape[-2:]
+    on, first, count = diagonal_places(rows, columns, offset)
+    found = torch.where(on, x, torch.zeros_like(x)).sum(-1)
+    return found[..., first : first + count]
+
+
+def diagonal_gradient(gradient: Tensor, sizes: list[int], offset: int, dim1: int, dim2: int) -> Tensor:
+    rows, columns = sizes[dim1], sizes[dim2]
+    on, first, count = diagonal_places(rows, columns, offset)
+    whole = torch.nn.functional.pad(gradient, (first, rows - first - count)).unsqueeze(-1)  # (..., rows, 1)
+    return torch.where(on, whole, torch.zeros_like(whole)).movedim((-2, -1), (dim1, dim2))
+
+
+def diagonal_places(rows: int, columns: int, offset: int) -> tuple[Tensor, int, int]:
+    """Return a mask of the diagonal (rows, columns), its first row and its length."""
+    on = torch.arange(rows).unsqueeze(1) + offset == torch.arange(columns)
+    first = min(rows, max(0, -offset))
+    return on, first, max(0, min(rows - first, columns - max(0, offset)))
+
+
+@cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     table = dict(core_aten_decompositions())
@@ -62,7 +152,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         *(aten.hardswish, aten.hardswish_backward, aten.hardsigmoid, aten.hardsigmoid_backward),
     )
     table.update(get_decompositions(further))
-    table |= apart.table()
+    table |= own_decompositions()
     table[aten.copy.default] = copied
     table |= dict.fromkeys((aten.empty.memory_format, aten.empty_permuted.default), unwritten)
     by_erf = get_decompositions([aten.gelu, aten.gelu_backward])

@@ -14,15 +14,13 @@ import numpy as np
 import torch
 
 from thousandfold.codes import FIRST_SLOT, GRAD, NORM, PARAM, PW, RATES
-from thousandfold.graph import form
+from thousandfold.graph import Untraceable, form
+from thousandfold.optimizers import Optimizer, Rows
 from thousandfold.program.atoms import Unsupported, Value, View, contiguous
 from thousandfold.program.build import Program, finish
-from thousandfold.program.calls import LOWERINGS, AtenCall
-from thousandfold.program.draft import ProgramDraft, ProgramNode
+from thousandfold.program.draft import LOWERINGS, AtenCall, ProgramDraft, ProgramNode
 from thousandfold.program.fusion import Divide, reads_in_order
 from thousandfold.record import Noted, OfNumber, OfTensor, OptimizerOperation, Recorded, record
-from thousandfold.rows import Optimizer, Rows
-from thousandfold.trace import Untraceable
 
 NORM_EPS = 1e-6  # as in `Rows.update`
 LR, DECAY, CLIP = range(3)  # positions in RATES
@@ -55,7 +53,7 @@ class Descent:
     noted: Noted = field(default_factory=Noted)
 
     @staticmethod
-    def of(members: Rows, divide: Divide | None = None) -> "Descent":
+    def for_members(members: Rows, divide: Divide | None = None) -> "Descent":
         """Return the programs of the members' optimiser. Raise `Untraceable` if it cannot be traced."""
         if len(members.slots) > len(SLOTS):
             raise Untraceable(f"an optimiser with {len(members.slots)} slots")

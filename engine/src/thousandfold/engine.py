@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,13 +14,11 @@ from thousandfold.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARA
 from thousandfold.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
 from thousandfold.errors import EngineError
 from thousandfold.graph import Untraceable
-from thousandfold.memory import SPARE, Memory, Zeros, addresses, move, on_pages, rows, to_device
+from thousandfold.memory import SPARE, Memory, Zeros, addresses, move, on_pages, room, rows, to_device
+from thousandfold.optimizers import DIVERGED, RUNNING, Rows
 from thousandfold.program.build import Program
 from thousandfold.program.fusion import Divide
-from thousandfold.rows import DIVERGED, RUNNING, Rows
-from thousandfold.runtime import Machine, room
-from thousandfold.step import GIVEN, StepProgram
-from thousandfold.trace import Name
+from thousandfold.step import GIVEN, Name, StepProgram
 
 STRAYED = "an index that the network or its objective computes lies outside of its table"
 Results = dict[Name, Tensor]  # each (K,)
@@ -56,15 +55,16 @@ class Engine:
         self.keys = keys.to(members.device)
         self.norms = rows(self.zeros, len(members), 1)
         self.memories: dict[StepProgram, list[Memory]] = {}
-        self.machines: list[Machine] = []
+        self.machines: list[Any] = []  # `Machine` of `runtime.py`, one per thread
         self.arenas: list[np.ndarray] = []  # one per thread
         self.pace = 1.0  # seconds of the last step of all members
         try:
-            self.descent: Descent | None = Descent.of(members, self.divide)
+            self.descent: Descent | None = Descent.for_members(members, self.divide)
         except Untraceable:  # PyTorch runs the optimiser for all members, after all gradients
             self.descent = None
 
     def own_zeros(self, members: Rows) -> Zeros:
+        check_numba()
         return on_pages(self.numbers)
 
     def steps_at_once(self, members: int) -> int:
@@ -112,7 +112,7 @@ class Engine:
         if self.descent is None:
             members.update(members.grads.new_zeros(len(members)))
             return
-        memory = Memory.of(len(members), None, (), self.zeros)
+        memory = Memory.allocate(len(members), None, (), self.zeros)
         program = self.prepare_descent(members, memory, members.step_count + 1)
         self.norms.copy_(members.grads.double().norm(dim=1, keepdim=True))
         self.run_descent(program, members, *addresses(self.tensors(members, memory)))
@@ -141,7 +141,7 @@ class Engine:
         used = sum(one.program is program for one in before)
         if used == len(free):
             shapes = [tuple(x.shape[1:]) for x in work.tensors]
-            free.append(Memory.of(len(members), program.program, shapes, self.zeros))
+            free.append(Memory.allocate(len(members), program.program, shapes, self.zeros))
         memory = free[used]
         for to, x in zip(memory.given, work.tensors):
             to.copy_(x.reshape(len(x), -1))
@@ -177,6 +177,8 @@ class Engine:
         return torch.from_numpy(running)
 
     def make_room(self, threads: int, arena: int) -> None:
+        from thousandfold.runtime import Machine
+
         while len(self.machines) < threads:
             self.machines.append(Machine(self.numbers))
         if len(self.arenas) < threads or self.arenas[0].size < arena:
@@ -223,7 +225,17 @@ def read_results(program: StepProgram, out: Tensor) -> Results:
     }
 
 
+def check_numba() -> None:
+    """Raise if the kernels cannot be compiled. Only a program on a processor needs numba."""
+    try:
+        import numba  # noqa: F401
+    except ImportError as error:
+        raise Untraceable("numba is not installed: pip install 'thousandfold[fast]'") from error
+
+
 def prepare() -> None:
     """Load or compile the kernels."""
+    from thousandfold.runtime import Machine
+
     one = Machine(np.float32)
     one.run(np.zeros(0, np.int64), 0, np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64), 0, 0)

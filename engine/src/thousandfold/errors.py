@@ -1,4 +1,11 @@
-"""The errors of the engine that are not the fault of a single member."""
+"""The errors of the engine that are not the fault of a single member, and what it says while a user waits."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PATIENCE = 2.0  # seconds
 
 
 class EngineError(Exception):
@@ -7,3 +14,15 @@ class EngineError(Exception):
 
 class NoKernel(EngineError):
     """A GPU for which no kernel can be compiled."""
+
+
+@contextmanager
+def saying(what: str) -> Iterator[None]:
+    """Say on stderr what is going on if it takes more than two seconds."""
+    timer = threading.Timer(PATIENCE, lambda: print(f"thousandfold: {what}", file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

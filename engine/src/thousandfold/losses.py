@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from thousandfold.errors import EngineError
-from thousandfold.trace import Name
+from thousandfold.step import Name
 
 Batch = Any  # a tensor, or tensors in a tuple, list or dictionary
 Loss = Callable[[nn.Module, Batch], Any]  # a scalar, or a scalar and metrics by name

@@ -8,6 +8,7 @@ hold site and step, and the other two count the elements. Sixteen bits decide an
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -40,9 +41,8 @@ class MemberFunctions(TorchFunctionMode):
             with self:  # its parts are replaced, too
                 return heads_of_attention(*args, **kwargs)
         if func in RECURRENT and isinstance(args[2], tuple | list):  # packed sequences have other arguments
-            layers = get_decompositions([RECURRENT[func]])[RECURRENT[func]]
             with self:  # dropout between layers
-                return layers(*args, **kwargs)
+                return recurrent(RECURRENT[func])(*args, **kwargs)
         return func(*args, **kwargs)
 
     def drop(self, x: Tensor, rate: float) -> Tensor:
@@ -113,6 +113,14 @@ RECURRENT: dict[Any, Any] = {
     torch.rnn_tanh: torch.ops.aten.rnn_tanh.input,
     torch.rnn_relu: torch.ops.aten.rnn_relu.input,
 }
+
+
+@cache
+def recurrent(operation: Any) -> Callable[..., Any]:
+    """Return the decomposition of a recurrent layer. That of an LSTM would call a kernel in float32 which no trace has."""
+    layers = get_decompositions([operation])[operation]
+    by_steps = {"select_one_layer_lstm_function": lambda *given: layers.__globals__["one_layer_lstm"]}
+    return FunctionType(layers.__code__, layers.__globals__ | by_steps)
 
 
 def embedding(

@@ -1,7 +1,10 @@
 """Memory of a step besides the members' rows, and the addresses of all buffers. Numbers behind each buffer may be read."""
 
+import mmap
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,11 +12,11 @@ from torch import Tensor
 
 from thousandfold.codes import BUFFERS
 from thousandfold.descent import CHANGES, OF_MEMBER
+from thousandfold.optimizers import Rows
 from thousandfold.program.build import Program
-from thousandfold.rows import Rows
-from thousandfold.runtime import room
 
-SPARE = 64  # extra numbers behind each buffer
+SPARE = 64  # extra numbers behind each buffer, as many as a vector may read past the end
+LARGE = 2**21  # bytes of a large page (madvise), on x86 and ARM
 OUTS = 64
 
 
@@ -29,7 +32,7 @@ class Memory:
     constants: Tensor
 
     @staticmethod
-    def of(count: int, program: Program | None, shapes: Sequence[tuple[int, ...]], zeros: "Zeros") -> "Memory":
+    def allocate(count: int, program: Program | None, shapes: Sequence[tuple[int, ...]], zeros: "Zeros") -> "Memory":
         """Allocate memory for `count` members. `shapes`: shape per member of each tensor of a batch."""
         fixed = np.zeros(0) if program is None else program.constants
         constants = zeros(fixed.size)
@@ -50,6 +53,23 @@ def addresses(tensors: dict[int, Tensor]) -> tuple[np.ndarray, np.ndarray]:
         bases[buffer] = tensor.data_ptr()
         strides[buffer] = tensor.stride(0) * tensor.element_size() if tensor.dim() > 1 else 0
     return bases, strides
+
+
+def room(count: int, dtype: Any) -> np.ndarray:
+    """Return zeros (count + SPARE,) on large pages, or on small ones if the system has no others. A product reads hundreds of rows on
+    different small pages, and the TLB of a processor holds only about seventy."""
+    numbers = (count + SPARE) * (np.dtype(dtype).itemsize // 4)
+    size = -(-4 * numbers // LARGE) * LARGE + LARGE
+    try:
+        held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes for activations") from error
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            held.madvise(mmap.MADV_HUGEPAGE)
+    whole = np.frombuffer(held, np.float32)
+    first = -whole.ctypes.data % LARGE // 4
+    return whole[first : first + numbers].view(dtype)
 
 
 def on_pages(dtype: np.dtype) -> Zeros:

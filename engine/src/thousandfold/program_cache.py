@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 
-from thousandfold.kept import keep, read_kept
+from thousandfold.disk import keep, read_kept
 from thousandfold.program.build import Program
 from thousandfold.step import StepProgram
 

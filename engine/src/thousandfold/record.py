@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from thousandfold.decompositions import decompositions
-from thousandfold.program.calls import LOWERINGS
+from thousandfold.optimizers import Optimizer
+from thousandfold.program.draft import LOWERINGS
 from thousandfold.recorder import DispatchRecorder, Untraceable
-from thousandfold.rows import Optimizer
 
 NUMBERS = ("number", "Tensor", "float")  # types of arguments that are numbers, not sizes or axes
 

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from thousandfold import apart
-from thousandfold.decompositions import decompositions
+from thousandfold.decompositions import decompositions, own_decompositions
 from thousandfold.graph import AtenGraph, Form, Ref, Untraceable, form_of, numbers_in, replace_in
 
 NOTES: list[bool] = []  # not empty while places are noted
@@ -35,7 +34,7 @@ class Numberless(Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
-    def of(one: Form, ref: Ref, recorder: "AtenRecorder") -> "Numberless":
+    def wrap(one: Form, ref: Ref, recorder: "AtenRecorder") -> "Numberless":
         made: Numberless = Tensor._make_wrapper_subclass(
             Numberless, one.shape, strides=one.strides, dtype=one.dtype, device=CPU
         )
@@ -82,7 +81,7 @@ class AtenRecorder(DispatchRecorder):
         args, kwargs = self.refs(args), self.refs(kwargs or {})
         given = numbers_in((args, kwargs))
         is_known = all(number in self.graph.known for number in given)
-        made = None if is_known and func in apart.table() else made_of(func)
+        made = None if is_known and func in own_decompositions() else made_of(func)
         if made is not None and is_known:  # it may depend on values
             with self:
                 return made(*self.tensors(args), **self.tensors(kwargs))
@@ -119,7 +118,7 @@ class AtenRecorder(DispatchRecorder):
         return replace_in(x, Ref, self.tensor)
 
     def tensor(self, ref: Ref) -> Numberless:
-        return Numberless.of(self.graph.forms[ref.number], ref, self)
+        return Numberless.wrap(self.graph.forms[ref.number], ref, self)
 
     def forms(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the forms of an operation's result."""

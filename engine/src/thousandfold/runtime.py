@@ -5,18 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from thousandfold import cache, codes, pages
+from thousandfold import cache, codes
 from thousandfold.kernels.interpreter import run_members
+from thousandfold.memory import room
 
 # Prefixes of the modules from which the machine is compiled.
-SOURCES = ("thousandfold.kernels.", "thousandfold.codes")
+SOURCES = ("thousandfold.kernels.", "thousandfold.codes", "thousandfold.operations")
 NOTHING = np.zeros(1, np.int64)
-
-
-def room(count: int, dtype: Any) -> np.ndarray:
-    """Return zeros (count,) on large pages, followed by as many numbers as a vector may read past the end."""
-    each = np.dtype(dtype).itemsize // 4
-    return pages.memory((count + 64) * each).view(dtype)
 
 
 def prepare(dtype: str) -> None:

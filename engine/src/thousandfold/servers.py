@@ -23,8 +23,7 @@ from thousandfold.losses import BUFFER, LOSS, Batch, Loss, LossModule, call_loss
 from thousandfold.member_functions import STREAM, MemberFunctions, Site, drawn_masks, keys_of, scale_of, traced_mask
 from thousandfold.program.fusion import Divide
 from thousandfold.stack import Stack
-from thousandfold.step import Layout, StepProgram, step_program
-from thousandfold.trace import Name
+from thousandfold.step import Layout, Name, StepProgram, step_program
 
 Forms = tuple[tuple[tuple[int, ...], torch.dtype], ...]  # shape and format of each tensor of a member's batch
 

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from thousandfold.errors import EngineError
 from thousandfold.graph import Untraceable
 from thousandfold.member_functions import keys_of
-from thousandfold.optimizers import PerMember, RowOptimizer
-from thousandfold.rows import DIVERGED, RUNNING
+from thousandfold.optimizers import DIVERGED, RUNNING, PerMember, RowOptimizer
 
 NORM_EPS = 1e-6  # as in `torch.nn.utils.clip_grad_norm_`
 

@@ -12,15 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from thousandfold.engine import Engine, Results
-from thousandfold.errors import EngineError
+from thousandfold.errors import EngineError, saying
 from thousandfold.graph import Untraceable
 from thousandfold.losses import LOSS, Batch, Loss, flatten, unflatten
-from thousandfold.optimizers import Adam, RowOptimizer
+from thousandfold.optimizers import DIVERGED, Adam, RowOptimizer
 from thousandfold.recorder import is_of_user, noting_places
-from thousandfold.rows import DIVERGED
 from thousandfold.servers import AutogradServer, ProgramServer, Server
 from thousandfold.stack import Stack, count_weights, factor_of, one_line, seeds_of, whole
-from thousandfold.ties import SortsStably
 
 Build = Callable[[int], nn.Module]  # seed -> module
 CHECKED = 500  # steps from one comparison with autograd to the next, after those at powers of two: under 1% of the time
@@ -98,7 +96,8 @@ def train_many(
         stack.restore(resume)
     first = stack.step_count
     batch = stacked(batches, first, stack)
-    server, reason = choose(stack, loss, batch, engine)
+    with saying("tracing the step, and comparing it with autograd"):
+        server, reason = choose(stack, loss, batch, engine)
     records: list[Results] = []
     while stack.step_count < steps:  # even if all members are frozen: what one yields does not depend on others
         step, schedule = stack.step_count, stack.optimizer.schedule
@@ -219,7 +218,7 @@ def difference(server: Server, stack: Stack, loss: Loss, batch: Batch, members: 
     """Return in what a server differs from autograd for some members, or an empty text. Nothing is trained."""
     chosen, results = list(members), untrained(server, stack, batch)
     gradients = stack.grads[chosen].clone()
-    with SortsStably(), stack.keeping_buffers():
+    with stack.keeping_buffers():
         wanted = AutogradServer(stack, loss, together=False).passes(stack, batch, chosen)
     pairs = [(gradients, stack.grads[chosen]), (results[LOSS][chosen].unsqueeze(1), wanted[LOSS].unsqueeze(1))]
     for what, (one, other) in zip(("gradient", "loss"), pairs):

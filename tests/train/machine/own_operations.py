@@ -54,86 +54,6 @@ class Rounded(Own):
         return x + (halves.round() - x).detach() + (x * 3).round()
 
 
-class Sorted(Own):
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        down, place = x.sort(-1, descending=True)
-        return x.sort(2).values + down * torch.linspace(0, 1, x.shape[-1], dtype=x.dtype) + x.gather(-1, place.flip(-1))
-
-
-class SortedStably(Own):
-    """Half of the numbers are 0, and their places matter."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        up, place = x.relu().sort(dim=-1, stable=True)
-        ramp = torch.linspace(0, 1, x.shape[-1], dtype=x.dtype)
-        return x + up + x.gather(-1, place) * ramp + x.gather(-1, x.abs().argmin(-1, keepdim=True))
-
-
-def sparse(logits: Tensor) -> Tensor:
-    """A normaliser, sparsemax: sorted, added up, cut. Scores that a mask hides are -inf, several of them equal."""
-    hidden, count = logits == -torch.inf, torch.arange(1, logits.shape[-1] + 1, dtype=logits.dtype)
-    ordered, place = logits.sort(-1, descending=True)
-    ordered = ordered.masked_fill(hidden.to(logits.dtype).gather(-1, place) != 0, -100.0)
-    total = ordered.cumsum(-1)
-    last = (1 + count * ordered > total).sum(-1, keepdim=True) - 1
-    return (logits - (total.gather(-1, last) - 1) / (last + 1)).clamp(min=0)
-
-
-class Few(Own):
-    """What is not among the three largest is 0."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        largest, smallest = x.topk(3, -1).values, x.topk(2, 2, largest=False).values
-        return x.masked_fill(x < largest[..., -1:], 0.0) + largest.sum(-1, keepdim=True) + smallest.sum(2, keepdim=True)
-
-
-def scattered_back(logits: Tensor) -> Tensor:
-    """The usual way to attend to the two largest."""
-    values, places = logits.topk(min(2, logits.shape[-1]), -1)
-    return torch.full_like(logits, -torch.inf).scatter(-1, places, values).softmax(-1)
-
-
-class PutBack(Own):
-    """In order, changed and back in its place, by the inverse of the order; and written and added into what is there."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        ordered, places = x.sort(-1)
-        changed = ordered * torch.linspace(0.5, 1.5, x.shape[-1])
-        back = torch.take_along_dim(changed, places.argsort(-1), -1)
-        behind = torch.take_along_dim(x, places[..., :2] - x.shape[-1], -1)  # the same places, counted from the end
-        first = places[..., :1]
-        written = x.scatter(-1, first, 2 * behind[..., :1]).scatter(2, first.argsort(2), 0.25)
-        return back + written + x.scatter_add(-1, places[..., 1:4], x[..., :3].tanh())
-
-
-class Multiplied(Own):
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        kept = torch.sigmoid(x)
-        return kept.cumprod(2) + kept[..., :3].prod(-1, keepdim=True) + kept.prod(2, keepdim=True)
-
-
-class Counted(Own):
-    """Products of integers that stay small, and remainders of negative ones."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        places = x.argsort(-1)
-        mixed = (places * 971 + places.flip(-1) * places) % 31 * 97 % 29
-        negative = (places - 16) % 5 + (16 - places) // 3 + (places - 9) % -4
-        return x * (mixed + negative).to(x.dtype) / 16
-
-
-class Hashed(Own):
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        return x * (x.argsort(-1) * 1_000_003 % 7).to(x.dtype)
-
-
 class Stepped(Own):
     """Every second and third, read and written, as rotary positions are often computed."""
 
@@ -167,14 +87,6 @@ class Written(Own):
         return shifted.clamp_(min=-2)
 
 
-class Overlapped(Own):
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        whole = x * 2
-        whole[:, :, 1:] = whole[:, :, :-1]
-        return whole
-
-
 class Diagonal(Own):
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:
@@ -192,7 +104,15 @@ class Fused(Own):
         return functional.scaled_dot_product_attention(each, each, each, is_causal=True).view(x.shape)
 
 
-class SortedFar(Own):
+class Ordered(Own):
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:
-        return functional.pad(x, (0, 40)).sort(-1).values[..., : x.shape[-1]]
+        return x.sort(-1).values
+
+
+class Counted(Own):
+    """Products of integers that may become large."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        return x * (x.argmax(-1, keepdim=True) * 10_000_003 % 7).to(x.dtype)

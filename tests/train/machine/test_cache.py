@@ -46,7 +46,7 @@ def test_a_setting_that_changes_the_machine_code_is_refused(monkeypatch: pytest.
 
 def test_machine_code_is_kept_under_the_text_that_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
     before, text = cache.digest(runtime.SOURCES), cache.text_of
-    name = "thousandfold.kernels.linear"
+    name = "thousandfold.kernels.products"
     monkeypatch.setattr(cache, "text_of", lambda one: text(one) + b"#" * (one == name))
     assert cache.digest(runtime.SOURCES) != before
     monkeypatch.setattr(cache, "text_of", text)
@@ -94,7 +94,7 @@ def test_where_nothing_can_be_kept_the_bits_are_the_same(tmp_path: Path) -> None
 def test_processors_with_narrower_vectors(name: str, features: str, lanes: int) -> None:
     """Compiled anew, for vectors of 8 and of 4 numbers."""
     check = (
-        "import test_engine as t; from thousandfold.kernels.registers import LANES; "
+        "import test_engine as t; from thousandfold.kernels.vector import LANES; "
         f"assert LANES == {lanes}, LANES; t.test_gradients_are_autograds_in_random_networks(0); "
         "t.test_gradients_are_autograds_for_vectors_and_values()"
     )

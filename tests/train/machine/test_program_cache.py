@@ -15,7 +15,7 @@ pytest.importorskip("numba")
 from rankfall.train.machine import forms
 from rankfall.train.machine.engine import Machined
 from rankfall.train.objectives._base import Samples
-from thousandfold import kept
+from thousandfold import disk
 
 ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 1, "heads": 2, "width": 8}
 NETWORK = Architecture("a", normaliser=Component("l2"), mlp=Component("gelu"), **ENDS)
@@ -26,7 +26,7 @@ CODE = {"mylab/attn.py": "0123456789ab"}
 
 @pytest.fixture(autouse=True)
 def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(kept, "cache_home", lambda: tmp_path)
+    monkeypatch.setattr(disk, "cache_home", lambda: tmp_path)
     return tmp_path / "programs"
 
 

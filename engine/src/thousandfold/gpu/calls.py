@@ -1,45 +1,39 @@
 """Translation of instructions, except pointwise groups, to calls of functions of `instructions.py` or `products.py`. The tiles depend on
-the number of threads."""
+the number of threads. `p` has the fields of an instruction by name (`layouts.py`)."""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from thousandfold.codes import ARENA, ARGMAX, KEY, STEP
-from thousandfold.gpu.writer import WordReader, Writer, literal
+from thousandfold.codes import ARENA, ARGMAX, BMM, GATHER, GEN, KEY, LIN, MASK, RED, SCATTER, STEP, WGRAD
+from thousandfold.gpu.writer import Writer, literal
 
 HELD_OUTPUTS = 24  # largest number of outputs of a product in a thread, which has 64 registers
 
 
-def reduction(writer: Writer, p: WordReader) -> None:
-    kind, out, x = p.one(), p.place(), p.place()
-    rows, run, terms, neighbours = p.some(4)
-    scale = literal(p.number())
-    io, oo, ro = (writer.table(p.some(count)) for count in (rows, rows, terms))
-    if kind == ARGMAX:
-        writer.call("place_of_largest", (rows, run, terms, io, oo, ro), (out, x))
-    elif neighbours:
-        writer.call("reduce_neighbours", (kind, rows, neighbours, terms, io, oo, ro), (out, x), scale)
-    else:
-        writer.call("reduce", (kind, rows, run, terms, io, oo, ro), (out, x), scale)
-
-
-def linear(writer: Writer, p: WordReader) -> None:
-    x, w, out, bias = (p.place() for _ in range(4))
-    biased, columns, terms, rows, run = p.some(5)
-    kx, kw, nw, nc, columns_of_bias = (p.some(n) for n in (terms, terms, columns, columns, columns))
-    rx, rw, rc = (p.some(rows) for _ in range(3))
-    places = [writer.table(one) for one in (kx, kw, nw, nc, columns_of_bias, rx)]
-    flag = "true" if biased else "false"
-    if any(one != rw[0] for one in rw):
-        own = (rows, run, columns, terms, flag, *places, writer.table(rw), writer.table(rc))
-        writer.call("linear_by_row", own, (out, x, w, bias))
+def reduction(writer: Writer, p: Any) -> None:
+    tables = [writer.table(one) for one in (p.io, p.oo, p.ro)]
+    if p.kind == ARGMAX:
+        writer.call("place_of_largest", (p.rows, p.run, p.terms, *tables), (p.out, p.x))
         return
-    cost = lambda l, n: tasks(-(-rows * run // l) * -(-columns // n), writer) * (l * n + 4 * l + n)  # noqa: E731
+    name, run = ("reduce_neighbours", p.together) if p.together else ("reduce", p.run)
+    writer.call(name, (p.kind, p.rows, run, p.terms, *tables), (p.out, p.x), literal(p.scale))
+
+
+def linear(writer: Writer, p: Any) -> None:
+    tables = [writer.table(one) for one in (p.kx, p.kw, p.nw, p.nc, p.ob, p.rx)]
+    flag = "true" if p.biased else "false"
+    if any(one != p.rw[0] for one in p.rw):
+        own = (p.rows, p.run, p.columns, p.terms, flag, *tables, writer.table(p.rw), writer.table(p.rc))
+        writer.call("linear_by_row", own, (p.out, p.x, p.w, p.bias))
+        return
+    cost = lambda l, n: tasks(-(-p.rows * p.run // l) * -(-p.columns // n), writer) * (l * n + 4 * l + n)  # noqa: E731
     tiles = [(l, n) for l in (1, 2, 4) for n in (4, 8, 12, 16, 24) if l * n <= HELD_OUTPUTS]
     lanes, wide = min(tiles, key=lambda pair: cost(*pair))
-    first = "true" if terms > 1 and abs(kw[1] - kw[0]) == 1 else "false"
-    weights = w[0], w[1] + rw[0]
-    own = (rows, run, columns, terms, lanes, wide, flag, first, *places, writer.table(rc))
-    writer.call("linear", own, (out, x, weights, bias))
+    first = "true" if p.terms > 1 and abs(p.kw[1] - p.kw[0]) == 1 else "false"
+    own = (p.rows, p.run, p.columns, p.terms, lanes, wide, flag, first, *tables, writer.table(p.rc))
+    writer.call("linear", own, (p.out, p.x, (p.w[0], p.w[1] + p.rw[0]), p.bias))
 
 
 def tasks(count: int, writer: Writer) -> int:
@@ -47,13 +41,10 @@ def tasks(count: int, writer: Writer) -> int:
     return -(-count // writer.threads)
 
 
-def weight_gradient(writer: Writer, p: WordReader) -> None:
-    a, b, out = (p.place() for _ in range(3))
-    rows, columns, terms, run = p.some(4)
-    ma, nb, mc, ka, kb = (writer.table(p.some(n)) for n in (rows, columns, rows, terms, terms))
-    tall, wide = tile(rows, columns, writer)
-    own = (rows, columns, terms, run, tall, wide, ma, nb, mc, ka, kb)
-    writer.call("weights_gradient", own, (out, a, b))
+def weight_gradient(writer: Writer, p: Any) -> None:
+    tables = [writer.table(one) for one in (p.ma, p.nb, p.mc, p.ka, p.kb)]
+    own = (p.rows, p.columns, p.terms, p.run, *tile(p.rows, p.columns, writer), *tables)
+    writer.call("weights_gradient", own, (p.out, p.a, p.b))
 
 
 def tile(rows: int, columns: int, writer: Writer) -> tuple[int, int]:
@@ -64,56 +55,60 @@ def tile(rows: int, columns: int, writer: Writer) -> tuple[int, int]:
     return tall, wide
 
 
-def product(writer: Writer, p: WordReader, with_lanes: bool) -> None:
-    a, b, out = (p.place() for _ in range(3))
-    la, lb = p.some(2) if with_lanes else (0, 0)
-    count, rows, columns, terms = p.some(4)
-    lanes = p.one() if with_lanes else 1
-    sizes = (count, count, count, rows, terms, columns, terms, rows, columns)
-    tables = [writer.table(p.some(size)) for size in sizes]
-    cost = lambda m, n: tasks(count * -(-rows // m) * -(-columns // n) * lanes, writer) * (m * n + 4 * (m + n))  # noqa: E731
+def product(writer: Writer, p: Any) -> None:
+    la, lb, lanes = (getattr(p, name, default) for name, default in (("la", 0), ("lb", 0), ("lanes", 1)))
+    tables = [writer.table(one) for one in (p.oa, p.ob, p.oc, p.ma, p.ka, p.nb, p.kb, p.mc, p.nc)]
+
+    def cost(m: int, n: int) -> int:
+        return tasks(p.outer * -(-p.rows // m) * -(-p.columns // n) * lanes, writer) * (m * n + 4 * (m + n))
+
     tiles = [(m, n) for m in (1, 2, 4, 6, 8) for n in (1, 2, 4, 6, 8) if m * n <= HELD_OUTPUTS]
     tall, wide = min(tiles, key=lambda pair: cost(*pair))
-    own = (count, rows, columns, terms, lanes, la, lb, tall, wide, *tables)
-    writer.call("product", own, (out, a, b))
+    own = (p.outer, p.rows, p.columns, p.terms, lanes, la, lb, tall, wide, *tables)
+    writer.call("product", own, (p.out, p.a, p.b))
 
 
-def gathering(writer: Writer, p: WordReader) -> None:
-    x, index, out = (p.place() for _ in range(3))
-    places, features, stride = p.some(3)
-    tables = [writer.table(p.some(size)) for size in (places, places, places, features, features)]
-    writer.call("gather", (places, features, stride, *tables), (out, x, index))
+def gathering(writer: Writer, p: Any) -> None:
+    tables = [writer.table(one) for one in (p.io, p.xo, p.oo, p.xd, p.od)]
+    writer.call("gather", (p.places, p.features, p.stride, *tables), (p.out, p.x, p.index))
 
 
-def scattering(writer: Writer, p: WordReader) -> None:
-    out, index, v = (p.place() for _ in range(3))
-    zeros, adds, places, features, stride = p.some(5)
-    io, xo, vo, xd, vd = (np.array(p.some(size)) for size in (places, places, places, features, features))
+def scattering(writer: Writer, p: Any) -> None:
+    io, xo, vo = (np.array(one) for one in (p.io, p.xo, p.vo))
     # Places with different xo differ in the other dimensions of the output, so only places with equal xo can collide.
     order = np.argsort(xo, kind="stable")
     groups = len(np.unique(xo))
     if len(set(np.unique(xo, return_counts=True)[1])) > 1:
-        groups, order = 1, np.arange(places)
-    tables = [writer.table(one) for one in (io[order], xo[order], vo[order], xd, vd)]
-    own = (zeros, "true" if adds else "false", groups, places // groups, features, stride, *tables)
-    writer.call("scatter", own, (out, index, v))
+        groups, order = 1, np.arange(p.places)
+    tables = [writer.table(one) for one in (io[order], xo[order], vo[order], p.xd, p.vd)]
+    own = (p.zeros, "true" if p.adds else "false", groups, p.places // groups, p.features, p.stride, *tables)
+    writer.call("scatter", own, (p.out, p.index, p.v))
 
 
-def dropout(writer: Writer, p: WordReader) -> None:
-    out, site, threshold, scale = p.place(), p.one(), p.one(), literal(p.number())
-    size, rows, lanes, stride = p.some(4)
-    tables = [writer.table(p.some(rows)) for _ in range(2)]
-    numbers = -(-size // 16) * 32 // writer.bytes
+def dropout(writer: Writer, p: Any) -> None:
+    tables = [writer.table(one) for one in (getattr(p, "from"), p.into)]
+    numbers = -(-p.size // 16) * 32 // writer.bytes
     fits = numbers <= writer.shared
     writer.scratch = max(writer.scratch, 0 if fits else numbers)
     draws = "shared" if fits else f"now[{ARENA}] + {writer.arena}"
-    own = (size, rows, lanes, stride, *tables)
-    random = f"(const word*)now[{KEY}]", f"(const word*)now[{STEP}]", "number(1)", str(threshold), scale
-    writer.call("mask", own, (out,), draws, *random)
-    writer.records[-1] += [half(site, 0), half(site, 32)]
+    random = f"(const word*)now[{KEY}]", f"(const word*)now[{STEP}]", "number(1)", str(p.threshold), literal(p.scale)
+    writer.call("mask", (p.size, p.rows, p.run, p.stride, *tables), (p.out,), draws, *random)
+    writer.records[-1] += [half(p.site, 0), half(p.site, 32)]
 
 
 def half(number: int, shift: int) -> int:
     """Return 32 bits of a number as a signed integer."""
     bits = number >> shift & 0xFFFFFFFF
     return bits - 2**32 if bits >= 2**31 else bits
+
+
+CALLS: dict[int, Callable[[Writer, Any], None]] = {
+    RED: reduction,
+    LIN: linear,
+    WGRAD: weight_gradient,
+    BMM: product,
+    GEN: product,
+    GATHER: gathering,
+    SCATTER: scattering,
+    MASK: dropout,
+}

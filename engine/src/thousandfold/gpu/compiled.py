@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from thousandfold.disk import keep, read_kept
 from thousandfold.errors import NoKernel
-from thousandfold.kept import keep, read_kept
 
 OPTIONS = ("-std=c++17",)
 NO_COMPILER = "PyTorch {} cannot compile the kernel for this GPU: {}; see that CUDA_HOME names CUDA's folder"

@@ -17,8 +17,8 @@ from thousandfold.gpu.compiled import Launch, load_kernel
 from thousandfold.gpu.pointwise import split_of
 from thousandfold.gpu.write import Kernel, write_kernel
 from thousandfold.memory import SPARE, Zeros
+from thousandfold.optimizers import Rows
 from thousandfold.program.build import Program
-from thousandfold.rows import Rows
 
 # Threads of a block, and concurrent blocks of a multiprocessor: the fastest values tried on an H200.
 THREADS, BLOCKS = 512, 2

@@ -6,49 +6,17 @@ sums over the first dimensions, as in a norm's mean over features: a thread take
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from thousandfold.codes import ADDED_UP, OPERATIONS
-from thousandfold.gpu.writer import Place, WordReader, Writer, literal
+from thousandfold.codes import ADDED_UP
+from thousandfold.gpu.writer import Writer, literal
+from thousandfold.layouts import Place, WordReader
+from thousandfold.operations import OPERAND, OPERATIONS
 from thousandfold.program.atoms import run_strides
 
 UNROLLED = 4  # numbers that a thread computes at once, so that it waits for memory once
 HELD = 96  # approximate number of values that a thread then holds
-
-EXPRESSIONS = {
-    "ADD": "{a} + {b}",
-    "SUB": "{a} - {b}",
-    "MUL": "{a} * {b}",
-    "DIV": "{a} / {b}",
-    "MAXI": "larger({a}, {b})",
-    "MINI": "smaller({a}, {b})",
-    "NEG": "-{a}",
-    "RSQRT": "real(1) / R(sqrt)({a})",
-    "RECIP": "real(1) / {a}",
-    "SIGMOID": "logistic({a})",
-    "ABS": "R(fabs)({a})",
-    "WHERE": "{a} != real(0) ? {b} : {c}",
-    "AND": "real({a} != real(0) && {b} != real(0))",
-    "OR": "real({a} != real(0) || {b} != real(0))",
-    "NOT": "real({a} == real(0))",
-    "MULADD": "{a} * {b} + {c}",
-    "MULSUB": "{c} - {a} * {b}",
-    "MULMUL": "{a} * {b} * {c}",
-    "SUBMUL": "({a} - {b}) * {c}",
-    "COPY": "{a}",
-    "SIGN": "sign({a})",
-    "CDF": "normal_below({a})",
-    **{
-        name: f"R({name.lower()})({{a}})"
-        for name in ["EXP", "LOG", "ERF", "TANH", "SQRT", "SIN", "COS", "EXPM1", "LOG1P", "FLOOR"]
-    },
-    "POW": "R(pow)({a}, {b})",
-    **{
-        name: f"real({{a}} {sign} {{b}})"
-        for name, sign in zip(["EQ", "NE", "LT", "LE", "GT", "GE"], ("==", "!=", "<", "<=", ">", ">="))
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -209,8 +177,7 @@ class Function:
         lines += [loop, *index, *(f"    r{g.streams[i].register}[u] = s{i}[{address[i]}];" for i in self.read), "  } }"]
         lines += [f"#pragma unroll\n  for (int u = 0; u < {unrolled}; ++u) {{"]
         for kind, out, *ins in g.code:
-            a, b, c = (self.name(one) for one in ins)
-            lines.append(f"    r{out}[u] = {EXPRESSIONS[OPERATIONS[kind]].format(a=a, b=b, c=c)};")
+            lines.append(f"    r{out}[u] = {text_of(kind, map(self.name, ins))};")
         lines += [
             "  }",
             loop,
@@ -239,8 +206,14 @@ class Function:
 
 def operands(operation: Sequence[int]) -> list[int]:
     """Return the operands without the repeated ones of operations with one or two operands."""
-    text = EXPRESSIONS[OPERATIONS[operation[0]]]
-    return [one for one, name in zip(operation[2:], "abc") if f"{{{name}}}" in text]
+    used = OPERAND.findall(text_of(operation[0], "xyz"))
+    return [one for one, name in zip(operation[2:], "xyz") if name in used]
+
+
+def text_of(code: int, operands: Iterable[str]) -> str:
+    """Return the text of an operation of these operands."""
+    given = dict(zip("xyz", operands))
+    return OPERAND.sub(lambda name: given[name[0]], OPERATIONS[code].gpu or OPERATIONS[code].text)
 
 
 def indices(sizes: Sequence[int]) -> list[str]:

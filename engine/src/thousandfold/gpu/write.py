@@ -3,7 +3,6 @@
 Instructions that differ only in the places of their numbers share one function, so that another layer adds only a few calls.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,30 +10,11 @@ import numpy as np
 from thousandfold import codes
 from thousandfold.gpu import calls, instructions, products
 from thousandfold.gpu.pointwise import pointwise
-from thousandfold.gpu.writer import WordReader, Writer
+from thousandfold.gpu.writer import Writer
+from thousandfold.layouts import WordReader, read_instructions
 from thousandfold.program.build import Program
 
 LINE = 64  # numbers; alignment of the arena of each block
-
-WRITERS: dict[int, Callable[[Writer, WordReader], None]] = {
-    codes.PW: pointwise,
-    codes.RED: calls.reduction,
-    codes.LIN: calls.linear,
-    codes.WGRAD: calls.weight_gradient,
-    codes.BMM: lambda writer, p: calls.product(writer, p, True),
-    codes.GEN: lambda writer, p: calls.product(writer, p, False),
-    codes.GATHER: calls.gathering,
-    codes.SCATTER: calls.scattering,
-    codes.MASK: calls.dropout,
-}
-
-
-def read_instructions(program: Program) -> Iterator[tuple[int, WordReader]]:
-    begin = 0
-    for _ in range(program.count):
-        kind, length = (int(one) for one in program.words[begin : begin + 2])
-        yield kind, WordReader(program.words[begin + 2 : begin + length])
-        begin += length
 
 
 HEADER = """
@@ -117,8 +97,12 @@ def write_kernel(
     whole = max(one.arena for one in (program, descent) if one is not None)
     writer = Writer(threads, shared, 4 if dtype == "float32" else 8, -(-whole // LINE) * LINE + LINE)
     for one in (program, descent):
-        for kind, words in read_instructions(one) if one is not None else ():
-            WRITERS[kind](writer, words)
+        for code, words in read_instructions(one.words, one.count) if one is not None else ():
+            reader = WordReader(words[2:])
+            if code == codes.PW:
+                pointwise(writer, reader)
+            else:
+                calls.CALLS[code](writer, reader.fields(code))
     width = max(len(record) for record in writer.records)
     assert width <= threads, "a thread reads one word of an instruction"
     records = np.zeros((len(writer.records), width), np.int32)

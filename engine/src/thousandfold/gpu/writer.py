@@ -1,13 +1,10 @@
-"""The writer of a kernel's text, and the reader of a program's words."""
+"""The writer of a kernel's text."""
 
 import math
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-Place = tuple[int, int]  # buffer and offset
+from thousandfold.layouts import Place
 
 
 @dataclass
@@ -47,27 +44,6 @@ class Writer:
         given = ", ".join([*(f"place({k})" for k in range(len(places))), *others])
         number = self.calls.setdefault(f"{name}{own}({given});", len(self.calls))
         self.records.append([number, *(word for place in places for word in place)])
-
-
-class WordReader:
-    """A reader of words in order."""
-
-    def __init__(self, words: np.ndarray) -> None:
-        self.words, self.next = words.tolist(), 0
-
-    def one(self) -> int:
-        self.next += 1
-        return int(self.words[self.next - 1])
-
-    def some(self, count: int) -> list[int]:
-        self.next += count
-        return self.words[self.next - count : self.next]
-
-    def place(self) -> Place:
-        return self.one(), self.one()
-
-    def number(self) -> float:
-        return float(struct.unpack("d", struct.pack("q", self.one()))[0])
 
 
 def literal(number: float) -> str:

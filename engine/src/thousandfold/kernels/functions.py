@@ -22,7 +22,6 @@ from thousandfold.kernels.lanes import (
     polynomial,
     power_of_two,
     select,
-    square_root,
     times_power_of_two,
     two_by_two,
     whole_shift,
@@ -234,8 +233,14 @@ def power_of_type(x, y):  # type: ignore[no-untyped-def]
 
 
 @joint
-def reciprocal_root(x):  # type: ignore[no-untyped-def]
-    return 1.0 / square_root(x)
+def larger(x, y):  # type: ignore[no-untyped-def]
+    """Return the larger number, or NaN if either is NaN."""
+    return select((x > y) | (x != x), x, y)
+
+
+@joint
+def smaller(x, y):  # type: ignore[no-untyped-def]
+    return select((x < y) | (x != x), x, y)
 
 
 @joint

@@ -6,19 +6,13 @@ SCATTER: out, index, values, zeros, adds, places, features, step | index offsets
 | out offsets (features) | value offsets
 """
 
-from thousandfold.kernels.inner import compiled, joint
-from thousandfold.kernels.memory import ahead, pointer_to
-
-
-@joint
-def place(like, bases, p, i):  # type: ignore[no-untyped-def]
-    """Return the pointer to an operand with buffer p[i] and offset p[i + 1]."""
-    return pointer_to(like, bases[p[i]], p[i + 1])
+from thousandfold.kernels.inner import compiled
+from thousandfold.kernels.memory import ahead, operand_at
 
 
 @compiled
 def gather(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    x, index, out = place(scratch, bases, p, 0), place(scratch, bases, p, 2), place(scratch, bases, p, 4)
+    x, index, out = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
     places, features, step = p[6], p[7], p[8]
     at = ahead(p, 9)
     from_ = ahead(at, places)
@@ -33,7 +27,11 @@ def gather(scratch, table, bases, p):  # type: ignore[no-untyped-def]
 
 @compiled
 def scatter(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    out, index, values = place(scratch, bases, p, 0), place(scratch, bases, p, 2), place(scratch, bases, p, 4)
+    out, index, values = (
+        operand_at(scratch, bases, p, 0),
+        operand_at(scratch, bases, p, 2),
+        operand_at(scratch, bases, p, 4),
+    )
     zeros, adds, places, features, step = p[6], p[7], p[8], p[9], p[10]
     at = ahead(p, 11)
     to = ahead(at, places)

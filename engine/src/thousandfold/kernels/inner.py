@@ -1,17 +1,24 @@
-"""Compilation of the parts of the machine. Python calls none of them, so each is only lowered, and optimised in its callers.
+"""Compilation of the kernels by numba. Only the whole step is called from Python (`entry`), and it releases the interpreter lock.
 
-numba optimises a function with all its callees, and emits machine code, before it compiles the callers. Nested functions would be optimised
-once per level. Here this happens only once, for the function that Python calls.
+Python calls none of the other functions, so each is only lowered, and optimised in its callers. numba optimises a function with all its
+callees, and emits machine code, before it compiles the callers, so nested functions would be optimised once per level. Here this happens
+only once, for the function that Python calls.
 """
 
 from typing import Any
 
+import numba
+from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import NativeLowering
 
-from thousandfold.kernels.compiled import INNER, JIT
+SETTINGS: Any = config  # settings of numba from the environment
+JIT: Any = numba.njit
+INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+
+entry = JIT(nogil=True, error_model="numpy")
 
 
 class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]

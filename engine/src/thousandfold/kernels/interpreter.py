@@ -4,13 +4,9 @@ import math
 
 from thousandfold import codes
 from thousandfold.kernels.blocks import pointwise
-from thousandfold.kernels.compiled import entry
 from thousandfold.kernels.gather import gather, scatter
-from thousandfold.kernels.general import general
-from thousandfold.kernels.inner import compiled
+from thousandfold.kernels.inner import compiled, entry
 from thousandfold.kernels.lanes import fma, sum_of_lanes
-from thousandfold.kernels.lanewise import multiply_batch
-from thousandfold.kernels.linear import linear, weights_gradient
 from thousandfold.kernels.mask import mask
 from thousandfold.kernels.memory import (
     ahead,
@@ -22,6 +18,7 @@ from thousandfold.kernels.memory import (
     spread,
     whole_numbers,
 )
+from thousandfold.kernels.products import general, linear, multiply_batch, weights_gradient
 from thousandfold.kernels.reduce import reduce
 
 

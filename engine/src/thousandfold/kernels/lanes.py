@@ -8,8 +8,7 @@ from numba import types
 from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
-from thousandfold.kernels.registers import call_lanewise, shuffle
-from thousandfold.kernels.vector import Vector
+from thousandfold.kernels.vector import Vector, call_lanewise, shuffle
 
 
 @intrinsic

@@ -6,16 +6,18 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from thousandfold.kernels.registers import (
+from thousandfold.kernels.inner import joint
+from thousandfold.kernels.vector import (
     INT,
     LANES,
+    Vector,
     broadcast,
     declare_function,
     first_of,
     load_masked,
     store_masked,
+    width,
 )
-from thousandfold.kernels.vector import Vector, width
 
 REGISTER = 4 * LANES  # bytes of a vector register of this processor
 
@@ -171,3 +173,9 @@ def pointer_from(number: Any) -> Any:
 
 
 whole_numbers = pointer_from(types.int64)
+
+
+@joint
+def operand_at(like, bases, p, i):  # type: ignore[no-untyped-def]
+    """Return the pointer to an operand with buffer p[i] and offset p[i + 1]."""
+    return pointer_to(like, bases[p[i]], p[i + 1])

@@ -7,6 +7,7 @@ out[o + r] is taken over in[i + t + r] for all terms t, r < run. If `together` i
 """
 
 from thousandfold.codes import ARGMAX, MAXIMUM, SUM
+from thousandfold.kernels.functions import larger, smaller
 from thousandfold.kernels.inner import compiled, joint
 from thousandfold.kernels.lanes import select, sum_of_lanes
 from thousandfold.kernels.memory import (
@@ -21,7 +22,6 @@ from thousandfold.kernels.memory import (
     store,
     store_some,
 )
-from thousandfold.kernels.pointwise import larger, smaller
 
 
 @compiled

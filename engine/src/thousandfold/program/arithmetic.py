@@ -1,33 +1,29 @@
-"""Lowerings of elementwise operations."""
+"""Lowerings of elementwise operations, and of dropout masks, which equal those of `member_functions.py`."""
 
 from typing import Any
 
 import torch
 
-from thousandfold.program.atoms import Full, OneHot, Unsupported, View
-from thousandfold.program.calls import AtenCall, lowers
-from thousandfold.program.draft import ProgramDraft, held, is_integer, number_of
+from thousandfold.codes import MASK
+from thousandfold.operations import OPERATIONS
+from thousandfold.program.atoms import Full, OneHot, Unsupported, View, align, flat
+from thousandfold.program.draft import (
+    AtenCall,
+    ProgramDraft,
+    ProgramNode,
+    held,
+    is_integer,
+    laid,
+    lanes_last,
+    lowers,
+    number_of,
+    offsets_in,
+    places,
+)
 
-UNARY = {
-    **{name: name.upper() for name in ("neg", "exp", "log", "erf", "tanh", "sqrt", "rsqrt", "sigmoid", "abs")},
-    **{name: name.upper() for name in ("sin", "cos", "expm1", "log1p", "floor", "sign")},
-    "reciprocal": "RECIP",
-    "logical_not": "NOT",
-    "bitwise_not": "NOT",
-}
-BINARY = {
-    "add": "ADD",
-    "sub": "SUB",
-    "mul": "MUL",
-    "div": "DIV",
-    "maximum": "MAXI",
-    "minimum": "MINI",
-    **{name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "logical_and": "AND",
-    "logical_or": "OR",
-    "bitwise_and": "AND",
-    "bitwise_or": "OR",
-}
+UNARY, BINARY = (
+    {name: one.name for one in OPERATIONS if one.operands == count for name in one.aten.split()} for count in (1, 2)
+)
 FOLDED = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
 OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
 
@@ -41,11 +37,6 @@ def unary(draft: ProgramDraft, call: AtenCall) -> Any:
         number = torch.tensor(x.number, dtype=torch.bool if call.name in OF_BOOLEANS else torch.float64)
         return Full(float(call.target(number)), call.shape)
     return draft.pointwise(UNARY[call.name], [x], call.shape)
-
-
-@lowers("normal_below")
-def normal_below(draft: ProgramDraft, call: AtenCall) -> Any:
-    return draft.pointwise("CDF", [draft.solid(x) for x in call.args], call.shape)
 
 
 @lowers(*BINARY)
@@ -194,3 +185,28 @@ def between(draft: ProgramDraft, call: AtenCall) -> Any:
     if weight < 0.5:
         return draft.pointwise("ADD", [x, draft.pointwise("MUL", [apart, weight], call.shape)], call.shape)
     return draft.pointwise("SUB", [y, draft.pointwise("MUL", [apart, 1 - weight], call.shape)], call.shape)
+
+
+@lowers("dropout_mask")
+def mask(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Lower a mask in the layout of its tensor. Elements are counted in logical order."""
+    x, site, threshold, scale = call.args
+    x = draft.solid(x)
+    extents = flat(align([x], x.shape))
+    order = lanes_last(extents, lambda extent: -extent.strides[0])
+    where, size = places(order)
+    logical = places(extents)[0]
+    out = laid(order, extents, len(x.dims))
+    rest, inner = order[:-1], order[-1:]
+    what = {
+        "site": site,
+        "threshold": threshold,
+        "scale": scale,
+        "size": size,
+        "run": inner[0].size if inner else 1,
+        "stride": logical[id(inner[0])] if inner else 1,
+        "from": offsets_in(logical, rest),
+        "into": offsets_in(where, rest),
+    }
+    draft.nodes.append(ProgramNode(MASK, out, [], what))
+    return out

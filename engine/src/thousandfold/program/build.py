@@ -10,12 +10,10 @@ import torch
 
 from thousandfold.codes import GRAD, OUT
 from thousandfold.graph import AtenGraph, AtenOperation, Form, Ref, replace_in
-from thousandfold.program import arithmetic, masks, matmul, parts, slices, sums, tables, views  # noqa: F401  (their lowerings)
-from thousandfold.program.arena import allocate
+from thousandfold.program import arithmetic, matmul, parts, sums, tables, views  # noqa: F401  (their lowerings)
 from thousandfold.program.atoms import Full, Unsupported, Value, contiguous
-from thousandfold.program.calls import LOWERINGS, AtenCall
-from thousandfold.program.draft import ProgramDraft, ProgramNode, is_integer
-from thousandfold.program.emit import emit
+from thousandfold.program.draft import LOWERINGS, AtenCall, ProgramDraft, ProgramNode, is_integer
+from thousandfold.program.emit import allocate, emit
 from thousandfold.program.fusion import Divide, fuse
 from thousandfold.program.integers import IntegerBounds
 
@@ -74,7 +72,7 @@ def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype:
                 raise
             several = result if isinstance(operation.result, list | tuple) else [result]
             found.update(zip(operation.outputs, several, strict=True))
-    return slices.solid(draft, [get(one) if isinstance(one, Ref) else one for one in graph.results])
+    return parts.solid(draft, [get(one) if isinstance(one, Ref) else one for one in graph.results])
 
 
 def lower_operation(
@@ -82,9 +80,9 @@ def lower_operation(
 ) -> Any:
     args, kwargs = replace_in((operation.args, operation.kwargs), Ref, get)
     name, value = operation.target._schema.name.split("::")[1], graph.form_in(operation.result)
-    if name == "add" and not kwargs and (found := slices.add_slices(draft, *args[:2])) is not None:
+    if name == "add" and not kwargs and (found := parts.add_slices(draft, *args[:2])) is not None:
         return found
-    args, kwargs = slices.solid(draft, (args, kwargs))
+    args, kwargs = parts.solid(draft, (args, kwargs))
     check_formats(operation, value, dtype)
     if isinstance(value, Form) and not math.prod(value.shape):
         return Full(0.0, value.shape)

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from thousandfold.codes import ADDED_UP, ARENA, BLOCK, COPIED_IN, COPIED_OUT, IN_PLACE, OP, PW, REGISTERS
+from thousandfold.codes import ADDED_UP, ARENA, BLOCK, COPIED_IN, COPIED_OUT, IN_PLACE, PW, REGISTERS
+from thousandfold.operations import CODES
 from thousandfold.program.atoms import Atom, Unsupported, View, collapse, cuts_of, run_strides, split
 from thousandfold.program.draft import ProgramNode
 
@@ -41,7 +42,7 @@ def group_words(nodes: Sequence[ProgramNode]) -> list[int]:
             modes.append(COPIED_OUT if ("stream", i) in written else COPIED_IN)
     for constant in group.constants():
         registers.give(constant)
-    constants = len(registers.of) - sum(mode != ADDED_UP for mode in modes)
+    constants = len(registers.number) - sum(mode != ADDED_UP for mode in modes)
     code = list(registers.assign(group))
     if registers.count > REGISTERS or len(group.streams) > STREAMS:
         raise Unsupported(f"{registers.count} numbers at once in a pointwise group")
@@ -49,8 +50,8 @@ def group_words(nodes: Sequence[ProgramNode]) -> list[int]:
     words += sizes
     for i, ((place, _), own, mode) in enumerate(zip(group.streams, strides, modes)):
         source = summed[i][0] if i in summed else ("stream", i)
-        words += [*place, mode, registers.of[source], *own]
-    for (kind, number), register in registers.of.items():
+        words += [*place, mode, registers.number[source], *own]
+    for (kind, number), register in registers.number.items():
         if kind == "constant":
             words += [register, bits(number)]
     words += code
@@ -86,7 +87,7 @@ PAIRS = {
     ("SUB", "MUL", 0): "SUBMUL",
     ("SUB", "MUL", 1): "SUBMUL",
 }
-PAIRED = {(OP[first], OP[second], place): OP[name] for (first, second, place), name in PAIRS.items()}
+PAIRED = {(CODES[first], CODES[second], place): CODES[name] for (first, second, place), name in PAIRS.items()}
 Operation = tuple[int, Operand, list[Operand]]
 
 
@@ -128,7 +129,7 @@ class GroupCode:
             operands = list(self.operands(node, inside))
             out = self.operand_of(node)
             inside[id(node.out.value)] = out
-            self.operations.append((OP[node.what["op"]], out, operands))
+            self.operations.append((CODES[node.what["op"]], out, operands))
         self.operations = pair(self.operations, {source for source, _, _ in self.sums})
 
     def operands(self, node: ProgramNode, inside: dict[int, Operand]) -> Iterator[Operand]:
@@ -175,15 +176,15 @@ class Registers:
     """Allocation of registers, each a block of numbers. Registers of intermediate results are reused."""
 
     def __init__(self) -> None:
-        self.of: dict[Operand, int] = {}
+        self.number: dict[Operand, int] = {}
         self.free: list[int] = []
         self.count = 0
 
     def give(self, operand: Operand) -> None:
         if self.free:
-            self.of[operand] = self.free.pop()
+            self.number[operand] = self.free.pop()
         else:
-            self.of[operand], self.count = self.count, self.count + 1
+            self.number[operand], self.count = self.count, self.count + 1
 
     def assign(self, group: GroupCode) -> Iterator[int]:
         last: dict[Operand, int] = {}
@@ -191,13 +192,13 @@ class Registers:
             last |= dict.fromkeys((out, *operands), i)
         last |= dict.fromkeys((source for source, _, _ in group.sums), len(group.operations))
         for i, (code, out, operands) in enumerate(group.operations):
-            read = [self.of[x] for x in operands]
-            self.free += [self.of[x] for x in dict.fromkeys(operands) if x[0] == "passing" and last[x] == i]
-            if out not in self.of:
+            read = [self.number[x] for x in operands]
+            self.free += [self.number[x] for x in dict.fromkeys(operands) if x[0] == "passing" and last[x] == i]
+            if out not in self.number:
                 self.give(out)
             if out[0] == "passing" and last[out] == i:
-                self.free.append(self.of[out])
-            yield from (code, self.of[out], *read, *read[:1] * (3 - len(read)))
+                self.free.append(self.number[out])
+            yield from (code, self.number[out], *read, *read[:1] * (3 - len(read)))
 
 
 def order_of(node: ProgramNode) -> Sequence[int]:

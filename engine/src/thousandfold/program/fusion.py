@@ -26,7 +26,7 @@ def fuse(nodes: Sequence[ProgramNode], results: Iterable[int], divide: Divide | 
     """Return groups of nodes in the order in which they run, without nodes that no result needs. `results`: buffers of results. `divide`
     returns from the sizes and strides of a sum how threads divide it, or None if it cannot be fused; the sums of a group must be divided
     alike."""
-    graph = NodeGraph.of(nodes, frozenset(results))
+    graph = NodeGraph.build(nodes, frozenset(results))
     return Fusion(graph, divide).groups()
 
 
@@ -38,7 +38,7 @@ class NodeGraph:
     writers: dict[int, list[int]]  # value -> nodes that write to it
 
     @staticmethod
-    def of(nodes: Sequence[ProgramNode], results: frozenset[int]) -> "NodeGraph":
+    def build(nodes: Sequence[ProgramNode], results: frozenset[int]) -> "NodeGraph":
         writers: dict[int, list[int]] = {}
         for i, node in enumerate(nodes):
             writers.setdefault(id(node.out.value), []).append(i)

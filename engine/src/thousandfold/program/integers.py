@@ -20,21 +20,21 @@ class IntegerBounds:
     def __init__(self, graph: AtenGraph, largest: int) -> None:
         """Start with the inputs of a graph. `largest`: their largest integer."""
         self.graph = graph
-        self.of = dict.fromkeys(range(graph.given), float(largest))
+        self.bounds = dict.fromkeys(range(graph.given), float(largest))
 
     def get(self, number: int) -> float:
         if self.graph.forms[number].dtype == torch.bool:
             return 1.0
-        if number not in self.of and number in self.graph.known:
+        if number not in self.bounds and number in self.graph.known:
             value = self.graph.known[number]
-            self.of[number] = float(value.double().abs().max()) if value.numel() else 0.0
-        return self.of.get(number, 0.0)
+            self.bounds[number] = float(value.double().abs().max()) if value.numel() else 0.0
+        return self.bounds.get(number, 0.0)
 
     def add(self, operation: AtenOperation) -> None:
         """Raise if an operation may return integers above LARGEST."""
         for number in operation.outputs:
             if is_integer(self.graph.forms[number].dtype):
-                self.of[number] = bound = self.bound(operation, math.prod(self.graph.forms[number].shape))
+                self.bounds[number] = bound = self.bound(operation, math.prod(self.graph.forms[number].shape))
                 if bound > LARGEST:
                     raise Unsupported(
                         f"{operation.target} of integers, which may give {bound:.3g}, more than {LARGEST}, up to which the machine is exact"

@@ -10,8 +10,7 @@ import numpy as np
 
 from thousandfold.codes import BMM, GEN, LIN, WGRAD
 from thousandfold.program.atoms import Extent, Full, View, align, collapse, offsets, offsets_of
-from thousandfold.program.calls import AtenCall, lowers
-from thousandfold.program.draft import ProgramDraft, ProgramNode, laid, number_of, offsets_in, places
+from thousandfold.program.draft import AtenCall, ProgramDraft, ProgramNode, laid, lowers, number_of, offsets_in, places
 
 LONGEST = 4096  # largest number of runs of a WGRAD
 
@@ -80,10 +79,10 @@ def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     joins = kind == LIN and not what["swapped"] and isinstance(bias, View)
     if joins and not bias.dims[0] and not bias.dims[1] and bias.shape[2] == view.shape[2]:
         extents = align([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
-        what["bias"] = offsets_of(extents, 0)
+        what |= {"biased": 1, "ob": offsets_of(extents, 0)}
         draft.nodes.append(ProgramNode(kind, view, [a, b, bias], what))
         return view
-    draft.nodes.append(ProgramNode(kind, view, [a, b], what))
+    draft.nodes.append(ProgramNode(kind, view, [b, a] if what.get("swapped") else [a, b], what))
     return view if bias is None else draft.pointwise("ADD", [view, number_of(bias)], view.shape)
 
 
@@ -143,6 +142,7 @@ def linear(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
         "kw": at["ka" if swapped else "kb"],
         "nw": at["ma" if swapped else "nb"],
         "nc": at["mc" if swapped else "nc"],
+        "ob": 0 * at["mc" if swapped else "nc"],
         "rx": each(batch_x, runs_x),
         "rw": each(batch_w, 0 * runs_x),
         "rc": each(at["oc"], runs_c),

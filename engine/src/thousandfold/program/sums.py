@@ -7,13 +7,14 @@ import torch
 
 from thousandfold.codes import RED, SUM
 from thousandfold.program.atoms import OneHot, Unsupported, View, align, collapse, flat, offsets, reshape
-from thousandfold.program.calls import AtenCall, lowers
 from thousandfold.program.draft import (
+    AtenCall,
     ProgramDraft,
     ProgramNode,
     is_integer,
     laid,
     lanes_last,
+    lowers,
     places,
 )
 
@@ -105,7 +106,7 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float
         "read": [extent.strides[0] for extent in whole],
         "written": [where.get(id(extent), 0) for extent in whole],
         "run": run,
-        "neighbours": neighbours,
+        "together": neighbours,
         "io": offsets(sizes, read),
         "oo": offsets(sizes, written),
         "ro": offsets(gone_sizes, gone_read),

@@ -26,13 +26,14 @@ from thousandfold.program.atoms import (
     offsets,
     offsets_of,
 )
-from thousandfold.program.calls import AtenCall, lowers
 from thousandfold.program.draft import (
+    AtenCall,
     ProgramDraft,
     ProgramNode,
     held,
     laid,
     lanes_last,
+    lowers,
     number_of,
     offsets_in,
     places,
@@ -151,9 +152,18 @@ def lower_gather(draft: ProgramDraft, call: AtenCall) -> Any:
 
 @lowers("index_put", "_unsafe_index_put")
 def put(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Add v to zeros at indices of one dimension."""
+    """Add v to zeros at indices of one dimension, or write a number where a mask of the first dimensions is true."""
     x, given, v = call.args[:3]
     at = [i for i, index in enumerate(given) if index is not None]
+    if torch.bool in call.dtypes[1:] and len(given) == 1 and math.prod(v.shape) == 1:
+        mask = draft.solid(given[0])
+        others = ((),) * (len(call.shape) - len(mask.dims))
+        v = number_of(v)
+        return draft.pointwise(
+            "WHERE",
+            [mask.with_dims((*mask.dims, *others)), v.with_dims(()) if isinstance(v, View) else v, number_of(x)],
+            call.shape,
+        )
     adds = bool(call.arg(3, False))
     if len(at) != 1 or not adds or not isinstance(x, Full) or x.number != 0:
         raise Unsupported("index_put but into zeros, adding up, at one dimension")

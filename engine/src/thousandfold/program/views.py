@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thousandfold.program.atoms import Atom, Full, Unsupported, View, align, flat, merge, reshape, size_of
-from thousandfold.program.calls import AtenCall, lowers
-from thousandfold.program.draft import ProgramDraft, laid, lanes_last
+from thousandfold.program.draft import AtenCall, ProgramDraft, laid, lanes_last, lowers
 
 Look = Callable[[ProgramDraft, View, AtenCall], View]
 

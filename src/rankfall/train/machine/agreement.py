@@ -24,7 +24,6 @@ from rankfall.train.machine.engine import NO_CODE, Machined
 from rankfall.train.machine.exact_zeros import find_remainder
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
-from thousandfold.ties import SortsStably
 
 FACTOR = 8.0
 LEAST = 2e-5  # relative
@@ -83,13 +82,39 @@ def disagreement(
     return ""
 
 
+def later_difference(engine: Machined, members: Members, batch: Samples, k: int) -> str:
+    """Return the difference in the step that member k is about to take, with a remedy, or an empty text. Nothing is trained."""
+    architecture, shape, *_ = engine.design
+    training, step, one = engine.training, members.step_count, pick_member(batch, k)
+    plain, double = (
+        initial(architecture, shape, replace(training, dtype=dtype), one) for dtype in (training.dtype, "float64")
+    )
+    plain.weights.copy_(members.weights[k : k + 1])
+    double.weights.copy_(plain.weights)
+    again = plain, training, one, step
+    wanted, exact = by_autograd(*again), by_autograd(double, training, to_double(one), step)
+    if not (wanted[1].isfinite().all() and wanted[0].loss.isfinite().all()):  # the member ends with any engine
+        return ""
+    graded = engine.passes(members, batch)
+    found = replace(graded, loss=graded.loss[k : k + 1]), members.grads[k : k + 1].clone()
+    what = far(found, wanted, exact, again)
+    return f"{DIFFERS}{what}; {REMEDY}" if what and not is_mostly_rounding(exact, again) else ""
+
+
+def pick_member(batch: Samples, k: int) -> Samples:
+    """Return the batch of one member."""
+    inputs, targets = batch.inputs[k : k + 1], batch.targets[k : k + 1]
+    drawn = None if batch.drawn is None else tuple(x[k : k + 1] for x in batch.drawn)
+    same = batch.targets is batch.inputs
+    return replace(batch, inputs=inputs, targets=inputs if same else targets, seeds=batch.seeds[k : k + 1], drawn=drawn)
+
+
 @torch.no_grad()
 def evaluation_difference(machine: Members, training: Training, batch: Samples) -> str:
     """Return the difference in an evaluation, which has no dropout."""
     objective, batch = recipe.objective(training), replace(batch, learned=False)
     found = machine.grade(objective, batch)
-    with SortsStably():
-        wanted = objective(machine.module, batch)
+    wanted = objective(machine.module, batch)
     if what := count_difference(found, wanted):
         return f"in an evaluation {what}"
     away, bound = (found.loss.double() - wanted.loss).abs(), EVALUATION * wanted.loss.abs().double()

@@ -10,7 +10,6 @@ from rankfall.nets.network import Shape
 from rankfall.train import recipe
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Samples
-from thousandfold.ties import SortsStably
 
 Result = tuple[Graded, Tensor]  # result and gradients (K, P)
 
@@ -21,8 +20,7 @@ def initial(architecture: Architecture, shape: Shape, training: Training, batch:
 
 def by_autograd(members: Members, training: Training, batch: Samples, step: int) -> Result:
     drop = members.dropout.at(step) if members.dropout else no_dropout
-    with SortsStably():
-        graded = recipe.objective(training)(members.module, batch, drop)
+    graded = recipe.objective(training)(members.module, batch, drop)
     members.differentiate(graded.loss)
     return replace(graded, loss=graded.loss.detach()), members.grads.clone()
 

@@ -28,6 +28,7 @@ from thousandfold import errors
 from thousandfold.engine import Engine, Results, Work
 from thousandfold.graph import Untraceable
 
+COMPARED = 500  # steps from one comparison with autograd to the next, under 1% of the time in a stack of four or more
 NO_CODE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -46,7 +47,7 @@ class Machined:
         """Prepare the members. `code`: digests of all code that steps depend on; with it, programs are cached for other processes."""
         used = [*components_of(architecture), ("objective", training.objective)]
         parts = tuple(components.load(kind, one.name) for kind, one in used)
-        self.design = architecture, shape, training.dtype, training.objective, parts
+        self.design, self.training = (architecture, shape, training.dtype, training.objective, parts), training
         self.code = digest_code(code)  # key of the cache of programs
         self.draw = recipe.make_draw(training)
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
@@ -59,10 +60,21 @@ class Machined:
         return self.engine.steps_at_once(members)
 
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
-        """Train every member on the batches."""
+        """Train every member on the batches. About every 500th step, one member's is compared with autograd's."""
+        if members.step_count and -(members.step_count + members.seeds[0]) % COMPARED < len(batches):
+            self.compare(members, batches[0])
         with as_errors_of_users():
             works = [self.work(batch) for batch in batches]
             return [as_graded(one) for one in self.engine.steps(members, works)]
+
+    def compare(self, members: Members, batch: Samples) -> None:
+        """Raise if the step of a member differs from autograd's by more than rounding."""
+        from rankfall.train.machine.agreement import later_difference
+
+        step = members.step_count
+        member = step // COMPARED % len(members)
+        if what := later_difference(self, members, batch, member):
+            raise RankfallError(f"step {step} of seed {members.seeds[member]}: {what}")
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """Evaluate a batch in parts that fit the processor's cache, or by PyTorch if the objective draws a tensor for the whole batch."""
@@ -92,7 +104,7 @@ class Machined:
             batch = self.draw(batch)
         if not batch.inputs.is_floating_point():
             self.engine.check_range(batch.inputs, batch.size_in)
-        form, divide = StepForm.of(batch), self.kind.divide
+        form, divide = StepForm.from_batch(batch), self.kind.divide
         return Work(program_of(*self.design, self.rate, form, self.code, gradient, divide), batch_tensors(batch))
 
 

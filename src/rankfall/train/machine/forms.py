@@ -34,7 +34,7 @@ class StepForm:
     learned: bool
 
     @staticmethod
-    def of(batch: Samples) -> "StepForm":
+    def from_batch(batch: Samples) -> "StepForm":
         shapes, formats = zip(*((tuple(x.shape[1:]), x.dtype) for x in batch_tensors(batch)))
         whose = batch.inputs is batch.targets, batch.drawn is not None
         return StepForm(shapes, formats, *whose, batch.size_in, batch.special, batch.constant, batch.learned)

@@ -18,8 +18,7 @@ from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.philox import to_signed
 from thousandfold.graph import Untraceable
 from thousandfold.program.fusion import Divide
-from thousandfold.step import Layout, StepProgram, step_program
-from thousandfold.trace import Name
+from thousandfold.step import Layout, Name, StepProgram, step_program
 
 
 class TracedDropout:

@@ -1,0 +1,365 @@
+"""LIN and WGRAD: products of activations with weights, and of activations with gradients, summed over the batch.
+
+LIN: X, W, C, bias (buffer, offset each), has bias, N, K, runs, run | X offsets (K) | W offsets (K) | W offsets (N) | C offsets (N)
+| bias offsets (N) | X offsets (runs) | W offsets (runs) | C offsets (runs)
+C[n, r] = bias[n] + sum over k of W[k, n] X[k, r], r < run
+WGRAD: A, B, C, M, N, runs, run | A offsets (M) | B offsets (N) | C offsets (M) | A offsets (runs) | B offsets (runs)
+C[m, n] = sum over all r of A[m, r] B[n, r]; n is contiguous
+
+BMM: a product of matrices for each sequence of a batch, with sequences side by side in vectors.
+
+    A, B, C (buffer, offset each), A has lanes, B has lanes, outer, M, N, K, lanes | A offsets (outer) | B offsets | C offsets
+    | A offsets (M) | A offsets (K) | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
+    C[m, n] = sum over k of A[m, k] B[n, k], where each operand has one number for all sequences or one for each
+
+Sums of two terms add rounded products, so that x y - u v is exactly -(u v - x y).
+
+GEN: all other products of matrices.
+
+    A, B, C (buffer, offset each), outer, M, N, K | A offsets (outer) | B offsets | C offsets | A offsets (M) | A offsets (K)
+    | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
+    C[m, n] = sum over k of A[m, k] B[n, k]
+
+The longer side is first packed into vectors.
+"""
+
+from typing import Any
+
+from thousandfold.codes import APART, NEAR, REGISTERS, ROOM, TABLE, TERMS_A, TERMS_B
+from thousandfold.kernels.inner import compiled, joint
+from thousandfold.kernels.memory import (
+    ahead,
+    copy,
+    lanes_of,
+    load,
+    load_some,
+    operand_at,
+    pointer_to,
+    real,
+    register_lanes,
+    store,
+)
+from thousandfold.kernels.tiles import ADDED, BIAS, MOST_ROWS, MOST_VECTORS, SQUARE, part_block, tile, whole_block
+
+# Terms of a partial sum over a batch. Partial sums round less than one long sum, and their operands stay in the cache.
+TERMS = 256
+
+
+def strip(columns: int, masked: bool) -> Any:
+    """Return a function that computes all rows of `columns` neighbouring vectors."""
+    tall, four, single = (tile(rows, columns, False, False, masked) for rows in (MOST_ROWS, 4, 1))
+
+    @compiled
+    def rows_of(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how):  # type: ignore[no-untyped-def]
+        i = 0
+        while i + MOST_ROWS <= rows:
+            tall(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, left, first, ahead(mf, i), how)
+            i += MOST_ROWS
+        while i + 4 <= rows:
+            four(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, left, first, ahead(mf, i), how)
+            i += 4
+        while i < rows:
+            single(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, left, first, ahead(mf, i), how)
+            i += 1
+
+    return rows_of
+
+
+(ONE, TWO, THREE), (ONE_PART, TWO_PART, THREE_PART) = (
+    [strip(columns, masked) for columns in (1, 2, 3)] for masked in (False, True)
+)
+
+
+@compiled
+def columns_of(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how):  # type: ignore[no-untyped-def]
+    """Compute all rows of at most three vectors, of which `left` numbers are used."""
+    lanes = register_lanes(A)
+    if left > 2 * lanes:
+        if left >= 3 * lanes:
+            THREE(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+        else:
+            THREE_PART(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+    elif left > lanes:
+        if left == 2 * lanes:
+            TWO(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+        else:
+            TWO_PART(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+    elif left == lanes:
+        ONE(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+    else:
+        ONE_PART(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+
+
+@compiled
+def panels(A, ma, ka, B, kb, C, mc, rows, count, run, first, mf, how, packs, room, table):  # type: ignore[no-untyped-def]
+    """Compute C (rows, run) from A (rows, count) and B (count, run). With `packs`, rows of B are too far apart for the processor's
+    prefetcher and are first copied to `room`."""
+    wide = MOST_VECTORS * register_lanes(A)
+    near = ahead(table, NEAR)
+    if packs:
+        for k in range(count):
+            near[k] = k * wide
+    lanes = register_lanes(A)
+    for r in range(0, run, wide):
+        left = run - r
+        whole = -(-left // lanes) * lanes
+        if left < wide and whole <= run and how != ADDED:
+            # Compute whole vectors, of which the first overlaps the previous panel.
+            r, left = run - whole, whole
+        y = ahead(C, r)
+        if packs:
+            for k in range(count):
+                if left >= wide:
+                    copy(ahead(room, k * wide), ahead(B, kb[k] + r), wide)
+                else:
+                    copy(ahead(room, k * wide), ahead(B, kb[k] + r), left)
+            columns_of(A, ma, ka, room, near, y, mc, rows, count, left, first, mf, how)
+        else:
+            columns_of(A, ma, ka, ahead(B, r), kb, y, mc, rows, count, left, first, mf, how)
+
+
+@compiled
+def linear(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    X, W = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2)
+    C, bias = operand_at(scratch, bases, p, 4), operand_at(scratch, bases, p, 6)
+    biased, rows, count, runs, run = p[8], p[9], p[10], p[11], p[12]
+    kx = ahead(p, 13)
+    kw = ahead(kx, count)
+    nw = ahead(kw, count)
+    nc = ahead(nw, rows)
+    nb = ahead(nc, rows)
+    from_x = ahead(nb, rows)
+    from_w = ahead(from_x, runs)
+    from_c = ahead(from_w, runs)
+    far = count > 1 and (kx[1] - kx[0]) * scratch.itemsize >= 1024
+    packs = rows >= 32 and count >= 48 and far and count <= TABLE - NEAR
+    how = BIAS if biased else 0
+    room = room_in(scratch)
+    for i in range(runs):
+        x, w, c = ahead(X, from_x[i]), ahead(W, from_w[i]), ahead(C, from_c[i])
+        panels(w, nw, kw, x, kx, c, nc, rows, count, run, bias, nb, how, packs, room, table)
+
+
+@joint
+def room_in(scratch):  # type: ignore[no-untyped-def]
+    """Return the pointer to the memory behind the registers."""
+    return pointer_to(scratch, scratch.ctypes.data, REGISTERS * APART)
+
+
+@compiled
+def transpose(x, rows, count, y, row, run):  # type: ignore[no-untyped-def]
+    """Transpose x (count, run), whose rows are at the offsets `rows`, to y (run, row). `row` is a whole number of vectors, of which the
+    last may end with arbitrary numbers."""
+    lanes = register_lanes(x)
+    for n in range(0, count, lanes):
+        last = min(lanes, count - n) - 1
+        if run < lanes:
+            part_block(x, ahead(rows, n), last, ahead(y, n), row, run)
+        else:
+            for r in range(0, run, lanes):
+                j = min(r, run - lanes)  # the last square ends at the end of the run
+                whole_block(ahead(x, j), ahead(rows, n), last, ahead(y, j * row + n), row, lanes)
+
+
+@compiled
+def weights_gradient(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
+    rows, columns, runs, run = p[6], p[7], p[8], p[9]
+    ma = ahead(p, 10)
+    nb = ahead(ma, rows)
+    mc = ahead(nb, columns)
+    from_a = ahead(mc, rows)
+    from_b = ahead(from_a, runs)
+    lanes = register_lanes(A)
+    width = -(-columns // lanes) * lanes
+    across, ka, kb = room_in(scratch), ahead(table, TERMS_A), ahead(table, TERMS_B)
+    found, how = 0, 0
+    for i in range(runs):
+        r = 0
+        while r < run:
+            some = min(run - r, TERMS - found)
+            transpose(ahead(B, from_b[i] + r), nb, columns, ahead(across, found * width), width, some)
+            for j in range(some):
+                ka[found + j], kb[found + j] = from_a[i] + r + j, (found + j) * width
+            found, r = found + some, r + some
+            if found == TERMS or (i == runs - 1 and r == run):
+                panels(A, ma, ka, across, kb, C, mc, rows, found, columns, A, ma, how, False, across, table)
+                found, how = 0, ADDED
+
+
+ROWS, COLUMNS = SQUARE
+OFTEN = 16  # number of rows and columns from which it is faster to pack the operands
+
+
+def product(vectors: bool, masked: bool, rounded: bool) -> Any:
+    """Return a function that computes all rows and columns for one vector of sequences, of which `left` lanes are used."""
+    square, row, column, single = (
+        tile(i, j, vectors, True, masked, rounded) for i, j in (SQUARE, (1, COLUMNS), (ROWS, 1), (1, 1))
+    )
+
+    @compiled
+    def product_of(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left):  # type: ignore[no-untyped-def]
+        # The area of the squares. The last square overlaps the previous one and computes a part again, which is faster than smaller tiles.
+        tall, wide = rows if rows >= ROWS else 0, columns if columns >= COLUMNS else 0
+        for after in range(0, wide, COLUMNS):
+            j = min(after, columns - COLUMNS)
+            n, c = ahead(nb, j), ahead(nc, j)
+            for below in range(0, tall, ROWS):
+                i = min(below, rows - ROWS)
+                square(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+            for i in range(tall, rows):
+                row(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+        for j in range(wide, columns):
+            n, c = ahead(nb, j), ahead(nc, j)
+            for below in range(0, tall, ROWS):
+                i = min(below, rows - ROWS)
+                column(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+            for i in range(tall, rows):
+                single(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+
+    return product_of
+
+
+NUMBERS, NUMBERS_PART, NUMBERS_TWO = (
+    product(False, False, False),
+    product(False, True, False),
+    product(False, True, True),
+)
+VECTORS, VECTORS_PART, VECTORS_TWO = product(True, False, False), product(True, True, False), product(True, True, True)
+
+
+@compiled
+def lanes_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left):  # type: ignore[no-untyped-def]
+    full = left >= register_lanes(A)
+    if both:
+        if count == 2:
+            VECTORS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+        elif full:
+            VECTORS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+        else:
+            VECTORS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+    elif count == 2:
+        NUMBERS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+    elif full:
+        NUMBERS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+    else:
+        NUMBERS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+
+
+@compiled
+def pack(x, rows, terms, count, many, left, to):  # type: ignore[no-untyped-def]
+    """Copy vectors of x (count, many), of which `left` lanes are used, one after another."""
+    each, at = register_lanes(x), 0
+    for i in range(count):
+        row = ahead(x, rows[i])
+        for k in range(many):  # the next vector overwrites the part that is wider than a register
+            store(to, at, load(row, terms[k]) if left >= lanes_of(x) else load_some(row, terms[k], left))
+            at += each
+
+
+@compiled
+def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lanes, room, table):  # type: ignore[no-untyped-def]
+    """Compute a product in which B has lanes, and A has lanes if `both`. Vectors that many sums read are packed first, since unaligned
+    vectors take two cache lines."""
+    each, most = register_lanes(A), max(rows, columns)
+    packs = both and min(rows, columns) >= OFTEN and most + count <= TABLE - NEAR and 2 * most * count * each < ROOM
+    near, apart = ahead(table, NEAR), ahead(table, NEAR + count)
+    second = ahead(room, rows * count * each)
+    if packs:
+        for k in range(count):
+            near[k] = k * each
+        for i in range(most):
+            apart[i] = i * count * each
+    for beyond in range(0, lanes, each):
+        lane = max(0, min(beyond, lanes - each))  # the last vector overlaps the previous one, as in `pointwise.py`
+        left, b, c = lanes - lane, ahead(B, lane), ahead(C, lane)
+        a = ahead(A, lane) if both else A
+        if packs:
+            pack(a, ma, ka, rows, count, left, room)
+            pack(b, nb, kb, columns, count, left, second)
+            lanes_product(both, room, apart, near, second, apart, near, c, mc, nc, rows, columns, count, left)
+        else:
+            lanes_product(both, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, left)
+
+
+@compiled
+def multiply_batch(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
+    lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
+    oa = ahead(p, 13)
+    ob = ahead(oa, outer)
+    oc = ahead(ob, outer)
+    ma = ahead(oc, outer)
+    ka = ahead(ma, rows)
+    nb = ahead(ka, count)
+    kb = ahead(nb, columns)
+    mc = ahead(kb, count)
+    nc = ahead(mc, rows)
+    room = room_in(scratch)
+    for o in range(outer):
+        a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
+        if lanes_b:
+            any_product(lanes_a != 0, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, lanes, room, table)
+        else:
+            any_product(False, b, nb, kb, a, ma, ka, c, nc, mc, columns, rows, count, lanes, room, table)
+
+
+SMALL = 16  # number of sums up to which no vectors are used
+ROWS_AT_ONCE = TERMS_B - TERMS_A  # rows at once of a product that is computed in `room` and then written to its places
+
+
+@compiled
+def general(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
+    outer, rows, columns, count = p[6], p[7], p[8], p[9]
+    oa = ahead(p, 10)
+    ob = ahead(oa, outer)
+    oc = ahead(ob, outer)
+    ma = ahead(oc, outer)
+    ka = ahead(ma, rows)
+    nb = ahead(ka, count)
+    kb = ahead(nb, columns)
+    mc = ahead(kb, count)
+    nc = ahead(mc, rows)
+    room, free = room_in(scratch), scratch.size - REGISTERS * APART
+    for o in range(outer):
+        a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
+        if rows * columns < SMALL or count > TABLE - NEAR or free < (count + ROWS_AT_ONCE) * (max(rows, columns) + 16):
+            one_by_one(a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count)
+        elif columns >= rows:
+            in_vectors(a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, room, table)
+        else:
+            in_vectors(b, nb, kb, a, ma, ka, c, nc, mc, columns, rows, count, room, table)
+
+
+@compiled
+def one_by_one(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count):  # type: ignore[no-untyped-def]
+    for i in range(rows):
+        a, c = ahead(A, ma[i]), ahead(C, mc[i])
+        for j in range(columns):
+            b, total = ahead(B, nb[j]), real(C, 0.0)
+            for k in range(count):
+                total += a[ka[k]] * b[kb[k]]
+            c[nc[j]] = total
+
+
+@compiled
+def in_vectors(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, room, table):  # type: ignore[no-untyped-def]
+    lanes = register_lanes(A)
+    width = -(-columns // lanes) * lanes
+    near, place_of = ahead(table, NEAR), ahead(table, TERMS_A)
+    for k in range(count):
+        near[k] = k * width
+        b, to = ahead(B, kb[k]), ahead(room, k * width)
+        for j in range(columns):
+            to[j] = b[nb[j]]
+    found = ahead(room, count * width)
+    for first in range(0, rows, ROWS_AT_ONCE):
+        some = min(ROWS_AT_ONCE, rows - first)
+        for i in range(some):
+            place_of[i] = i * width
+        panels(A, ahead(ma, first), ka, room, near, found, place_of, some, count, columns, A, ma, 0, False, room, table)
+        for i in range(some):
+            c, from_ = ahead(C, mc[first + i]), ahead(found, i * width)
+            for j in range(columns):
+                c[nc[j]] = from_[j]
