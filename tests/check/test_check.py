@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from rankfall.check.conditions import condition
+from rankfall.check.equal import distinct_rows
 from rankfall.check.gradients import differentiate, forward, gradients
-from rankfall.check.interventions import interventions, with_weights
+from rankfall.check.interventions import interventions, matrices_of_layers, multiplied
 from rankfall.check.layer import LayerReport
-from rankfall.check.orders import distinct_rows
 from rankfall.check.report import check
 from rankfall.check.states import effective_rank, without_largest
 from rankfall.check.table import text
@@ -211,8 +211,8 @@ def test_interventions_are_what_their_names_say():
     assert by_name["a norm after each branch"] == pytest.approx(by_hand(lambda s, f: s + norm(f)), rel=1e-9)
     assert by_name["a norm after each addition"] == pytest.approx(by_hand(lambda s, f: norm(s + f)), rel=1e-9)
     assert by_name["weights of the layers times 0.5"] == pytest.approx(by_hand(lambda s, f: s + f / 4), rel=1e-9)
-    half = with_weights(found, flow, 0.5)
-    assert torch.equal(half.model.layers[0].branch.mix, found.model.layers[0].branch.mix / 2)
+    with multiplied(matrices_of_layers(found, flow), 0.5):
+        assert torch.equal(found.model.layers[0].branch.mix, drawn(TOKENS, TOKENS, seed=1) / 2)
     assert torch.equal(found.model.layers[0].branch.mix, drawn(TOKENS, TOKENS, seed=1))
 
 

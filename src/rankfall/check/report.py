@@ -11,11 +11,12 @@ from torch import Tensor, nn
 
 from rankfall.check.attention import attention
 from rankfall.check.bands import bands_for, no_band, say_kind
+from rankfall.check.equal import distinct
 from rankfall.check.findings import add_findings, find_not_finite
 from rankfall.check.gradients import gradients, say_missing
 from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport
-from rankfall.check.orders import distinct, orders
+from rankfall.check.orders import orders
 from rankfall.check.states import fill_state_columns, mean
 from rankfall.check.verdict import verdict
 from rankfall.errors import RankfallError
