@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rankfall.check.bands import ReferenceBand
+from rankfall.check.named import Result
 
 
 @dataclass
@@ -68,8 +69,8 @@ class StreamReport:
     silent: int = 0  # branches that return zero
     equal_tokens: str = ""  # where tokens were set equal; empty: not possible
     floor: float = 0.0  # a smaller residual is rounding of the dtype
-    verdict: list[str] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)  # why the numbers cover only a part, or may mislead
+    results: list[Result] = field(default_factory=list)  # of the named checks
+    cut: str = ""  # where the stream is cut from the one before
     judged: bool = True  # False: only the columns of states are filled in, and nothing is said of them
     part: bool = False  # other parts of the same sequence of blocks are measured separately, or not at all
     start: float | None = None  # the residual before the first of these parts, if known
@@ -85,3 +86,7 @@ class StreamReport:
 def compare_lengths(first: float | None, last: float | None) -> float:
     """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
     return first / last if first and last else 1.0
+
+
+def number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}" if 0.1 <= abs(value) < 1000 else f"{value:.2g}"

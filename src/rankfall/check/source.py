@@ -122,3 +122,9 @@ def module_from_file(target: str, inputs: str | None, say: Callable[[str], None]
             "returns one"
         )
     return model, given, f"{path.name}:{name}"
+
+
+def read_value(target: str, option: str) -> Any:
+    """Return what FILE.py:NAME holds."""
+    path, name = split(target, option)
+    return find_function(module_of(path, {}), name, path)
