@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from rankfall.check.checks.rank import explain_rank
 from rankfall.check.conditions import condition
 from rankfall.check.equal import distinct_rows
 from rankfall.check.gradients import differentiate, forward, gradients
@@ -226,7 +227,7 @@ class Collapses(nn.Module):
 def test_the_layer_and_the_part_that_collapse_are_named():
     report = of(Stack(Uniform(), Collapses(), Uniform()))
     assert report.worst == 2
-    said = " ".join(report.verdict)
+    said = " ".join([report.result("rank-kept").sentence, *explain_rank(report)])
     assert "The tokens become one vector" in said and "Layer 2 loses most" in said and "without branch" in said
     assert report.without[0].last == pytest.approx(of(Stack(Uniform(), Uniform())).layers[-1].residual, rel=1e-9)
     helps = next(one for one in report.interventions if one.name.startswith("branches times 0.1"))

@@ -78,6 +78,10 @@ class StreamReport:
     notes: list[str] = field(default_factory=list)
     worst: int | None = None  # the layer that loses most
 
+    def result(self, check: str) -> Result:
+        """Return the result of a named check."""
+        return next(one for one in self.results if one.check == check)
+
     @property
     def shorter(self) -> float:
         return compare_lengths(self.layers[0].norm, self.layers[-1].norm)

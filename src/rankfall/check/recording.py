@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.layer import StreamReport
@@ -31,6 +31,7 @@ RECTIFIERS = {
     Tensor.relu,
 }
 SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
+ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid)
 ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
 SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
 
@@ -100,6 +101,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> Recording:
     """Run the pass that is recorded."""
     found = Recording(examined, flow, report)
     module = [""]
+    known = dict(examined.model.named_modules())
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
         rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
@@ -117,16 +119,20 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> Recording:
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
         if func in RECTIFIERS or func in SQUASHERS:
-            found.units.append(units_of(module[-1], func, result))
+            held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
+            found.units.append(units_of(module[-2 if held else -1], func, result))
         return result
 
     def enter(name: str) -> Callable[..., None]:
         return lambda *_: module.append(name)
 
+    def leave(*_: Any) -> None:
+        module.pop()
+
     handles = []
-    for name, one in examined.model.named_modules():
+    for name, one in known.items():
         handles.append(one.register_forward_pre_hook(enter(name)))
-        handles.append(one.register_forward_hook(lambda *_: module.pop() and None))
+        handles.append(one.register_forward_hook(leave))
     try:
         seen = run_through(examined.model, examined.arguments, flow, Edits(edit=look, attend=attend, compute=watch))
     finally:

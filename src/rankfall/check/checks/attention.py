@@ -29,8 +29,8 @@ SINK = Limit(
 def attention_alive(seen: Recording) -> Result:
     """Does attention read more than one token, in every head?
 
-    By head, over rows that see at least two tokens: entropy over the log of the number of visible tokens, largest weight, share of the first
-    token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions.
+    By head, over rows that see at least two tokens: entropy over the log of the number of visible tokens, largest weight, share of the
+    first token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions.
     """
     if not seen.heads:
         return skipped(seen.report.reasons.get("attention", "no weights are known"))

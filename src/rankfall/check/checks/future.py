@@ -2,7 +2,9 @@
 
 from collections import Counter
 
-from rankfall.check.equal import change_named, token_inputs
+from torch import Tensor
+
+from rankfall.check.equal import change_named, named_inputs, token_inputs
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import Recording
 from rankfall.streams.arguments import Arguments
@@ -58,36 +60,36 @@ def odd_layers(mixers: list[Branch]) -> list[Branch]:
 
 
 def causal_inputs(seen: Recording) -> Result:
-    """Change the last token of the inputs, which no state before it may see."""
+    """Change the last token of each input that the stream begins with; no state before it may see it."""
+    shape = (seen.report.samples, seen.report.tokens)
     said = f"causal in {seen.flow.depth} layers"
-    shape = tuple(seen.states[0].shape[:2])
-    changed = change_last(seen.examined.arguments, shape)
-    if changed is None:
-        return passed(f"{said}; the inputs are no tokens that can be changed")
-    after = run_through(seen.examined.model, changed, seen.flow, Edits())
-    for layer, (state, before) in enumerate(zip(after.states, seen.states)):
-        apart = differs(seen.flow.layout.to_rows(state)[:, :-1], before[:, :-1])
-        if bool(apart.any()):
-            place = int(apart.any(-1).any(0).nonzero()[0]) + 1
-            where = f"layer {layer}" if layer else "the state before the first layer"
-            return failed(f"token {place} of {shape[1]} sees the last one in {where}", seen.layer_path(layer))
-    return passed(f"{said}: changing the last token changes no state before it")
+    entered = False
+    for name in sorted(sequences(seen.examined.arguments, shape)):
+        changed = change_named(seen.examined.arguments, {name}, change_last)
+        assert changed is not None
+        states = run_through(seen.examined.model, changed, seen.flow, Edits()).states
+        apart = [differs(seen.flow.layout.to_rows(state), before) for state, before in zip(states, seen.states)]
+        if not bool(apart[0].any()):
+            continue  # the input of another stream, such as an encoder, which this one may read
+        entered = True
+        for layer, one in enumerate(apart):
+            if bool(one[:, :-1].any()):
+                place = int(one[:, :-1].any(-1).any(0).nonzero()[0]) + 1
+                where = f"layer {layer}" if layer else "the state before the first layer"
+                return failed(f"token {place} of {shape[1]} sees the last one in {where}", seen.layer_path(layer))
+    return passed(f"{said}: changing the last token changes no state before it" if entered else said)
 
 
-def change_last(arguments: Arguments, shape: tuple[int, ...]) -> Arguments | None:
-    """Return the arguments with another last token (B, T) or (B, T, D); None if they hold none."""
-    tokens = token_inputs(arguments, (shape[0], shape[1]))
-    named = {str(place): one for place, one in enumerate(arguments.args)} | arguments.kwargs
-    if not tokens:
-        tokens = {
-            name
-            for name, one in named.items()
-            if hasattr(one, "dim") and one.dim() == 3 and one.is_floating_point() and tuple(one.shape[:2]) == shape
-        }
+def sequences(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
+    """Return the names of the arguments that hold tokens (B, T), or else vectors (B, T, D)."""
+    vectors = named_inputs(arguments).items()
+    return token_inputs(arguments, shape) or {
+        name for name, one in vectors if one.is_floating_point() and one.dim() == 3 and tuple(one.shape[:2]) == shape
+    }
 
-    def change(one: object) -> object:
-        moved = one.clone()  # type: ignore[attr-defined]
-        moved[:, -1] = moved[:, 0].flip(-1) if moved.dim() > 2 else moved[:, 0]
-        return moved
 
-    return change_named(arguments, tokens, change)  # type: ignore[arg-type]
+def change_last(one: Tensor) -> Tensor:
+    """Return a copy whose last token is another one, or other features."""
+    moved = one.clone()
+    moved[:, -1] = moved[:, 0].flip(-1) if moved.dim() > 2 else moved[:, 0]
+    return moved

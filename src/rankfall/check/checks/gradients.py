@@ -1,7 +1,5 @@
 """The check of gradients."""
 
-from collections import defaultdict
-
 import torch
 
 from rankfall.check.layer import number
@@ -27,18 +25,16 @@ def gradients_flow(seen: Recording) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
     The gradient of <V, X_L> for random V at the first state, over that at the last. It counts as steep only if it is so relative to the
-    states' lengths, too, since states a hundred times as long have gradients a hundred times as small. Then every parameter matrix in
-    the layers must have a gradient of a random projection of the output; one that has none in any layer fails.
+    states' lengths, too, since states a hundred times as long have gradients a hundred times as small. Then the parameter matrices must
+    have a gradient of a random projection of the output: a branch of which none has one is detached, and fails.
     """
     layers = seen.report.layers
     size = layers[0].gradient
     if size is None:
         return skipped(seen.report.reasons.get("gradients", "the first state cannot be differentiated"))
     lost = parameters_without(seen)
-    if lost:
-        return failed(
-            f"{len(lost)} parameters of the layers get no gradient in any layer: {', '.join(lost[:3])}", lost[0]
-        )
+    if dead := dead_branch(seen, lost):
+        return failed(f"no parameter of {dead} gets a gradient, nor is its branch zero: is it detached?", dead)
     relative = size * seen.report.shorter
     said = f"at the first state {number(size)} times that of the last, {number(relative)} relative to the states"
     queries = [layer.query_gradient for layer in layers if layer.query_gradient is not None]
@@ -47,7 +43,11 @@ def gradients_flow(seen: Recording) -> Result:
     way = "explodes" if size > 1 else "vanishes"
     if is_steep(size, relative, BROKEN):
         return failed(f"it {way} on the way back: {said}")
-    return warned(f"it {way} on the way back: {said}") if is_steep(size, relative, STEEP) else passed(said)
+    if is_steep(size, relative, STEEP):
+        return warned(f"it {way} on the way back: {said}")
+    if lost:
+        return warned(f"{len(lost)} parameters in the layers get no gradient: {', '.join(sorted(lost)[:3])}", min(lost))
+    return passed(said)
 
 
 def is_steep(size: float, relative: float, limit: float) -> bool:
@@ -56,24 +56,32 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(seen: Recording) -> list[str]:
-    """Return the matrices in the layers that get no gradient, in no layer and in no expert of it. Branches of zeros explain theirs."""
+def matrices_in(seen: Recording, path: str) -> dict[str, torch.Tensor]:
+    parameters = seen.examined.model.named_parameters()
+    return {name: one for name, one in parameters if name.startswith(f"{path}.") and one.dim() > 1}
+
+
+def dead_branch(seen: Recording, lost: set[str]) -> str:
+    """Return the module of the first branch, of those that are not zero, whose matrices all lack a gradient; '' if there is none."""
+    for one in seen.additions:
+        inside = matrices_in(seen, path := seen.path_of(one.branch))
+        if one.value and inside and inside.keys() <= lost:
+            return path
+    return ""
+
+
+def parameters_without(seen: Recording) -> set[str]:
+    """Return the matrices in the layers that get no gradient of a random projection of the output. Experts may get no token."""
     model = seen.examined.model
-    if any(not one.value for one in seen.additions):
-        return []
-    inside = tuple(f"{name}." for name in seen.flow.layers if name)
-    named = [(name, one) for name, one in model.named_parameters() if name.startswith(inside) and one.dim() > 1]
+    matrices = {name: one for layer in seen.flow.layers if layer for name, one in matrices_in(seen, layer).items()}
     generator = torch.Generator().manual_seed(0)
     with torch.enable_grad():
-        for _, one in named:
+        for one in matrices.values():
             one.requires_grad_(True)
         tensors = [one for _, one in tensors_in(call_model(model, seen.examined.arguments)) if one.requires_grad]
         loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
-        if not named or not isinstance(loss, torch.Tensor):
-            return []
-        found = torch.autograd.grad(loss, [one for _, one in named], allow_unused=True)
-    alike: dict[str, list[tuple[str, bool]]] = defaultdict(list)
-    for (name, _), gradient in zip(named, found):
-        kind = ".".join("#" if part.isdigit() else part for part in name.split("."))
-        alike[kind].append((name, gradient is not None and bool(gradient.any())))
-    return [group[0][0] for group in alike.values() if not any(reached for _, reached in group)]
+        if not matrices or not isinstance(loss, torch.Tensor):
+            return set()
+        found = torch.autograd.grad(loss, list(matrices.values()), allow_unused=True)
+    reached = {name for name, one in zip(matrices, found) if one is not None and bool(one.any())}
+    return matrices.keys() - reached

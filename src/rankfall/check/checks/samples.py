@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from rankfall.check.named import Result, failed, named, passed, skipped
+from rankfall.check.named import Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import Recording
 from rankfall.streams.arguments import first_size
 from rankfall.streams.axes import differs
@@ -27,6 +27,10 @@ def samples_independent(seen: Recording) -> Result:
     if flow.touching:
         layer = int(flow.touching.removeprefix("layer "))
         return failed(f"sample 1 changes other samples from {flow.touching} on", seen.layer_path(layer))
+    if flow.layout.tokens == (0,) and flow.layout.samples == (1,):
+        return warned(
+            "tokens lie along the first axis of the states: right if inputs are (tokens, samples), else samples are mixed"
+        )
     if seen.states[0].shape[0] != count:
         return passed("changing the first state of sample 1 changes no other sample")
 

@@ -9,9 +9,9 @@ from rankfall.check.recording import Recording
 def stream_whole(seen: Recording) -> Result:
     """Does one residual stream hold all blocks, and does every branch add something to it?
 
-    An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Fails: blocks
-    that no stream holds, a stream that is cut where a block forgets its skip, and a skip that goes around the layers. Branches that return
-    zero everywhere are a start as of ReZero if all of a kind do, and pass; if only some do, they are dead and warn.
+    An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
+    that no stream holds fail, as do a stream that is cut where a block forgets its skip and a skip that goes around the layers. Branches
+    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail.
     """
     flow, report = seen.flow, seen.report
     lines = [*flow.missing, *([report.cut] if report.cut else [])]
@@ -25,7 +25,7 @@ def stream_whole(seen: Recording) -> Result:
         names = ", ".join(sorted(kinds))
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
-        return warned(f"{len(zero)} of {count} return zero, which others of their name do not", seen.path_of(zero[0]))
+        return failed(f"{len(zero)} of {count} return zero, which others of their name do not", seen.path_of(zero[0]))
     if not flow.skips:
         return warned(f"{flow.depth} layers without residual additions")
     return passed(f"{count}, all with skips")

@@ -28,8 +28,8 @@ SIZES = {"width": (32, 64, 128), "depth": (2, 4, 8)}
 def width_transfers(seen: Recording) -> Result:
     """Are activations and their updates as large in wide models as in narrow ones?
 
-    The coordinate check of muP. `build(width=)` is called with 32, 64 and 128, or `build(depth=)` with 2, 4 and 8; it returns the module, or
-    the module and its inputs. At birth, and after 3 steps of Adam (0.001) on a random linear function of the output, the RMS of the last
+    The coordinate check of muP. `build(width=)` is called with 32, 64 and 128, or `build(depth=)` with 2, 4 and 8; it returns the module,
+    or the module and its inputs. At birth, and after 3 steps of Adam (0.001) on a random linear function of the output, the RMS of the last
     state and of its change are taken; the slope of their log over the log of the size must be below the limit.
     """
     if seen.build is None:
