@@ -61,6 +61,7 @@ class Heads:
     first: Tensor  # share of the first token
     distance: Tensor  # mean distance in tokens
     logit: float  # largest absolute score
+    triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Recording:
     heads: list[Heads] = field(default_factory=list)
     units: list[Units] = field(default_factory=list)
     output: Any = None
+    called: set[str] = field(default_factory=set)  # names of the modules that the pass calls
+    triangles: bool = False  # whether the pass calls tril or triu, or a buffer is triangular
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
 
@@ -118,13 +121,18 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> Recording:
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
+        found.triangles |= getattr(func, "__name__", "") in ("tril", "triu", "tril_", "triu_")
         if func in RECTIFIERS or func in SQUASHERS:
             held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
             found.units.append(units_of(module[-2 if held else -1], func, result))
         return result
 
     def enter(name: str) -> Callable[..., None]:
-        return lambda *_: module.append(name)
+        def note(*_: Any) -> None:
+            module.append(name)
+            found.called.add(name)
+
+        return note
 
     def leave(*_: Any) -> None:
         module.pop()
@@ -140,7 +148,17 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> Recording:
             handle.remove()
     found.states = [flow.layout.to_rows(state) for state in seen.states]
     found.output = seen.output
+    found.triangles |= any(is_triangle(one) for one in examined.model.buffers())
     return found
+
+
+def is_triangle(buffer: Tensor) -> bool:
+    """Return whether a buffer is a square mask with one triangle of equal numbers that the other one lacks."""
+    if buffer.dim() < 2 or buffer.shape[-1] != buffer.shape[-2] or buffer.shape[-1] < 3:
+        return False
+    corner, other = buffer[..., 0, -1].flatten()[0], buffer[..., -1, 0].flatten()[0]
+    above = torch.ones(buffer.shape[-2:], dtype=torch.bool).triu(1)
+    return bool(corner != other) and bool((buffer[..., above] == corner).all() & (buffer[..., above.mT] == other).all())
 
 
 def rms(x: Tensor) -> float:
@@ -165,7 +183,16 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
     entropy = torch.special.entr(weights).sum(-1) / count.clamp_min(2).log()
     logit = float(scores[scores > MASKED].abs().max()) if scores is not None else math.nan
     distance = mean((weights * apart).sum(-1))
-    return [Heads(layer, where, mean(entropy), mean(weights.amax(-1)), mean(weights[..., 0]), distance, logit)]
+    largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
+    return [Heads(layer, where, mean(entropy), largest, first, distance, logit, is_triangular(weights, scores))]
+
+
+def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:
+    """Return whether weights are zero above the diagonal and not below it, or scores are masked or zero there."""
+    if weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 3:
+        return False
+    above = [weights.triu(1), *([] if scores is None else [scores.masked_fill(scores <= MASKED, 0.0).triu(1)])]
+    return bool(weights.tril(-1).any()) and not all(bool(one.any()) for one in above)
 
 
 def units_of(where: str, func: Any, result: Tensor) -> Units:

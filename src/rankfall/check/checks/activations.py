@@ -8,6 +8,11 @@ JUMP = Limit(
     "a branch that is this many times as large as its state warns, behind layer 1 fails",
     "our choice: such a branch replaces its state; an embedding of std 0.02 before branches of unit size makes 50 in layer 1 alone",
 )
+TINY = Limit(
+    1e-3,
+    "if no branch reaches this share of the size of its state, it warns",
+    "our choice: all layers together then change a state by less than bfloat16 resolves",
+)
 MASSIVE = Limit(
     1000,
     "a number above this multiple of the median size of its state fails",
@@ -30,7 +35,7 @@ MANY = Limit(
 )
 
 
-@named("activations-sane", JUMP, MASSIVE, LARGE, DEAD, MANY)
+@named("activations-sane", JUMP, TINY, MASSIVE, LARGE, DEAD, MANY)
 def activations_sane(seen: Recording) -> Result:
     """Are activations of a reasonable size, and do units react to tokens?
 
@@ -46,6 +51,8 @@ def activations_sane(seen: Recording) -> Result:
         return bad
     norms = [layer.norm or 0.0 for layer in seen.report.layers]
     most = max(one.ratio for one in seen.additions if one.state) if any(one.state for one in seen.additions) else 0.0
+    if 0 < most < TINY and seen.flow.skips:
+        return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")
     return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")
 
 

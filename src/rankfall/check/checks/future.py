@@ -26,8 +26,8 @@ def no_future_leak(seen: Recording) -> Result:
 
     One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
     token of the inputs is changed, and all states before it must stay. A model in which all layers read both ways is an encoder, and the
-    check does not apply. A branch that reads ahead in some layers and not in others, sees a few tokens ahead, or only tokens behind it
-    (a reversed mask) fails.
+    check does not apply, unless its attention weights or its masks are triangular. A branch that reads ahead in some layers and not in
+    others, sees a few tokens ahead, or only tokens behind it (a reversed mask) fails.
     """
     mixers = [branch for branch in seen.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
@@ -50,7 +50,17 @@ def no_future_leak(seen: Recording) -> Result:
         return failed(f"causal except layer {layers}, where a token sees later ones", seen.path_of(odd[0]))
     if any(not branch.forwards for branch in leaks):
         return warned("some layers read forwards and others backwards", seen.path_of(leaks[0]))
-    return skipped("the model reads both ways")
+    intended = next((one for one in seen.heads if one.triangular), None)
+    if intended is not None:
+        return failed(
+            f"the attention weights of layer {intended.layer} are causal, and its tokens see later ones: look at the axis of the "
+            "softmax, how heads are split and joined, and norms over tokens", intended.where,
+        )  # fmt: skip
+    if seen.triangles and len(seen.examined.flows) == 1:
+        return warned(
+            f"a triangular mask is made, and all {len(leaks)} branches see later tokens", seen.path_of(leaks[0])
+        )
+    return skipped("the model reads both ways, and no mask is triangular")
 
 
 def odd_layers(mixers: list[Branch]) -> list[Branch]:
@@ -72,6 +82,9 @@ def causal_inputs(seen: Recording) -> Result:
         if not bool(apart[0].any()):
             continue  # the input of another stream, such as an encoder, which this one may read
         entered = True
+        rows = apart[0].any(-1).any(0).nonzero().flatten().tolist()
+        if len(rows) == 1 and rows[0] != shape[1] - 1:
+            return skipped("the stream holds the tokens in another order than the inputs")
         for layer, one in enumerate(apart):
             if bool(one[:, :-1].any()):
                 place = int(one[:, :-1].any(-1).any(0).nonzero()[0]) + 1

@@ -26,15 +26,19 @@ def gradients_flow(seen: Recording) -> Result:
 
     The gradient of <V, X_L> for random V at the first state, over that at the last. It counts as steep only if it is so relative to the
     states' lengths, too, since states a hundred times as long have gradients a hundred times as small. Then the parameter matrices must
-    have a gradient of a random projection of the output: a branch of which none has one is detached, and fails.
+    have a gradient of a random projection of the output. A matrix of a module that runs and has none is detached, and fails; one of a
+    module that does not run, such as an expert without tokens, warns.
     """
     layers = seen.report.layers
     size = layers[0].gradient
     if size is None:
         return skipped(seen.report.reasons.get("gradients", "the first state cannot be differentiated"))
     lost = parameters_without(seen)
-    if dead := dead_branch(seen, lost):
-        return failed(f"no parameter of {dead} gets a gradient, nor is its branch zero: is it detached?", dead)
+    called = sorted(name for name in lost if name.rpartition(".")[0] in seen.called)
+    if called and all(one.value for one in seen.additions):
+        return failed(
+            f"{len(called)} parameters are used and get no gradient, {called[0]} first: is it detached?", called[0]
+        )
     relative = size * seen.report.shorter
     said = f"at the first state {number(size)} times that of the last, {number(relative)} relative to the states"
     queries = [layer.query_gradient for layer in layers if layer.query_gradient is not None]
@@ -56,24 +60,11 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def matrices_in(seen: Recording, path: str) -> dict[str, torch.Tensor]:
-    parameters = seen.examined.model.named_parameters()
-    return {name: one for name, one in parameters if name.startswith(f"{path}.") and one.dim() > 1}
-
-
-def dead_branch(seen: Recording, lost: set[str]) -> str:
-    """Return the module of the first branch, of those that are not zero, whose matrices all lack a gradient; '' if there is none."""
-    for one in seen.additions:
-        inside = matrices_in(seen, path := seen.path_of(one.branch))
-        if one.value and inside and inside.keys() <= lost:
-            return path
-    return ""
-
-
 def parameters_without(seen: Recording) -> set[str]:
     """Return the matrices in the layers that get no gradient of a random projection of the output. Experts may get no token."""
     model = seen.examined.model
-    matrices = {name: one for layer in seen.flow.layers if layer for name, one in matrices_in(seen, layer).items()}
+    layers = tuple(f"{name}." for name in seen.flow.layers if name)
+    matrices = {name: one for name, one in model.named_parameters() if name.startswith(layers) and one.dim() > 1}
     generator = torch.Generator().manual_seed(0)
     with torch.enable_grad():
         for one in matrices.values():

@@ -22,6 +22,11 @@ def samples_independent(seen: Recording) -> Result:
     """
     flow, arguments = seen.flow, seen.examined.arguments
     count = first_size(arguments)
+    first, axes = arguments.tensors()[0], flow.layout.tokens
+    flat = first.dim() > 1 and seen.report.samples == 1 and first.shape[0] * first.shape[1] == seen.report.tokens
+    if count > 1 and (flat or (len(axes) > 1 and 0 in axes and seen.report.samples == 1)):
+        verdict = warned if first.is_floating_point() else failed
+        return verdict(f"tokens of all {count} samples are mixed: the first axis of the inputs is one of tokens")
     if seen.states[0].shape[0] < 2:
         return skipped("the example has one sample")
     if flow.touching:
