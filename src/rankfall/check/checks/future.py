@@ -12,6 +12,7 @@ from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Branch
 from rankfall.streams.passes import run_through
+from rankfall.streams.record import tensors_in
 
 FEW = Limit(
     2,
@@ -77,8 +78,8 @@ def causal_inputs(seen: Recording) -> Result:
     for name in sorted(sequences(seen.examined.arguments, shape)):
         changed = change_named(seen.examined.arguments, {name}, change_last)
         assert changed is not None
-        states = run_through(seen.examined.model, changed, seen.flow, Edits()).states
-        apart = [differs(seen.flow.layout.to_rows(state), before) for state, before in zip(states, seen.states)]
+        after = run_through(seen.examined.model, changed, seen.flow, Edits())
+        apart = [differs(seen.flow.layout.to_rows(state), before) for state, before in zip(after.states, seen.states)]
         if not bool(apart[0].any()):
             continue  # the input of another stream, such as an encoder, which this one may read
         entered = True
@@ -90,6 +91,10 @@ def causal_inputs(seen: Recording) -> Result:
                 place = int(one[:, :-1].any(-1).any(0).nonzero()[0]) + 1
                 where = f"layer {layer}" if layer else "the state before the first layer"
                 return failed(f"token {place} of {shape[1]} sees the last one in {where}", seen.layer_path(layer))
+        for (_, one), (_, old) in zip(tensors_in(after.output), tensors_in(seen.output)):
+            by_token = one.dim() > 2 and one.is_floating_point() and tuple(one.shape[:2]) == shape
+            if by_token and bool(differs(one, old)[:, :-1].any()):
+                return failed("the output of earlier tokens sees the last one, behind the last layer")
     return passed(f"{said}: changing the last token changes no state before it" if entered else said)
 
 
