@@ -12,9 +12,8 @@ from rankfall.check.conditions import condition
 from rankfall.check.equal import distinct_rows
 from rankfall.check.gradients import differentiate, forward, gradients
 from rankfall.check.interventions import interventions, matrices_of_layers, multiplied
-from rankfall.check.layer import LayerReport
+from rankfall.check.layer import LayerReport, effective_rank, without_largest
 from rankfall.check.report import check
-from rankfall.check.states import effective_rank, without_largest
 from rankfall.check.table import text
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual

@@ -87,7 +87,7 @@ def test_json_has_every_number_and_what_failed(model, capsys):
         ("buld", "mymodel.py has no 'buld'; did you mean 'build'?"),
         (
             "with_arguments",
-            "mymodel.py:with_arguments needs the arguments width: write a function without arguments that calls it",
+            "mymodel.py:with_arguments() fails: TypeError: with_arguments() missing 1 required positional argument: 'width'",
         ),
         (
             "a_list",

@@ -13,7 +13,7 @@ from torch import Tensor
 from rankfall.census.gains import is_drawn, is_within, weights_of
 from rankfall.census.outcomes import FACTORS
 from rankfall.check.interventions import multiplied
-from rankfall.check.states import mean
+from rankfall.check.layer import mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import Examined

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.check.gradients import input_gradient
-from rankfall.check.layer import Outcome, compare_lengths
-from rankfall.check.states import length, mean
+from rankfall.check.layer import Outcome, compare_lengths, length, mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.edits import Edit, Edits

@@ -15,19 +15,16 @@ from rankfall.check.checks.stream import describe_cut
 from rankfall.check.equal import distinct
 from rankfall.check.gradients import gradients, say_missing
 from rankfall.check.interventions import interventions, without_branches
-from rankfall.check.layer import LayerReport, StreamReport
+from rankfall.check.layer import LayerReport, StreamReport, fill_state_columns, mean
 from rankfall.check.named import run_checks
 from rankfall.check.orders import orders
 from rankfall.check.recording import Recording, record
-from rankfall.check.states import fill_state_columns, mean
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
 from rankfall.streams.arguments import keep_random_state
 from rankfall.streams.cuts import cut_by, states_of, variants_of
-from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined, examine
-from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Flow
 from rankfall.streams.sized import has_norm
 from rankfall.streams.variants import Variant
 
@@ -115,7 +112,6 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
         report.reasons["gradients"] = gradients(examined, flow, layers)
     report.notes += say_missing(flow, layers)
     report.reasons["distinct"] = try_part(lambda: distinct(examined, flow, report))
-    report.silent = silent(examined, flow)
     for variant in variants_of(flow):
 
         def cut(variant: Variant = variant) -> str:
@@ -168,17 +164,6 @@ def say_outside(flow: Flow) -> list[str]:
     return [
         f"{count} more residual additions of this stream are in no layer, in {places}: they stay as they are in all variants"
     ]
-
-
-def silent(examined: Examined, flow: Flow) -> int:
-    """Return the number of branches that return only zeros."""
-    found: list[bool] = []
-
-    def look(branch: Branch, state: Tensor, value: Tensor) -> None:
-        found.append(not bool(value.any()))
-
-    run_through(examined.model, examined.arguments, flow, Edits(edit=look))
-    return sum(found)
 
 
 def try_part(function: Callable[[], str]) -> str:

@@ -6,12 +6,9 @@ without them is judged by the same rule.
 
 from __future__ import annotations
 
-import math
-
 from rankfall.check.bands import TRAINED, ReferenceBand
-from rankfall.check.checks.gradients import STEEP, is_steep
-from rankfall.check.layer import Outcome, StreamReport, number
-from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.layer import StreamReport, number
+from rankfall.check.named import PASS, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import Recording
 from rankfall.streams.branches import ITSELF
 
@@ -30,7 +27,11 @@ ALIKE = Limit(
     "below this share they become more alike, which warns",
     "our choice: a quarter of what differs is gone",
 )
-HIDING = {"without_first": "the first token", "without_largest": "the three largest channels"}
+COLUMNS = {
+    "residual": "The tokens",
+    "without_first": "Without the first token the tokens",
+    "without_largest": "Without the three largest channels the tokens",
+}
 MORE = 1.05  # an intervention helps if it raises the residual by this factor
 
 
@@ -51,17 +52,42 @@ def judge_rank(report: StreamReport) -> Result:
     first, last = report.layers[0].residual, report.layers[-1].residual
     if first is None or last is None:
         return skipped(f"the {'last' if last is None else 'first'} state is zero: it has no residual")
-    hidden = say_hidden(report)
-    sentence = " ".join([say_kept(report, first, last), *hidden])
-    lost = bool(hidden) or not keeps_rank(report, "residual") or first < FLOOR
-    below = [line for line in band(report, last) if " is below " in line]
-    if below and not lost:
-        sentence += " " + below[0]
     path = report.layers[report.worst].name if report.worst is not None else ""
-    if lost:
-        return failed(sentence, path)
     start = first if report.start is None else report.start
-    return warned(sentence, path) if below or last < ALIKE * start else passed(sentence)
+    lost = [column for column in COLUMNS if not keeps_rank(report, column)]
+    if lost:
+        column = lost[0]
+        before = next(value for layer in report.layers if (value := getattr(layer, column)) is not None)
+        early = before < FLOOR and (report.start is None or column != "residual")
+        becomes = "are one vector before the layers" if early else "become one vector"
+        return failed(f"{COLUMNS[column]} {becomes}: {describe_curve(report, column)}.", path)
+    curve = describe_curve(report, "residual")
+    if last < ALIKE * start:
+        return warned(f"The tokens become more alike: {curve}.", path)
+    if below := [line for line in band(report, last) if " is below " in line]:
+        return warned(f"The tokens stay apart: {curve}. {below[0]}", path)
+    if report.part:
+        return skipped(f"this is a part of the model, which says nothing of the whole: {curve}")
+    return passed(f"The tokens stay apart: {curve}.")
+
+
+def describe_curve(report: StreamReport, column: str) -> str:
+    """Return the first and the last residual, and the smallest one if it lies between them."""
+    values = [(value, layer.layer) for layer in report.layers if (value := getattr(layer, column)) is not None]
+    whole = (
+        f"{number(report.start)} before the first part, " if report.start is not None and column == "residual" else ""
+    )
+    lowest, layer = min(values)
+    between = f", {number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
+    ends = [number(values[place][0]) for place in (0, -1)]
+    return f"their residual is {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {report.depth}"
+
+
+def keeps_rank(report: StreamReport, column: str) -> bool:
+    """Return whether a residual is at no layer so low that tokens are one vector. True for a column without values."""
+    values = [value for layer in report.layers if (value := getattr(layer, column)) is not None]
+    start = report.start if report.start is not None and column == "residual" else None
+    return not values or min(values) >= max(FLOOR, ONE * (values[0] if start is None else start))
 
 
 def explain_rank(report: StreamReport) -> list[str]:
@@ -72,95 +98,9 @@ def explain_rank(report: StreamReport) -> list[str]:
     return [*band(report, last), *worst(report), *say_helped(report, last)]
 
 
-def least(first: float) -> float:
-    """Return the residual below which tokens become one vector."""
-    return max(FLOOR, ONE * first)
-
-
-def lowest_of(report: StreamReport, column: str = "residual") -> tuple[float, int]:
-    """Return the smallest value of a column and its layer."""
-    values = [(getattr(layer, column), layer.layer) for layer in report.layers]
-    return min(pair for pair in values if pair[0] is not None)
-
-
-def say_kept(report: StreamReport, first: float, last: float) -> str:
-    """Return a sentence on the residual from the first layer to the last."""
-    where = after_last(report)
-    start = first if report.start is None else report.start
-    if report.start is None and first < FLOOR:
-        already = " already" * (last < FLOOR)
-        return f"The tokens are one vector before the layers{already}: their residual is {number(first)} there and {number(last)} {where}."
-    lowest, layer = lowest_of(report)
-    over = "over all parts of the model their residual falls" if report.start is not None else "their residual falls"
-    falls = f"{over} from {number(start)} to {number(last)}{f' {where}' * (report.start is None)}."
-    if last < least(start):
-        return f"The tokens become one vector: {falls}"
-    if lowest < least(start):
-        if report.start is not None:
-            return (
-                f"The tokens become one vector on the way: over all parts of the model their residual is {number(start)} before the first, "
-                f"{number(lowest)} after layer {layer} of this one, and {number(last)} {where}."
-            )
-        return (
-            f"The tokens become one vector on the way: their residual is {number(first)} before the layers, {number(lowest)} after "
-            f"layer {layer}, and {number(last)} {where}."
-        )
-    if last < ALIKE * start:
-        return f"The tokens become more alike: {falls}"
-    if report.part:
-        return (
-            f"This is a part of the model: the residual of the tokens is {number(first)} before it and {number(last)} {where}, which says "
-            "nothing of the whole."
-        )
-    ends = f"is {number(first)} before the layers and {number(last)} {where}"
-    if say_hidden(report):
-        return f"The residual of the tokens {ends}, but a few numbers keep it there."
-    return f"The tokens stay apart: their residual {ends}."
-
-
-def after_last(report: StreamReport) -> str:
-    return f"after {report.depth} layers" if report.depth > 1 else "after the layer"
-
-
-def say_hidden(report: StreamReport) -> list[str]:
-    """Return a sentence for each of the first token and the largest channels that hides how the others become one vector."""
-    if not keeps_rank(report, "residual"):
-        return []
-    return [say_without(report, column, what) for column, what in HIDING.items() if not keeps_rank(report, column)]
-
-
-def say_without(report: StreamReport, column: str, what: str) -> str:
-    """Return a sentence on the tokens without the numbers that hide them."""
-    first, last = (getattr(report.layers[place], column) for place in (0, -1))
-    lowest, layer = lowest_of(report, column)
-    said = f"Without {what} the tokens"
-    if first is not None and first < FLOOR:
-        return f"{said} are one vector before the layers: their residual is {number(first)} there and {number(last)} {after_last(report)}."
-    if last == lowest:
-        return f"{said} become one vector: their residual falls from {number(first)} to {number(last)} {after_last(report)}."
-    return (
-        f"{said} become one vector: their residual is {number(first)} before the layers, {number(lowest)} after layer {layer}, and "
-        f"{number(last)} {after_last(report)}."
-    )
-
-
-def keeps_rank(report: StreamReport, column: str) -> bool:
-    """Return whether a residual is at no layer so low that tokens are one vector. True for a column without values."""
-    values = [value for layer in report.layers if (value := getattr(layer, column)) is not None]
-    start = report.start if report.start is not None and column == "residual" else None
-    return not values or min(values) >= least(values[0] if start is None else start)
-
-
-def stays_apart(report: StreamReport) -> bool:
-    """Return whether the tokens become neither one vector nor more alike, also without what may hide it."""
-    residuals = [layer.residual for layer in report.layers if layer.residual is not None]
-    kept = all(keeps_rank(report, column) for column in ("residual", *HIDING))
-    return kept and residuals[-1] >= ALIKE * residuals[0]
-
-
 def band(report: StreamReport, last: float) -> list[str]:
     """Return sentences that compare the last residual with the reference bands."""
-    said, subject = [], "The residual of all tokens" if say_hidden(report) else "That"
+    said = []
     for one in report.bands:
         low, high = one.low[-1], one.high[-1]
         if one.when == TRAINED:
@@ -173,7 +113,7 @@ def band(report: StreamReport, last: float) -> list[str]:
         if place == "below" and (layer := below_from(report, one)) < report.depth:
             since = f"; it is below from layer {layer} on" if layer else "; it is below before the first layer already"
         keep = "keeps" if one.alone else "keep"
-        said.append(f"{subject} is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
+        said.append(f"That is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
     return said
 
 
@@ -217,51 +157,21 @@ def join_words(parts: list[str]) -> str:
 
 
 def say_helped(report: StreamReport, last: float) -> list[str]:
-    """Return sentences on the interventions that keep more, with their gradients."""
-    better = [one for one in report.interventions if one.last is not None and one.last > MORE * last and sound(one)]
-    if not report.interventions or report.silent == sum(len(layer.parts) for layer in report.layers) > 0:
+    """Return sentences on the two interventions that keep most, with their gradients."""
+    tried = [one for one in report.interventions if one.last is not None]
+    if not tried:
         return []
-    if not report.part and stays_apart(report) and not steep(report):
-        tried = [one.last for one in report.interventions if one.last is not None]
+    if not report.part and judge_rank(report).verdict == PASS:
+        least, most = (number(pick(one.last or 0.0 for one in tried)) for pick in (min, max))
         return [
-            f"It needs no change to keep its tokens apart; with the {len(tried)} that were tried it keeps {number(min(tried))} to "
-            f"{number(max(tried))}."
+            f"It needs no change to keep its tokens apart; with the {len(tried)} that were tried it keeps {least} to {most}."
         ]
-    best = sorted(better, key=lambda one: -(one.last or 0.0))[:2]
-    if all(one.gradient is None or is_steep(one.gradient, one.gradient * one.shorter, STEEP) for one in best):
-        best += [one for one in flatter(report, last) if one not in best]
+    best = sorted((one for one in tried if (one.last or 0.0) > MORE * last), key=lambda one: -(one.last or 0.0))[:2]
     if not best:
-        return [
-            f"None of {len(report.interventions)} changes that were tried on this model keeps more than {number(last)}."
-        ]
-    now = number(report.layers[0].gradient)
+        return [f"None of {len(tried)} changes that were tried on this model keeps more than {number(last)}."]
     said = [
         f"Tried on this model: with {one.name} the last layer keeps {number(one.last)} instead of {number(last)}, and the gradient of the "
-        f"input is {number(one.gradient)} instead of {now}."
+        f"input is {number(one.gradient)} instead of {number(report.layers[0].gradient)}."
         for one in best
     ]
     return [*said, "A branch that does less keeps more: how a changed model trains is not measured here."]
-
-
-def flatter(report: StreamReport, last: float) -> list[Outcome]:
-    """Return the intervention that flattens a steep gradient most and keeps the tokens about as far apart."""
-    now = report.layers[0].gradient
-    if now is None or now <= 0 or not steep(report):
-        return []
-    less = [
-        (abs(math.log(one.gradient)), number_of)
-        for number_of, one in enumerate(report.interventions)
-        if one.gradient and one.last is not None and one.last >= ALIKE * last
-    ]
-    found = [number_of for size, number_of in sorted(less) if size < abs(math.log(now)) / 2]
-    return [report.interventions[found[0]]] if found else []
-
-
-def sound(one: Outcome) -> bool:
-    return one.gradient is None or 1e-3 < one.gradient < 1e3
-
-
-def steep(report: StreamReport) -> bool:
-    """Return whether the gradient explodes or vanishes on the way back."""
-    size = report.layers[0].gradient
-    return size is not None and is_steep(size, size * report.shorter, STEEP)
