@@ -1,7 +1,7 @@
 """Checks with names: what a check is, its result, and the run of all checks over one recorded model.
 
-A check is a function of a `Recording`, in a file of its own in `checks/`. Its docstring is what `--explain` prints: the question, then the
-formula. Its limits are numbers that know their meaning and origin.
+A check is a function of a `RecordedStream`, in a file of its own in `checks/`. Its docstring is what `--explain` prints: the question,
+then the formula. Its limits are numbers that know their meaning and origin.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rankfall.errors import RankfallError, suggest
 from rankfall.streams.examine import FAILURES
 
 if TYPE_CHECKING:
-    from rankfall.check.recording import Recording
+    from rankfall.check.recording import RecordedStream
 
 PASS, WARN, FAIL, NONE = "pass", "warn", "fail", "not applicable"
 # The order of the report. A cause comes before its effects, so the first check that fails is the cause.
@@ -67,11 +67,11 @@ def skipped(reason: str) -> Result:
 
 
 @dataclass(frozen=True)
-class Check:
+class NamedCheck:
     """A named check. `states`: it needs states that are finite and known."""
 
     name: str
-    function: Callable[[Recording], Result]
+    function: Callable[[RecordedStream], Result]
     limits: tuple[Limit, ...]
     states: bool
 
@@ -84,22 +84,22 @@ class Check:
         return inspect.getdoc(self.function) or ""
 
 
-_CHECKS: dict[str, Check] = {}
+_CHECKS: dict[str, NamedCheck] = {}
 
 
 def named(
     name: str, *limits: Limit, states: bool = True
-) -> Callable[[Callable[[Recording], Result]], Callable[[Recording], Result]]:
+) -> Callable[[Callable[[RecordedStream], Result]], Callable[[RecordedStream], Result]]:
     """Register a check under its name."""
 
-    def register(function: Callable[[Recording], Result]) -> Callable[[Recording], Result]:
-        _CHECKS[name] = Check(name, function, limits, states)
+    def register(function: Callable[[RecordedStream], Result]) -> Callable[[RecordedStream], Result]:
+        _CHECKS[name] = NamedCheck(name, function, limits, states)
         return function
 
     return register
 
 
-def all_checks() -> list[Check]:
+def all_checks() -> list[NamedCheck]:
     """Return the checks in the order of the report."""
     from rankfall.check import checks
 
@@ -108,14 +108,14 @@ def all_checks() -> list[Check]:
     return [_CHECKS[name] for name in ORDER]
 
 
-def find_check(name: str) -> Check:
+def find_check(name: str) -> NamedCheck:
     for check in all_checks():
         if check.name == name:
             return check
     raise RankfallError(f"there is no check {name!r}: {', '.join(ORDER)}{suggest(name, ORDER)}")
 
 
-def run_checks(recordings: Iterable[Recording], only: tuple[str, ...] = ()) -> list[Result]:
+def run_checks(recordings: Iterable[RecordedStream], only: tuple[str, ...] = ()) -> list[Result]:
     """Return the result of each check on each stream, by check."""
     recordings = list(recordings)
     chosen = [find_check(name) for name in only] or all_checks()
@@ -124,7 +124,7 @@ def run_checks(recordings: Iterable[Recording], only: tuple[str, ...] = ()) -> l
     ]
 
 
-def run_check(check: Check, recording: Recording) -> Result:
+def run_check(check: NamedCheck, recording: RecordedStream) -> Result:
     """Run one check. A model that fails on changed inputs or states has the reason instead of a verdict."""
     if check.states and not recording.report.judged:
         return skipped(f"nothing is known of the states: {recording.report.kind}")

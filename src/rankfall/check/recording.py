@@ -51,7 +51,7 @@ class Addition:
 
 
 @dataclass(frozen=True)
-class Heads:
+class HeadNumbers:
     """The attention weights of one call, by head (H,): means over rows that see at least two tokens."""
 
     layer: int
@@ -74,7 +74,7 @@ class Units:
 
 
 @dataclass
-class Recording:
+class RecordedStream:
     """One stream of a model, recorded. `loss` is a function of the output, `build` a function of `width` or `depth`."""
 
     examined: Examined
@@ -82,7 +82,7 @@ class Recording:
     report: StreamReport
     states: list[Tensor] = field(default_factory=list)  # (S, T, D), layers 0 .. L
     additions: list[Addition] = field(default_factory=list)
-    heads: list[Heads] = field(default_factory=list)
+    heads: list[HeadNumbers] = field(default_factory=list)
     units: list[Units] = field(default_factory=list)
     output: Any = None
     called: set[str] = field(default_factory=set)  # names of the modules that the pass calls
@@ -100,9 +100,9 @@ class Recording:
         return self.flow.layers[layer - 1] if layer else ""
 
 
-def record(examined: Examined, flow: Flow, report: StreamReport) -> Recording:
+def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStream:
     """Run the pass that is recorded."""
-    found = Recording(examined, flow, report)
+    found = RecordedStream(examined, flow, report)
     module = [""]
     known = dict(examined.model.named_modules())
 
@@ -165,7 +165,7 @@ def rms(x: Tensor) -> float:
     return float(x.detach().double().pow(2).mean().sqrt())
 
 
-def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> list[Heads]:
+def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> list[HeadNumbers]:
     """Return the numbers of a call's heads; nothing if no row sees two tokens. weights (..., T, S)"""
     weights = weights.detach().double()
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4) if weights.dim() > 4 else weights
@@ -184,7 +184,7 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
     logit = float(scores[scores > MASKED].abs().max()) if scores is not None else math.nan
     distance = mean((weights * apart).sum(-1))
     largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
-    return [Heads(layer, where, mean(entropy), largest, first, distance, logit, is_triangular(weights, scores))]
+    return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, is_triangular(weights, scores))]
 
 
 def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:

@@ -18,7 +18,7 @@ from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport, fill_state_columns, mean
 from rankfall.check.named import run_checks
 from rankfall.check.orders import orders
-from rankfall.check.recording import Recording, record
+from rankfall.check.recording import RecordedStream, record
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
 from rankfall.streams.arguments import keep_random_state
@@ -57,7 +57,7 @@ def check(
     return [one.report for one in recordings.values()]
 
 
-def link_parts(recording: Recording, recordings: dict[str, Recording]) -> None:
+def link_parts(recording: RecordedStream, recordings: dict[str, RecordedStream]) -> None:
     """Say which streams are parts of one sequence of blocks, and what the residual is before the first."""
     flow, report = recording.flow, recording.report
     report.part |= bool(flow.missing or flow.touching)
@@ -71,16 +71,16 @@ def link_parts(recording: Recording, recordings: dict[str, Recording]) -> None:
     report.start = recordings[flow.name].report.layers[0].residual
 
 
-def record_stream(examined: Examined, flow: Flow, changes: bool) -> Recording:
+def record_stream(examined: Examined, flow: Flow, changes: bool) -> RecordedStream:
     """Record a stream and return its numbers, its reference bands and, with `changes`, its interventions."""
     states = states_of(examined, flow)
     if not all(bool(state.isfinite().all()) for state in states):
         report = unjudged_report(examined, flow, states, "states are not finite")
-        return Recording(examined, flow, report, states)
+        return RecordedStream(examined, flow, report, states)
     if flow.around:
         report = unjudged_report(examined, flow, states, "a skip goes around the layers")
         report.layers[-1] = LayerReport(flow.depth, flow.layers[-1])  # what the last layer returns is no state
-        return Recording(examined, flow, report, states)
+        return RecordedStream(examined, flow, report, states)
     normed = has_norm(examined, flow)
     report = measure_stream(examined, flow, normed)
     report.worst = find_steepest_loss(report.layers)

@@ -1,7 +1,7 @@
 """The check of the size of activations: explosion, massive channels, dead and saturated units."""
 
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 
 JUMP = Limit(
     30,
@@ -36,7 +36,7 @@ MANY = Limit(
 
 
 @named("activations-sane", JUMP, TINY, MASSIVE, LARGE, DEAD, MANY)
-def activations_sane(seen: Recording) -> Result:
+def activations_sane(seen: RecordedStream) -> Result:
     """Are activations of a reasonable size, and do units react to tokens?
 
     Three ratios: the RMS of a branch over the RMS of the state that it is added to; the largest absolute number of a state over the median
@@ -56,7 +56,7 @@ def activations_sane(seen: Recording) -> Result:
     return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")
 
 
-def explosions(seen: Recording) -> list[Result]:
+def explosions(seen: RecordedStream) -> list[Result]:
     """Return a result for the branch that is largest beside its state, if it is too large."""
     sized = [one for one in seen.additions if one.state and one.value]
     if not sized or not seen.flow.skips:
@@ -76,7 +76,7 @@ def explosions(seen: Recording) -> list[Result]:
     return []
 
 
-def massive(seen: Recording) -> list[Result]:
+def massive(seen: RecordedStream) -> list[Result]:
     """Return a result for the largest number of all states, if it is massive, with the branch that writes it."""
     sizes = [state.abs() for state in seen.states]
     ratios = [float(one.max() / one.median().clamp_min(1e-300)) if bool(one.any()) else 0.0 for one in sizes]
@@ -93,7 +93,7 @@ def massive(seen: Recording) -> list[Result]:
     return [verdict(f"channel {channel} {where} holds {ratios[layer]:.3g} times the median size", path)]
 
 
-def dead_units(seen: Recording) -> list[Result]:
+def dead_units(seen: RecordedStream) -> list[Result]:
     worst = max(seen.units, key=lambda one: one.dead, default=None)
     if worst is None or worst.dead <= MANY:
         return []

@@ -1,7 +1,7 @@
 """The check of attention weights, by head."""
 
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import Heads, Recording
+from rankfall.check.recording import HeadNumbers, RecordedStream
 
 ONE_HOT = Limit(
     0.95,
@@ -26,7 +26,7 @@ SINK = Limit(
 
 
 @named("attention-alive", ONE_HOT, COLLAPSED, LOGIT, SINK)
-def attention_alive(seen: Recording) -> Result:
+def attention_alive(seen: RecordedStream) -> Result:
     """Does attention read more than one token, in every head?
 
     By head, over rows that see at least two tokens: entropy over the log of the number of visible tokens, largest weight, share of the
@@ -64,7 +64,7 @@ def attention_alive(seen: Recording) -> Result:
     return passed(f"{total} heads; entropy at least {least:.2f} of uniform, mean distance {apart:.1f} tokens")
 
 
-def one_hot(heads: Heads) -> list[int]:
+def one_hot(heads: HeadNumbers) -> list[int]:
     """Return the heads whose rows are one-hot."""
     found = (heads.largest > ONE_HOT) & (heads.entropy < COLLAPSED)
     return [int(one) for one in found.nonzero().flatten()]

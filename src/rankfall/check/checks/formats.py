@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import as_format, call_model, copy_of
 from rankfall.streams.examine import FAILURES, Examined
@@ -24,7 +24,7 @@ BFLOAT16 = Limit(
 
 
 @named("numbers-hold", FLOAT32, BFLOAT16, states=False)
-def numbers_hold(seen: Recording) -> Result:
+def numbers_hold(seen: RecordedStream) -> Result:
     """Are all numbers finite, and is the output about the same in float32, bfloat16 and float64?
 
     The difference is the norm of the output's difference from that in the widest format that the code supports, over the norm of the

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from rankfall.check.equal import change_named, named_inputs, token_inputs
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import Arguments
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
@@ -22,7 +22,7 @@ FEW = Limit(
 
 
 @named("no-future-leak", FEW)
-def no_future_leak(seen: Recording) -> Result:
+def no_future_leak(seen: RecordedStream) -> Result:
     """Does a token leave the tokens before it alone?
 
     One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
@@ -70,7 +70,7 @@ def odd_layers(mixers: list[Branch]) -> list[Branch]:
     return [branch for branch in mixers if branch.backwards and branch.forwards and causal[branch.name]]
 
 
-def causal_inputs(seen: Recording) -> Result:
+def causal_inputs(seen: RecordedStream) -> Result:
     """Change the last token of each input that the stream begins with; no state before it may see it."""
     shape = (seen.report.samples, seen.report.tokens)
     said = f"causal in {seen.flow.depth} layers"

@@ -4,7 +4,7 @@ import torch
 
 from rankfall.check.layer import number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import call_model
 from rankfall.streams.record import tensors_in
 
@@ -21,7 +21,7 @@ BROKEN = Limit(
 
 
 @named("gradients-flow", STEEP, BROKEN)
-def gradients_flow(seen: Recording) -> Result:
+def gradients_flow(seen: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
     The gradient of <V, X_L> for random V at the first state, over that at the last. It counts as steep only if it is so relative to the
@@ -60,7 +60,7 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(seen: Recording) -> set[str]:
+def parameters_without(seen: RecordedStream) -> set[str]:
     """Return the matrices in the layers that get no gradient of a random projection of the output. Experts may get no token."""
     model = seen.examined.model
     layers = tuple(f"{name}." for name in seen.flow.layers if name)

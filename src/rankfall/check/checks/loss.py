@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.record import map_tensors, tensors_in
 
 HIGH = Limit(
@@ -23,7 +23,7 @@ WRONG = Limit(
 
 
 @named("initial-loss", HIGH, WRONG)
-def initial_loss(seen: Recording) -> Result:
+def initial_loss(seen: RecordedStream) -> Result:
     """Is the loss at most about that of a constant guess?
 
     With a loss function (`loss=`, `--loss`): its value at the output over its value at an output of zeros, which is log V for a cross
@@ -45,7 +45,7 @@ def initial_loss(seen: Recording) -> Result:
     return warned(said) if now > HIGH * guess else passed(said)
 
 
-def find_logits(seen: Recording) -> Tensor | None:
+def find_logits(seen: RecordedStream) -> Tensor | None:
     """Return the output that is as wide as an embedding has rows, in the name `logits` if there is such an output."""
     rows = {one.num_embeddings for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)}
     found: dict[Any, Tensor] = dict(tensors_in(seen.output))

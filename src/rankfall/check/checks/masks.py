@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from rankfall.check.equal import change_named, named_inputs, token_inputs
 from rankfall.check.named import Result, failed, named, passed, skipped
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
@@ -23,7 +23,7 @@ class Hidden:
 
 
 @named("mask-works")
-def mask_works(seen: Recording) -> Result:
+def mask_works(seen: RecordedStream) -> Result:
     """Does attention leave alone what the mask hides?
 
     A mask (B, T) among the inputs hides one token in the middle, and this token is changed. One of the two values of the mask must keep the
@@ -59,13 +59,13 @@ def all_inputs(arguments: Arguments) -> dict[str, Tensor]:
     return {name: one for name, one in named_ if isinstance(one, Tensor)}
 
 
-def is_mask(name: str, one: Tensor, seen: Recording) -> bool:
+def is_mask(name: str, one: Tensor, seen: RecordedStream) -> bool:
     """Return whether an input is a mask of tokens: (B, T), of truth values, or of whole numbers and called a mask."""
     fits = tuple(one.shape) == (seen.report.samples, seen.report.tokens)
     return fits and (one.dtype == torch.bool or ("mask" in name and bool(((one == 0) | (one == 1)).all())))
 
 
-def try_value(seen: Recording, name: str, mask: Tensor, value: int) -> Hidden:
+def try_value(seen: RecordedStream, name: str, mask: Tensor, value: int) -> Hidden:
     """Set the mask to a value at the token in the middle and to the other value elsewhere, change this token and look at the others."""
     shape = (seen.report.samples, seen.report.tokens)
     place = shape[1] // 2
@@ -94,7 +94,7 @@ def try_value(seen: Recording, name: str, mask: Tensor, value: int) -> Hidden:
     return Hidden(value, None)
 
 
-def is_ignored(seen: Recording, name: str) -> bool:
+def is_ignored(seen: RecordedStream, name: str) -> bool:
     """Return whether the states stay the same with a mask inverted: truth values and 0 or 1 flipped, numbers that are added left out."""
 
     def invert(one: Tensor) -> Tensor:
@@ -108,7 +108,7 @@ def is_ignored(seen: Recording, name: str) -> bool:
     return not any(bool(differs(seen.flow.layout.to_rows(one), other).any()) for one, other in zip(after, seen.states))
 
 
-def padding(seen: Recording) -> Result:
+def padding(seen: RecordedStream) -> Result:
     """Compare the states of tokens with and without the columns at the end that are padding in every sample."""
     shape = (seen.report.samples, seen.report.tokens)
     numbers = token_inputs(seen.examined.arguments, shape)
@@ -124,7 +124,7 @@ def padding(seen: Recording) -> Result:
     return skipped("the inputs have no mask and no padding")
 
 
-def without_padding(seen: Recording, name: str, tokens: Tensor, row: int, index: int) -> Result:
+def without_padding(seen: RecordedStream, name: str, tokens: Tensor, row: int, index: int) -> Result:
     """Run one sample alone, with its padding and without."""
     length = int((tokens[row] != index).nonzero().max()) + 1
     outs = []

@@ -4,14 +4,14 @@ from torch import Tensor
 
 from rankfall.check.equal import IN_INPUTS, change_entry, turned
 from rankfall.check.named import Result, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.passes import run_through
 
 
 @named("positions-differ")
-def positions_differ(seen: Recording) -> Result:
+def positions_differ(seen: RecordedStream) -> Result:
     """Does a model know the order of tokens?
 
     All tokens of a sample are set equal, in the inputs where these are token numbers, and the distinct rows of each state are counted
@@ -31,7 +31,7 @@ def positions_differ(seen: Recording) -> Result:
     return warned(f"{said}, and reversing their order reverses the states: no layer knows the order of tokens")
 
 
-def knows_order(seen: Recording) -> bool:
+def knows_order(seen: RecordedStream) -> bool:
     """Return whether reversed tokens have other states than the reversed ones."""
     flow, examined = seen.flow, seen.examined
     other = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rankfall.check.bands import TRAINED, ReferenceBand
 from rankfall.check.layer import StreamReport, number
 from rankfall.check.named import PASS, Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.branches import ITSELF
 
 FLOOR = Limit(
@@ -36,7 +36,7 @@ MORE = 1.05  # an intervention helps if it raises the residual by this factor
 
 
 @named("rank-kept", FLOOR, ONE, ALIKE)
-def rank_kept(seen: Recording) -> Result:
+def rank_kept(seen: RecordedStream) -> Result:
     """Do tokens stay apart?
 
     The residual of a state X with one row per token is ||X - 1 m|| / ||X||, with m the mean of the rows and ||A|| the square root of the

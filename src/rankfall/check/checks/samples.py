@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from rankfall.check.named import Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import first_size
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
@@ -13,7 +13,7 @@ from rankfall.streams.record import tensors_in
 
 
 @named("samples-independent")
-def samples_independent(seen: Recording) -> Result:
+def samples_independent(seen: RecordedStream) -> Result:
     """Do the other samples of a batch leave a sample alone?
 
     The last sample of the inputs becomes a copy of the first, and the first sample of the first state becomes noise. All states and the

@@ -2,11 +2,11 @@
 
 from rankfall.check.layer import StreamReport, number
 from rankfall.check.named import Result, failed, named, passed, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 
 
 @named("stream-whole", states=False)
-def stream_whole(seen: Recording) -> Result:
+def stream_whole(seen: RecordedStream) -> Result:
     """Does one residual stream hold all blocks, and does every branch add something to it?
 
     An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks

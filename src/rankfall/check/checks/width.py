@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.named import Limit, Result, named, passed, skipped, warned
-from rankfall.check.recording import Recording
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import arguments_of, as_format, call_model, copy_of
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import examine
@@ -25,7 +25,7 @@ SIZES = {"width": (32, 64, 128), "depth": (2, 4, 8)}
 
 
 @named("width-transfers", SLOPE)
-def width_transfers(seen: Recording) -> Result:
+def width_transfers(seen: RecordedStream) -> Result:
     """Are activations and their updates as large in wide models as in narrow ones?
 
     The coordinate check of muP. `build(width=)` is called with 32, 64 and 128, or `build(depth=)` with 2, 4 and 8; it returns the module,
@@ -47,7 +47,7 @@ def width_transfers(seen: Recording) -> Result:
     return warned("; ".join(said)) if steep else passed("; ".join(said))
 
 
-def coordinates(seen: Recording, built: Any) -> tuple[float, float]:
+def coordinates(seen: RecordedStream, built: Any) -> tuple[float, float]:
     """Return the RMS of the last state at birth, and of its change in a few steps."""
     model, inputs = built if isinstance(built, tuple) else (built, seen.examined.arguments)
     arguments = as_format(arguments_of(inputs), torch.float32)
