@@ -112,7 +112,8 @@ def padding(seen: RecordedStream) -> Result:
     """Compare the states of tokens with and without the columns at the end that are padding in every sample."""
     shape = (seen.report.samples, seen.report.tokens)
     numbers = token_inputs(seen.examined.arguments, shape)
-    indices = {one.padding_idx for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)} - {None}
+    tables = [one for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)]
+    indices = {int(one.padding_idx) for one in tables if one.padding_idx is not None}
     for name in numbers:
         tokens = all_inputs(seen.examined.arguments)[name]
         for index in indices:
@@ -120,7 +121,7 @@ def padding(seen: RecordedStream) -> Result:
                 row for row in range(shape[0]) if int(tokens[row, -1]) == index and bool((tokens[row] != index).any())
             ]
             if rows:
-                return without_padding(seen, name, tokens, rows[0], int(index))
+                return without_padding(seen, name, tokens, rows[0], index)
     return skipped("the inputs have no mask and no padding")
 
 
