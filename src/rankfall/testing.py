@@ -1,8 +1,8 @@
-"""Assertions for tests of models and components: `assert_keeps_rank(model, inputs, at_least=...)`, `check_component("attention", Mine)`."""
+"""Assertions for tests of models and components: one for each check of `rankfall check`, and `check_component("attention", Mine)`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -40,23 +40,56 @@ def check_component(kind: str, component: Any, options: Mapping[str, Any] | None
     try_component(kind, Component(name=name, options=dict(options or {})), Surroundings(**network))
 
 
+def _assertion(name: str) -> Callable[..., None]:
+    """Return the assertion of one check of `rankfall check`."""
+
+    def assertion(
+        model: Any, inputs: Any, *, blocks: Any = None, loss: Any = None, build: Any = None, warn: bool = False
+    ) -> None:
+        from rankfall.check.named import FAIL, WARN
+        from rankfall.check.report import check
+        from rankfall.check.table import line_of
+
+        reports = check(model, inputs, blocks=blocks, changes=False, loss=loss, build=build, only=(name,))
+        bad = [one for report in reports for one in report.results if one.verdict in (FAIL, *[WARN] * warn)]
+        if bad:
+            raise AssertionError("\n".join(map(line_of, bad)))
+
+    assertion.__doc__ = f"Raise AssertionError if the check `{name}` fails, or with `warn` if it warns (`rankfall check --explain {name}`)."
+    return assertion
+
+
+assert_numbers_hold = _assertion("numbers-hold")
+assert_samples_independent = _assertion("samples-independent")
+assert_no_future_leak = _assertion("no-future-leak")
+assert_mask_works = _assertion("mask-works")
+assert_stream_whole = _assertion("stream-whole")
+assert_activations_sane = _assertion("activations-sane")
+assert_attention_alive = _assertion("attention-alive")
+assert_rank_kept = _assertion("rank-kept")
+assert_positions_differ = _assertion("positions-differ")
+assert_gradients_flow = _assertion("gradients-flow")
+assert_initial_loss = _assertion("initial-loss")
+assert_width_transfers = _assertion("width-transfers")
+
+
 def assert_keeps_rank(model: Any, inputs: Any, *, at_least: float = 0.1, blocks: Any = None) -> None:
     """Raise AssertionError, with the table of `rankfall check` in its message, if the residual of a last layer is below `at_least`.
 
     It also fails if only a part of the model can be measured or if samples influence each other, because residuals prove nothing then.
     `inputs`: a tensor, a tuple of arguments, or a dict of keyword arguments; `blocks`: the layers, if they have to be named.
     """
+    from rankfall.check.named import FAIL
     from rankfall.check.report import check
     from rankfall.check.table import text
     from rankfall.errors import RankfallError
 
     if not isinstance(at_least, int | float) or not 0 <= at_least <= 1:
         raise RankfallError(f"at_least is {at_least!r}: it must be a number from 0 to 1")
-    reports = check(model, inputs, blocks=blocks)
+    name = type(model).__name__
+    reports = check(model, inputs, blocks=blocks, only=("numbers-hold", "samples-independent", "stream-whole"))
+    if any(one.verdict == FAIL for report in reports for one in report.results):
+        raise AssertionError(f"the residuals of {name} prove nothing\n\n{text(reports, name)}")
     low = [one for one in reports if (last := one.layers[-1].residual) is None or last < at_least]
-    findings = list(dict.fromkeys(finding for one in reports for finding in one.findings))
-    if findings:
-        raise AssertionError("; ".join(findings) + "\n\n" + text(reports, type(model).__name__))
     if low:
-        shown = text(low, type(model).__name__)
-        raise AssertionError(f"the residual of the last layer is below {at_least:g}\n\n{shown}")
+        raise AssertionError(f"the residual of the last layer is below {at_least:g}\n\n{text(low, name)}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rankfall.census.against import changes, read_census, write_census
+from rankfall.census.against import as_text, changes, read_census, write_census
 from rankfall.errors import RankfallError
 
 BERT: dict[str, Any] = {
@@ -29,7 +29,7 @@ def test_a_changed_init_is_a_line_with_its_factor(tmp_path: Path) -> None:
 
 def test_each_column_that_changed_has_a_line_and_the_version_one() -> None:
     new = BERT | {"transformers": "5.1", "norm": "rms", "order": 3.0, "layers": 24}
-    assert changes([BERT], [new]) == [
+    assert changes(as_text([BERT]), [new]) == [
         "transformers: 5.0 -> 5.1",
         "bert: norm layer -> rms",
         "bert: order null -> 3",
@@ -39,8 +39,8 @@ def test_each_column_that_changed_has_a_line_and_the_version_one() -> None:
 
 def test_types_that_come_and_go_are_said_unless_others_were_chosen() -> None:
     gpt2 = BERT | {"type": "gpt2", "outcome": "refused"}
-    assert changes([BERT], [gpt2]) == ["bert: gone", "gpt2: new, refused"]
-    assert changes([BERT], [gpt2], chosen=["gpt2"]) == ["gpt2: new, refused"]
+    assert changes(as_text([BERT]), [gpt2]) == ["bert: gone", "gpt2: new, refused"]
+    assert changes(as_text([BERT]), [gpt2], chosen=["gpt2"]) == ["gpt2: new, refused"]
 
 
 def test_a_file_that_is_no_census_is_refused_in_one_line(tmp_path: Path) -> None:

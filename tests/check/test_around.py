@@ -31,9 +31,11 @@ class Joined(nn.Module):
 def test_a_skip_around_the_layers_is_a_finding_and_what_they_return_is_no_state():
     torch.manual_seed(0)
     (report,) = check(Joined(), kinds.states())
-    (finding,) = report.findings
-    assert finding.startswith("a skip goes around layers.1 and is joined to its output by cat in the model itself")
-    assert report.verdict == [f"Found: {finding}.", "What becomes of the tokens is not known."]
+    found = report.result("stream-whole")
+    assert found.verdict == "fail" and found.sentence.startswith(
+        "a skip goes around layers.1 and is joined to its output by cat in the model itself"
+    )
+    assert report.result("rank-kept").verdict == "not applicable"
     assert [layer.residual is None for layer in report.layers] == [False] * kinds.DEPTH + [True]
     assert condition("residual_last < 0.1").holds(report) is None and not report.bands and not report.interventions
 
@@ -60,7 +62,7 @@ def test_a_skip_through_a_gate_is_an_addition(order):
     torch.manual_seed(0)
     model, inputs = kinds.Stack(lambda: Gated(order)), kinds.states()
     (report,) = check(model, inputs)
-    assert not report.findings and report.depth == kinds.DEPTH and report.causal
+    assert report.result("stream-whole").verdict == "pass" and report.depth == kinds.DEPTH and report.causal
     assert f"{kinds.DEPTH} mix tokens, {kinds.DEPTH} act token by token" in report.summary
     assert report.kind.startswith("one way, attention")
     by_hand, model = [], model.double().eval()
@@ -92,10 +94,10 @@ class Merged(nn.Module):
 def test_blocks_behind_a_merge_of_tokens_are_not_said_to_have_no_additions():
     torch.manual_seed(0)
     (report,) = check(Merged(), kinds.states(2, 8, 8), changes=False)
-    assert report.findings == [
+    assert report.result("stream-whole").sentence == (
         "6 blocks, 3 measured: the residual additions of second.0, second.1, second.2 continue the stream and are in none of its layers, "
         "as their states have the shape (2, 4, 8), and (2, 8, 8) in the layers; to measure them, name them by blocks="
-    ]
-    assert "stay apart" not in " ".join(report.verdict)
+    )
+    assert "stay apart" not in report.result("rank-kept").sentence
     (report,) = check(Merged(), kinds.states(2, 8, 8), changes=False, blocks="second")
-    assert (report.depth, report.tokens) == (3, 4) and not report.findings
+    assert (report.depth, report.tokens) == (3, 4) and report.result("stream-whole").verdict == "pass"

@@ -9,6 +9,7 @@ from torch import nn
 
 from benchmarks import bands as made
 from rankfall.check.bands import BIRTH, TRAINED, bands_for, kind_of, no_band, table
+from rankfall.check.checks.rank import explain_rank
 from rankfall.check.report import check
 from rankfall.streams.examine import examine
 
@@ -57,8 +58,8 @@ def test_a_report_says_where_it_lies():
         for parameter in model.layers.parameters():
             parameter.mul_(4)
     (report,) = check(model, x, changes=False)
-    said = " ".join(report.verdict)
-    assert f"That is below what {birth.of} keep at birth" in said
+    said = " ".join(explain_rank(report))
+    assert f" is below what {birth.of} keep at birth" in said
     assert f"After training {trained.of} kept" in said
     assert (
         trained.of

@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from rankfall.check.checks.rank import explain_rank
 from rankfall.check.conditions import condition
+from rankfall.check.equal import distinct_rows
 from rankfall.check.gradients import differentiate, forward, gradients
-from rankfall.check.interventions import interventions, with_weights
-from rankfall.check.layer import LayerReport
-from rankfall.check.orders import distinct_rows
+from rankfall.check.interventions import interventions, matrices_of_layers, multiplied
+from rankfall.check.layer import LayerReport, effective_rank, without_largest
 from rankfall.check.report import check
-from rankfall.check.states import effective_rank, without_largest
 from rankfall.check.table import text
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
@@ -211,8 +211,8 @@ def test_interventions_are_what_their_names_say():
     assert by_name["a norm after each branch"] == pytest.approx(by_hand(lambda s, f: s + norm(f)), rel=1e-9)
     assert by_name["a norm after each addition"] == pytest.approx(by_hand(lambda s, f: norm(s + f)), rel=1e-9)
     assert by_name["weights of the layers times 0.5"] == pytest.approx(by_hand(lambda s, f: s + f / 4), rel=1e-9)
-    half = with_weights(found, flow, 0.5)
-    assert torch.equal(half.model.layers[0].branch.mix, found.model.layers[0].branch.mix / 2)
+    with multiplied(matrices_of_layers(found, flow), 0.5):
+        assert torch.equal(found.model.layers[0].branch.mix, drawn(TOKENS, TOKENS, seed=1) / 2)
     assert torch.equal(found.model.layers[0].branch.mix, drawn(TOKENS, TOKENS, seed=1))
 
 
@@ -226,7 +226,7 @@ class Collapses(nn.Module):
 def test_the_layer_and_the_part_that_collapse_are_named():
     report = of(Stack(Uniform(), Collapses(), Uniform()))
     assert report.worst == 2
-    said = " ".join(report.verdict)
+    said = " ".join([report.result("rank-kept").sentence, *explain_rank(report)])
     assert "The tokens become one vector" in said and "Layer 2 loses most" in said and "without branch" in said
     assert report.without[0].last == pytest.approx(of(Stack(Uniform(), Uniform())).layers[-1].residual, rel=1e-9)
     helps = next(one for one in report.interventions if one.name.startswith("branches times 0.1"))

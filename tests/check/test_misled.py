@@ -7,10 +7,10 @@ import stream_kinds as kinds
 import torch
 from torch import nn
 
+from rankfall.check.checks.rank import explain_rank, judge_rank
 from rankfall.check.layer import LayerReport, Outcome, StreamReport
 from rankfall.check.report import check
 from rankfall.check.table import text
-from rankfall.check.verdict import verdict
 
 
 class Masked(nn.Module):
@@ -31,14 +31,15 @@ def test_states_that_are_not_finite_are_a_finding_and_nothing_rests_on_them():
     model.blocks[0] = kinds.Block()
     (report,) = check(model, kinds.states())
     assert report.depth == kinds.DEPTH
-    (finding,) = report.findings
-    assert finding == (
-        "states are not finite: the first is the one after layer 2, blocks.1, which has NaN or infinity; the first module that returns "
-        "such numbers is blocks.1.heads"
-    )
-    assert report.verdict == [f"Found: {finding}.", "What becomes of the tokens is not known."]
+    found = report.result("numbers-hold")
+    assert (found.verdict, found.where) == (
+        "fail",
+        "blocks.1.heads",
+    ) and "the state after layer 2 has NaN" in found.sentence
+    assert {one.verdict for one in report.results} == {"fail", "pass", "not applicable"}
+    assert report.result("rank-kept").sentence == "nothing is known of the states: states are not finite"
     said = text([report], "model")
-    assert not [word for word in ("mix", "both ways", "one way", "norm on", "apart", "nan") if word in said]
+    assert not [word for word in ("mix", "both ways", "one way", "norm on", "apart") if word in said]
     assert report.layers[1].residual is not None and report.layers[2].residual is None and not report.bands
 
 
@@ -64,12 +65,16 @@ def test_a_large_first_token_does_not_hide_that_the_others_become_one_vector():
     (report,) = check(LargeFirst(), kinds.states(2, 16, kinds.WIDTH))
     first, last = (report.layers[place].without_first for place in (0, -1))
     assert report.layers[-1].residual > 0.2 and last < 0.05
-    said = " ".join(report.verdict)
+    said = report.result("rank-kept").sentence
     assert (
-        f"Without the first token the tokens become one vector: their residual falls from {first:.2f} to {last:.2g}"
+        f"Without the first token the tokens become one vector: their residual is {first:.2f} before the layers and {last:.2g}"
         in said
     )
     assert "stay apart" not in said and "needs no change" not in said
+
+
+def verdict(report):
+    return [judge_rank(report).sentence, *explain_rank(report)]
 
 
 def reported(column, values, residuals):
@@ -85,31 +90,36 @@ def reported(column, values, residuals):
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([0.9, 0.5, 0.04], "become one vector: their residual falls from 0.90 to 0.04"),
-        ([0.9, 0.04, 0.5], "become one vector: their residual is 0.90 before the layers, 0.04 after layer 1, and 0.50"),
-        ([0.01, 0.5, 0.5], "are one vector before the layers: their residual is 0.01 there and 0.50"),
+        ([0.9, 0.5, 0.04], "become one vector: their residual is 0.90 before the layers and 0.04 after layer 2"),
+        ([0.9, 0.04, 0.5], "become one vector: their residual is 0.90 before the layers, 0.04 after layer 1 and 0.50"),
+        ([0.01, 0.5, 0.5], "are one vector before the layers: their residual is 0.01 before the layers and 0.50"),
     ],
 )
 def test_what_hides_the_tokens_is_named_and_nothing_is_apart(column, what, values, said):
     lines = verdict(reported(column, values, [1.0, 1.0, 0.9]))
-    assert lines[0].endswith("0.90 after 2 layers, but a few numbers keep it there.")
-    assert lines[1].startswith(f"Without the {what}") and said in lines[1]
+    assert f"Without the {what}" in lines[0] and said in lines[0]
     assert not [line for line in lines if "stay apart" in line or "needs no change" in line]
     lines = verdict(reported(column, values, [1.0, 1.0, 0.6]))
-    assert "become more alike" in lines[0] and said in lines[1]
-    assert not [line for line in verdict(reported(column, values, [1.0, 0.01, 0.9])) if line.startswith("Without")]
+    assert said in lines[0]
+    assert "Without" not in verdict(reported(column, values, [1.0, 0.01, 0.9]))[0]
     assert "stay apart" in verdict(reported(column, [0.9, 0.8, 0.1], [1.0, 1.0, 0.9]))[0]
 
 
 @pytest.mark.parametrize(
     ("residuals", "said"),
     [
-        ([0.92, 0.0072, 0.27], "on the way: their residual is 0.92 before the layers, 0.0072 after layer 1, and 0.27"),
-        ([0.92, 0.03, 0.08], "become one vector: their residual falls from 0.92 to 0.08"),
-        ([0.92, 0.1, 0.27], "become more alike: their residual falls from 0.92 to 0.27"),
+        (
+            [0.92, 0.0072, 0.27],
+            "become one vector: their residual is 0.92 before the layers, 0.0072 after layer 1 and 0.27",
+        ),
+        (
+            [0.92, 0.03, 0.08],
+            "become one vector: their residual is 0.92 before the layers, 0.03 after layer 1 and 0.08",
+        ),
+        ([0.92, 0.1, 0.27], "become more alike: their residual is 0.92 before the layers, 0.1 after layer 1 and 0.27"),
     ],
 )
 def test_one_vector_on_the_way_is_said_whatever_is_left_in_the_end(residuals, said):
     lines = verdict(reported("norm", [1.0] * 3, residuals))
-    assert said in lines[0].replace("0.060", "0.06").replace("0.080", "0.08")
+    assert said in lines[0].replace("0.030", "0.03").replace("0.080", "0.08").replace("0.10 ", "0.1 ")
     assert not [line for line in lines if "needs no change" in line]

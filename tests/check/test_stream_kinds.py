@@ -6,6 +6,7 @@ import pytest
 import stream_kinds as kinds
 import torch
 
+from rankfall.check.checks.rank import explain_rank
 from rankfall.check.library import library_model
 from rankfall.check.report import check
 from rankfall.rank.residual import relative_residual
@@ -66,13 +67,15 @@ def test_a_skip_that_is_forgotten_is_named_and_no_part_is_apart(where):
     torch.manual_seed(0)
     model = make()
     reports = check(model, kinds.states())
-    said = " ".join(line for report in reports for line in report.verdict)
+    said = " ".join(
+        line for report in reports for line in [one.sentence for one in report.results] + explain_rank(report)
+    )
     assert named in said and "stay apart" not in said and "needs no change" not in said
     if cut is not None:
         by_hand = [relative_residual(state).mean().item() for state in seen_by_hooks(model, kinds.states())]
         before, after = (f"{by_hand[place]:.2g}" for place in cut)
         assert f"goes from {before} to {after}" in said.replace("0.60 ", "0.6 ")
-        assert f"over all parts of the model their residual falls from {by_hand[0]:.2f}" in said
+        assert f"their residual is {by_hand[0]:.2f} before the first part" in said
 
 
 LAYOUTS = {
@@ -91,7 +94,7 @@ def test_the_same_states_in_other_layouts_have_the_same_residuals(layout):
     by_hand = [relative_residual(state).mean().item() for state in seen_by_hooks(kinds.Stack(), kinds.states())]
     assert [layer.residual for layer in report.layers] == pytest.approx(by_hand, rel=1e-9)
     assert (report.samples, report.tokens, report.width) == (kinds.SAMPLES, kinds.TOKENS, kinds.WIDTH)
-    assert report.causal and not report.findings
+    assert report.causal and report.result("stream-whole").verdict == "pass"
 
 
 TOUCHING = {
@@ -104,15 +107,16 @@ TOUCHING = {
 def test_samples_that_touch_each_other_are_found_and_stay_samples(kind):
     torch.manual_seed(0)
     (report,) = check(TOUCHING[kind](), kinds.states(), changes=False)
-    assert report.findings[0].startswith("samples touch each other: the first one changes others from layer 1 on")
+    found = report.result("samples-independent")
+    assert found.verdict == "fail" and found.sentence == "sample 1 changes other samples from layer 1 on"
     assert (report.samples, report.tokens) == (kinds.SAMPLES, kinds.TOKENS)
-    assert report.part and "stay apart" not in " ".join(report.verdict)
+    assert report.part and "stay apart" not in report.result("rank-kept").sentence
 
 
 def test_layers_that_modules_do_not_hold_are_all_counted():
     torch.manual_seed(0)
     (report,) = check(kinds.Inline(), kinds.states(), changes=False)
-    assert report.depth == kinds.DEPTH and not report.findings
+    assert report.depth == kinds.DEPTH and report.result("stream-whole").verdict == "pass"
 
 
 @pytest.mark.long
@@ -121,4 +125,4 @@ def test_the_streams_of_gemma3n_are_no_tokens():
     (report,) = check(model, inputs, name=name, changes=False)
     assert (report.samples, report.tokens, report.width, report.causal) == (2, 12, 32, True)
     assert report.kind.startswith("one way, attention") and "4 streams a token" in report.summary
-    assert not report.findings
+    assert report.result("stream-whole").verdict == "pass"

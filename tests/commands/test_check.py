@@ -74,7 +74,9 @@ def test_json_has_every_number_and_what_failed(model, capsys):
     assert code == 1
     assert [layer["layer"] for layer in stream["layers"]] == [0, 1, 2]
     last = stream["layers"][-1]["residual"]
-    assert found["failed"] == [{"condition": "residual_last < 2", "stream": "", "value": last}]
+    assert found["failed"] == [
+        {"condition": "residual_last < 2", "model": "mymodel.py:both", "stream": "", "value": last}
+    ]
     assert stream["variants"]["transformer"][-1] == last
     assert stream["interventions"] == []
 
@@ -85,7 +87,7 @@ def test_json_has_every_number_and_what_failed(model, capsys):
         ("buld", "mymodel.py has no 'buld'; did you mean 'build'?"),
         (
             "with_arguments",
-            "mymodel.py:with_arguments needs the arguments width: write a function without arguments that calls it",
+            "mymodel.py:with_arguments() fails: TypeError: with_arguments() missing 1 required positional argument: 'width'",
         ),
         (
             "a_list",
@@ -140,7 +142,7 @@ def test_a_type_of_the_library_is_checked_small(capsys):
     assert code == 2 and "did you mean 'llama'?" in err
 
 
-def test_a_model_that_is_measured_in_part_is_status_3(tmp_path, capsys):
+def test_a_model_that_is_measured_in_part_fails_a_check(tmp_path, capsys):
     (tmp_path / "cut.py").write_text(
         textwrap.dedent("""
         import torch
@@ -161,7 +163,8 @@ def test_a_model_that_is_measured_in_part_is_status_3(tmp_path, capsys):
         """)
     )
     code, out, _ = ran(capsys, f"{tmp_path}/cut.py:build", "--no-changes")
-    assert code == 3 and "Found: 5 blocks, 4 measured: 2 has no residual addition" in out
+    assert code == 1 and "FAIL  stream-whole         5 blocks, 4 measured: 2 has no residual addition" in out
     assert ran(capsys, f"{tmp_path}/cut.py:build", "--no-changes", "--fail-if", "residual_last < 2")[0] == 1
     code, out, _ = ran(capsys, f"{tmp_path}/cut.py:build", "--no-changes", "--json")
-    assert code == 3 and any(stream["findings"] for stream in json.loads(out)["streams"])
+    checks = [one for stream in json.loads(out)["streams"] for one in stream["results"]]
+    assert code == 1 and "fail" in {one["verdict"] for one in checks if one["check"] == "stream-whole"}

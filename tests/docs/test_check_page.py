@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from rankfall.check.named import all_checks
 from rankfall.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -32,12 +33,19 @@ def test_every_command_of_the_page_runs(command, folder, capsys):
     out = capsys.readouterr().out
     assert "residual additions" in out
     if command == COMMANDS[0]:
-        verdict = re.findall(r"```\n(The tokens .*?)\n```", PAGE, re.DOTALL)[0]
-        assert verdict == out[out.index("The tokens ") :].strip()
-        headings = out.splitlines()[2].split("  ")
+        lines, below = re.findall(r"```\n(mymodel.py:build: .*?)\n```.*?```\n(.*?)\n```", PAGE, re.DOTALL)[0]
+        assert out.startswith(lines) and out.strip().endswith(below)
+        headings = next(line for line in out.splitlines() if line.startswith("layer")).split("  ")
         shown = {one.strip() for one in headings} - {"", "layer"}
         table = PAGE[PAGE.index("| column |") : PAGE.index("A column that has no value")]
         assert shown <= set(re.findall(r"`([^`]+)`", table))
+
+
+def test_the_page_has_every_check_with_its_limits_and_their_origin():
+    for one in all_checks():
+        (row,) = re.findall(rf"^\| `{one.name}` \| (.*)\|$", PAGE, re.MULTILINE)
+        assert row.startswith(one.question)
+        assert all(f"{limit:g}: {limit.meaning} *({limit.origin})*" in row for limit in one.limits)
 
 
 @pytest.mark.long

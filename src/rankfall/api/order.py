@@ -123,7 +123,7 @@ def order_from(found: Mapping[str, Any], note: str) -> Order:
 def orders_of_module(given: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
     """Return layer and branch -> result of the fit, in order of computation."""
     from rankfall.api.modules import examine_given, name_of
-    from rankfall.check.slopes import slopes
+    from rankfall.check.orders import slopes
 
     examined = examine_given(given, inputs, blocks)
     found: dict[str, dict[str, Any]] = {}

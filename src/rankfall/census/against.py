@@ -6,59 +6,60 @@ processor adds in another order.
 
 from __future__ import annotations
 
-import csv
+import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
 
-UNCOMPARED = frozenset({"seconds", "megabytes", "transformers"})
+if TYPE_CHECKING:
+    import pandas as pd
+
+COST = ["seconds", "megabytes"]
 ROUNDING = 1e-6  # relative
-DIGITS = 8
-Row = Mapping[str, Any]
+FORMAT = "%.8g"
 
 
-def write_census(path: Path, rows: Sequence[Row]) -> None:
-    """Write a census as CSV with 8 digits. Null is an empty field."""
+def as_text(rows: Sequence[Any] | pd.DataFrame) -> pd.DataFrame:
+    """Return a census as text with 8 digits, one row per type. Null is an empty field."""
+    import pandas as pd
+
+    csv = pd.DataFrame(rows, dtype=object).drop(columns=COST, errors="ignore").map(write_value).to_csv(index=False)
+    return pd.read_csv(io.StringIO(csv), dtype=str, keep_default_na=False)
+
+
+def write_value(value: Any) -> Any:
+    return FORMAT % value if isinstance(value, float) and not math.isnan(value) else value
+
+
+def write_census(path: Path, rows: Sequence[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        names = [name for name in rows[0] if name not in ("seconds", "megabytes")] if rows else []
-        table.writerow(names)
-        for row in rows:
-            table.writerow([write_value(row[name]) for name in names])
+    as_text(rows).to_csv(path, index=False, lineterminator="\n")
 
 
-def write_value(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
-
-
-def read_census(path: Path) -> list[dict[str, str]]:
+def read_census(path: Path) -> pd.DataFrame:
     """Read the rows of a census as text, from .csv or .parquet."""
+    import pandas as pd
+
     if not path.is_file():
         raise RankfallError(f"--against {path}: there is no such file")
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        return [{name: write_value(value) for name, value in row.items()} for row in pq.read_table(path).to_pylist()]
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    if rows and "type" not in rows[0]:
+        return as_text(pd.read_parquet(path, dtype_backend="pyarrow"))
+    found = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if "type" not in found:
         raise RankfallError(
             f"--against {path} is not a census: it has no column 'type'; `rankfall census --out` writes one"
         )
-    return rows
+    return found
 
 
-def changes(before: Iterable[Row], after: Iterable[Row], chosen: Sequence[str] = ()) -> list[str]:
+def changes(before: pd.DataFrame, after: Sequence[Any], chosen: Sequence[str] = ()) -> list[str]:
     """Return the changes as lines, by type. `chosen`: only these types were measured, so others do not count as gone."""
-    old = {str(row["type"]): row for row in before}
-    new = {str(row["type"]): row for row in after}
-    said = versions(old.values(), new.values())
+    old, new = (frame.set_index("type").to_dict("index") for frame in (before, as_text(after)))
+    versions = [", ".join(sorted({row.get("transformers", "") for row in rows.values()} - {""})) for rows in (old, new)]
+    said = [f"transformers: {versions[0]} -> {versions[1]}"] if versions[0] != versions[1] else []
     for kind in sorted({*old, *new}):
         if chosen and kind not in chosen:
             continue
@@ -71,38 +72,19 @@ def changes(before: Iterable[Row], after: Iterable[Row], chosen: Sequence[str] =
     return said
 
 
-def versions(old: Iterable[Row], new: Iterable[Row]) -> list[str]:
-    """Return a line if the versions of the library differ."""
-    each = [sorted({str(row.get("transformers") or "") for row in rows} - {""}) for rows in (old, new)]
-    return [] if each[0] == each[1] else [f"transformers: {', '.join(each[0])} -> {', '.join(each[1])}"]
-
-
-def find_changed_columns(old: Row, new: Row) -> list[str]:
+def find_changed_columns(old: dict[str, str], new: dict[str, str]) -> list[str]:
     """Return a line for each column of one type that both censuses have and that changed."""
     found = []
-    for name in old:
-        if name in new and name not in UNCOMPARED:
-            one, other = as_text(old[name]), as_text(new[name])
-            if one != other and not close(one, other):
-                found.append(f"{name} {one or 'null'} -> {other or 'null'}{times(one, other)}")
+    for name, one in old.items():
+        if name not in new or name in (*COST, "transformers"):
+            continue
+        other = new[name]
+        try:
+            before, after = float(one), float(other)
+            same = math.isclose(before, after, rel_tol=ROUNDING, abs_tol=1e-15)
+            times = f" (x {after / before:.3g})" if before else ""
+        except ValueError:
+            same, times = one == other, ""
+        if not same:
+            found.append(f"{name} {one or 'null'} -> {other or 'null'}{times}")
     return found
-
-
-def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else write_value(value)
-
-
-def close(one: str, other: str) -> bool:
-    """Return whether two texts are numbers that are equal up to rounding."""
-    try:
-        return math.isclose(float(one), float(other), rel_tol=ROUNDING, abs_tol=1e-15)
-    except ValueError:
-        return False
-
-
-def times(one: str, other: str) -> str:
-    try:
-        before, after = float(one), float(other)
-    except ValueError:
-        return ""
-    return f" (x {after / before:.3g})" if before else ""

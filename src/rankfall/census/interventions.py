@@ -6,15 +6,14 @@ layers, so that the state that enters them stays the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from rankfall.census.gains import is_drawn, is_within, weights_of
 from rankfall.census.outcomes import FACTORS
-from rankfall.check.states import mean
+from rankfall.check.interventions import multiplied
+from rankfall.check.layer import mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import Examined
@@ -38,17 +37,3 @@ def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float
 
 def is_matrix(weight: Tensor) -> bool:
     return weight.dim() > 1 and is_drawn(weight.detach())
-
-
-@contextmanager
-def multiplied(weights: list[Tensor], factor: float) -> Iterator[None]:
-    """Multiply weights in place, and restore them afterwards."""
-    before = [weight.detach().clone() for weight in weights]
-    with torch.no_grad():
-        for weight in weights:
-            weight.mul_(factor)
-        try:
-            yield
-        finally:
-            for weight, value in zip(weights, before, strict=True):
-                weight.copy_(value)

@@ -146,8 +146,7 @@ def rows_of_states(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
 
 def state_columns(state: Tensor) -> dict[str, float | None]:
     """Return the columns of the census that need only a state."""
-    from rankfall.check.layer import LayerReport
-    from rankfall.check.states import fill_state_columns
+    from rankfall.check.layer import LayerReport, fill_state_columns
 
     found = LayerReport(0)
     fill_state_columns(state, found)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankfall.census.equal import constant_inputs
 from rankfall.census.gains import Gain
 from rankfall.census.interventions import residuals_of_changes
 from rankfall.census.norms import norms
 from rankfall.census.scales import find_stds, scales
 from rankfall.check.bands import kind_of
+from rankfall.check.equal import constant_inputs
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.report import measure_stream
 from rankfall.streams.examine import FAILURES, Examined
@@ -81,7 +81,7 @@ def attempt(function: Any, reasons: Reasons, name: str) -> Any:
 
 def part_columns(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, Any]:
     """Return the columns about the stream's parts, as measured."""
-    equal = constant_inputs(examined, flow, report)
+    first, last, where = constant_inputs(examined, flow, report)
     return {
         "stream": flow.name,
         "layers": flow.depth,
@@ -91,10 +91,10 @@ def part_columns(examined: Examined, flow: Flow, report: StreamReport) -> dict[s
         "mixer": flow.mixer,
         "mixers": ", ".join(mixers(examined, flow)),
         "mask": mask_of(flow),
-        "position": position_of(equal.first, equal.last, report.tokens),
-        "distinct_first": equal.first,
-        "distinct_last": equal.last,
-        "equal_tokens": equal.where,
+        "position": position_of(first, last, report.tokens),
+        "distinct_first": first,
+        "distinct_last": last,
+        "equal_tokens": where,
         "skips": flow.skips,
         "parallel": flow.parallel,
         "dtype": str(examined.dtype).removeprefix("torch."),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import resource
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,6 +43,13 @@ ASKS = re.compile(
     re.I,
 )
 FULL = re.compile(r"allocate memory|MemoryError|bad_alloc")
+
+YEAR = re.compile(r"[Cc]opyright (?:\(c\) )?((?:19|20)\d\d)")
+INPUTS = {  # a word in the name of an input -> kind of input
+    "input_ids": "text", "pixel": "pictures", "image": "pictures", "input_features": "sound", "input_values": "sound", "audio": "sound",
+    "past_values": "series", "inputs_embeds": "states", "hidden_states": "states", "query_embeds": "states", "states": "states",
+    "inputs": "states",
+}  # fmt: skip
 
 
 @dataclass
@@ -83,8 +93,6 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = SMA
         return [about | outcome_row(NO_MODEL, str(error))]
     except Exception as error:  # whatever the library raises
         return [about | why_not(error, kind)]
-    from rankfall.census.origins import kinds_of_inputs
-
     about |= {
         "class": type(example.model).__name__,
         "inputs": kinds_of_inputs(example.inputs),
@@ -163,13 +171,36 @@ def streamed_type(config: Any, seed: int, tokens: int) -> Rows:
 def origin(kind: str) -> dict[str, Any]:
     from transformers import CONFIG_MAPPING
 
-    from rankfall.census.origins import family, year
-
     if kind not in CONFIG_MAPPING:
         raise RankfallError(f"there is no model type {kind!r}")
     cls = CONFIG_MAPPING[kind]
     made, why = year(cls)
     return {"family": family(cls), "year": made, "year_reason": why}
+
+
+def family(cls: type) -> str:
+    """Return the library folder of a configuration or model class: transformers.models.bert -> bert."""
+    parts = cls.__module__.split(".")
+    return parts[parts.index("models") + 1] if "models" in parts else parts[-1]
+
+
+def year(cls: type) -> tuple[int | None, str]:
+    """Return the year of the copyright line at the top of a class's file, or None and the reason."""
+    file = inspect.getsourcefile(sys.modules[cls.__module__])
+    if file is None:
+        return None, "its class has no source file"
+    found = YEAR.search(Path(file).read_text(encoding="utf-8")[:2000])
+    return (int(found[1]), "") if found else (None, "the file of its code has no line of copyright with a year")
+
+
+def kinds_of_inputs(names: Iterable[str]) -> str:
+    """Return the kinds of inputs (text, pictures, sound, ...) by their names."""
+    found = []
+    for name in names:
+        kind = next((kind for word, kind in INPUTS.items() if name.startswith(word) or f"_{word}" in name), None)
+        if kind is not None and kind not in found:
+            found.append(kind)
+    return " and ".join(found) or "other"
 
 
 def outcome_row(outcome: str, reason: str) -> dict[str, Any]:

@@ -29,20 +29,27 @@ HEADS = (
 )  # fmt: skip
 
 
-def product_weights(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    """Return the weights (..., T, S) of `scaled_dot_product_attention`."""
+def product_scores(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """Return the scores (..., T, S) of `scaled_dot_product_attention`, -inf where they are masked."""
     named = by_name(SDPA, args, kwargs)
     q, k = named["query"], named["key"]
     if named.get("enable_gqa") and q.shape[-3] != k.shape[-3]:
         k = k.repeat_interleave(q.shape[-3] // k.shape[-3], -3)
     scale = named.get("scale")
-    scores = q @ k.transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    scores: Tensor = q @ k.transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
     mask = named.get("attn_mask")
     if named.get("is_causal"):
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
-    return scores.softmax(-1)
+    return scores
+
+
+def masked_scores(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """Return the scores of an attention, with their mask; None inside `multi_head_attention_forward`."""
+    if func is F.multi_head_attention_forward:
+        return None
+    return product_scores(args, kwargs) if func is F.scaled_dot_product_attention else (*args, *kwargs.values())[0]
 
 
 def head_weights(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
@@ -54,7 +61,7 @@ def head_weights(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Te
 
 def weights_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Tensor:
     if func is F.scaled_dot_product_attention:
-        return product_weights(args, kwargs)
+        return product_scores(args, kwargs).softmax(-1)
     if func is F.multi_head_attention_forward:
         return head_weights(func, args, kwargs)
     assert isinstance(result, Tensor)

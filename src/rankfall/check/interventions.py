@@ -1,20 +1,19 @@
 """Interventions on a model, each measured on the model itself: residual by layer and gradient of the input.
 
-Most edit the residual additions of a pass and leave the model unchanged. Scaled weights are set on a copy.
+Most edit the residual additions of a pass and leave the model unchanged. Scaled weights are set in place, and restored afterwards.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from rankfall.check.gradients import input_gradient
-from rankfall.check.layer import Outcome, compare_lengths
-from rankfall.check.states import length, mean
+from rankfall.check.layer import Outcome, compare_lengths, length, mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.edits import Edit, Edits
@@ -50,13 +49,10 @@ def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome
 def interventions(examined: Examined, flow: Flow) -> list[Outcome]:
     """Return the outcomes of all interventions."""
     found = [measure_edit(examined, flow, name, edit) for name, edit in edits_of(flow)]
-    for scale in SCALES:
-        scaled = with_weights(examined, flow, scale)
-        if scaled is not None:
-            try:
-                found.append(measure_edit(scaled, flow, f"weights of the layers times {scale:g}", None))
-            except FAILURES:
-                continue
+    matrices = matrices_of_layers(examined, flow)
+    for scale in SCALES if matrices else ():
+        with suppress(*FAILURES), multiplied(matrices, scale):
+            found.append(measure_edit(examined, flow, f"weights of the layers times {scale:g}", None))
     return found
 
 
@@ -91,17 +87,22 @@ def normalise(flow: Flow, value: Tensor) -> Tensor:
     return value * (value.pow(2).mean(flow.layout.feature, keepdim=True) + 1e-12).rsqrt()
 
 
-def with_weights(examined: Examined, flow: Flow, scale: float) -> Examined | None:
-    """Return a copy whose layers have scaled weight matrices, or None if the layers are not modules."""
-    names = {name for name, _ in examined.model.named_modules()}
-    if not set(flow.layers) <= names:
-        return None
-    made = copy.deepcopy(examined.model)
-    seen: set[int] = set()
+def matrices_of_layers(examined: Examined, flow: Flow) -> list[Tensor]:
+    """Return the weight matrices of the layers, a shared one once; none if the layers are not modules."""
+    known = dict(examined.model.named_modules())
+    found = [one for name in flow.layers if name in known for one in known[name].parameters()]
+    return [one for one in dict.fromkeys(found) if one.dim() > 1 and one.is_floating_point()]
+
+
+@contextmanager
+def multiplied(weights: list[Tensor], factor: float) -> Iterator[None]:
+    """Multiply weights in place, and restore them afterwards."""
+    before = [weight.detach().clone() for weight in weights]
     with torch.no_grad():
-        for layer in dict.fromkeys(flow.layers):
-            for parameter in made.get_submodule(layer).parameters():
-                if parameter.dim() > 1 and parameter.is_floating_point() and id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    parameter.mul_(scale)
-    return replace(examined, model=made) if seen else None
+        for weight in weights:
+            weight.mul_(factor)
+        try:
+            yield
+        finally:
+            for weight, value in zip(weights, before, strict=True):
+                weight.copy_(value)

@@ -1,10 +1,18 @@
-"""Results of a check, for one layer and for a whole stream."""
+"""Results of a check, for one layer and for a whole stream, and the numbers of a state (S, T, D)."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
+from torch import Tensor
+
 from rankfall.check.bands import ReferenceBand
+from rankfall.check.named import Result
+from rankfall.rank.residual import relative_residual
+from rankfall.rank.spectrum import effective_rank
+
+LARGEST = 3  # channels
 
 
 @dataclass
@@ -65,17 +73,20 @@ class StreamReport:
     without: list[Outcome] = field(default_factory=list)  # the branches of the layer that loses most
     interventions: list[Outcome] = field(default_factory=list)
     bands: list[ReferenceBand] = field(default_factory=list)  # of other networks, at birth and after training
-    silent: int = 0  # branches that return zero
     equal_tokens: str = ""  # where tokens were set equal; empty: not possible
     floor: float = 0.0  # a smaller residual is rounding of the dtype
-    verdict: list[str] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)  # why the numbers cover only a part, or may mislead
+    results: list[Result] = field(default_factory=list)  # of the named checks
+    cut: str = ""  # where the stream is cut from the one before
     judged: bool = True  # False: only the columns of states are filled in, and nothing is said of them
     part: bool = False  # other parts of the same sequence of blocks are measured separately, or not at all
     start: float | None = None  # the residual before the first of these parts, if known
     reasons: dict[str, str] = field(default_factory=dict)  # why a column is empty
     notes: list[str] = field(default_factory=list)
     worst: int | None = None  # the layer that loses most
+
+    def result(self, check: str) -> Result:
+        """Return the result of a named check."""
+        return next(one for one in self.results if one.check == check)
 
     @property
     def shorter(self) -> float:
@@ -85,3 +96,35 @@ class StreamReport:
 def compare_lengths(first: float | None, last: float | None) -> float:
     """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
     return first / last if first and last else 1.0
+
+
+def number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}" if 0.1 <= abs(value) < 1000 else f"{value:.2g}"
+
+
+def fill_state_columns(state: Tensor, into: LayerReport) -> None:
+    """Fill in the columns that need only the state, as means over samples."""
+    into.residual = mean(relative_residual(state))
+    if state.shape[-2] > 2:
+        into.without_first = mean(relative_residual(state[:, 1:]))
+    if state.shape[-1] > 2 * LARGEST:
+        into.without_largest = mean(relative_residual(without_largest(state)))
+    into.norm = length(state)
+    into.effective_rank = mean(effective_rank(state.double()))
+
+
+def length(state: Tensor) -> float | None:
+    """Return the norm of a token's vector: RMS over tokens, mean over samples."""
+    return mean(state.pow(2).sum(-1).mean(-1).sqrt())
+
+
+def without_largest(state: Tensor) -> Tensor:
+    """Return the state without the channels of the largest mean square over all samples and tokens."""
+    size = state.pow(2).mean((0, 1))
+    kept = size.argsort()[:-LARGEST].sort().values
+    return state[..., kept]
+
+
+def mean(values: Tensor) -> float | None:
+    value = float(values.detach().mean())
+    return value if math.isfinite(value) else None

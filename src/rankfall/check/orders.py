@@ -1,4 +1,4 @@
-"""The order of contraction of each mixing branch, and the number of rows that equal tokens become, each in a few passes.
+"""The order of contraction of each mixing branch, from two passes (`orders`) or over decades (`slopes`).
 
 After every addition the state is replaced by nearly equal rows, mean + eps (state - mean), so that each branch reads such a state
 whatever lies before it. The order p is the slope of log |res f| over log eps: 3 for softmax attention alone, 1 if differences pass in
@@ -10,127 +10,155 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from rankfall.check.again import change_tokens, distinct_rows, equal_inputs, reads_again, turned
-from rankfall.check.layer import LayerReport, StreamReport
+from rankfall.check.equal import READ_AGAIN, change_entry, equal_inputs, turned
+from rankfall.check.layer import LayerReport
 from rankfall.errors import RankfallError
+from rankfall.rank.orders.slopes import FITTED, NEAR, fit, leave_order_empty, relative
+from rankfall.rank.orders.slopes import FLOOR as SLOPE_FLOOR
+from rankfall.rank.residual import residual
+from rankfall.rank.rounding import NOISE, UNITS, relative_difference
 from rankfall.streams.arguments import Arguments
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import collect_sums, run_through
+from rankfall.streams.passes import run_through
 
-NEAR = (1e-2, 1e-3)
+TWO = (1e-2, 1e-3)  # eps of the two passes
 FLOOR = 1e-13  # relative to the branch's norm
 SAME = 1e-3  # relative difference of two sizes of differences
-IN_INPUTS = "in the inputs"
-UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
-AGAIN = "not known: the layers read the inputs again past the first state, and no inputs are known for which it has equal rows"
+
+Rows = dict[int, Tensor]  # mixing branch -> its value (S, T, D)
+Change = Callable[[Tensor], Tensor]
+
+
+@dataclass
+class UntouchedPass:
+    """The state after each addition of a pass without changes, its first state, and the tensor that the stream begins with."""
+
+    totals: Rows
+    first: Tensor
+    entry: Tensor
+
+
+def record_sums(examined: Examined, flow: Flow) -> UntouchedPass:
+    totals: Rows = {}
+    entered: list[Tensor] = []
+
+    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
+        totals[branch.number] = state + value if flow.skips else value.clone()
+
+    def enter(tensor: Tensor) -> Tensor:
+        entered[:] = [tensor.detach().clone()]
+        return tensor
+
+    first = run_through(examined.model, examined.arguments, flow, Edits(edit=keep, enter=enter)).states[0]
+    return UntouchedPass(totals, first, entered[0] if entered else first)
+
+
+def values_near(examined: Examined, given: tuple[Arguments, Flow], before: UntouchedPass, change: Change) -> Rows:
+    """Return the value of each mixing branch that keeps the state's shape, where `change` moves the rows of every state close together."""
+    arguments, flow = given
+    found: Rows = {}
+
+    def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
+        rows = flow.layout.to_rows(value)
+        if branch.mixes and flow.layout.to_rows(state).shape == rows.shape:
+            found.setdefault(branch.number, rows.clone())
+        total = before.totals[branch.number]
+        return flow.layout.from_rows(change(flow.layout.to_rows(total)), total)
+
+    def enter(tensor: Tensor) -> Tensor:
+        return change_entry(flow, before.entry if before.entry.shape == tensor.shape else tensor, change)
+
+    run_through(examined.model, arguments, flow, Edits(edit=compare, enter=enter, partial=True))
+    return found
+
+
+def nearly_equal(rows: Tensor, near: float) -> Tensor:
+    """Scale the differences between the rows of (S, T, D) by `near`."""
+    mean = rows.mean(1, keepdim=True)
+    return mean + near * (rows - mean)
 
 
 def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     """Fill in the orders. Return the reason if there are none, else ''."""
     if examined.dtype != torch.float64:
         return "float32 resolves no orders"
-    totals = collect_sums(examined.model, examined.arguments, flow)
-    first = run_through(examined.model, examined.arguments, flow, Edits()).states[0]
-    samples, tokens = flow.layout.to_rows(first).shape[:2]
-    shape, kept = (samples, tokens), [first]
+    before = record_sums(examined, flow)
+    samples, tokens = flow.layout.to_rows(before.first).shape[:2]
 
-    def keep(tensor: Tensor) -> Tensor:
-        kept[0] = tensor.detach().clone()
-        return tensor
-
-    run_through(examined.model, examined.arguments, flow, Edits(enter=keep))
-
-    def sizes_near(arguments: Arguments, its_flow: Flow, near: float) -> dict[int, tuple[float, float]]:
+    def sizes_near(given: tuple[Arguments, Flow], near: float) -> dict[int, tuple[float, float]]:
         """Return (size of the differences, size) of each mixing branch's value."""
-        found: dict[int, tuple[float, float]] = {}
+        values = values_near(examined, given, before, lambda rows: nearly_equal(rows, near))
+        return {
+            number: (float((rows - rows.mean(1, keepdim=True)).norm()), float(rows.norm()))
+            for number, rows in values.items()
+        }
 
-        def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
-            if branch.mixes and flow.layout.to_rows(state).shape == flow.layout.to_rows(value).shape:
-                rows = flow.layout.to_rows(value)
-                found.setdefault(branch.number, (float(rest(rows).norm()), float(rows.norm())))
-            total = totals[branch.number]
-            return flow.layout.from_rows(nearly_equal(flow.layout.to_rows(total), near), total)
-
-        def enter(tensor: Tensor) -> Tensor:
-            entry = kept[0] if kept[0].shape == tensor.shape else tensor
-            return change_entry(flow, entry, lambda rows: nearly_equal(rows, near))
-
-        run_through(examined.model, arguments, its_flow, Edits(edit=compare, enter=enter, partial=True))
-        return found
-
-    sizes = [sizes_near(examined.arguments, flow, near) for near in NEAR]
+    sizes = [sizes_near((examined.arguments, flow), near) for near in TWO]
     again: set[int] = set()
-    if (other := turned(examined, flow, shape)) is not None:
+    if (other := turned(examined, flow, (samples, tokens))) is not None:
         with suppress(*FAILURES, RankfallError):
-            seen = sizes_near(*other, NEAR[-1])
-            again = {number for number, (apart, _) in sizes[-1].items() if differ(apart, seen.get(number, (apart,))[0])}
+            seen = sizes_near(other, TWO[-1])
+            pairs = {number: (apart, seen.get(number, (apart,))[0]) for number, (apart, _) in sizes[-1].items()}
+            again = {number for number, pair in pairs.items() if abs(pair[0] - pair[1]) > SAME * max(pair)}
     if again:  # the branch reads the inputs past its state: these are set equal, too
-        equal = equal_inputs(examined, flow, shape)
-        of_equal = [sizes_near(*equal, near) for near in NEAR] if equal is not None else [{}, {}]
-        sizes = [
-            {**was, **{number: now.get(number, (0.0, 1.0)) for number in again}} for was, now in zip(sizes, of_equal)
-        ]
+        equal = equal_inputs(examined, flow, (samples, tokens))
+        of_equal = [sizes_near(equal, near) for near in TWO] if equal is not None else [{}, {}]
+        sizes = [was | {number: now.get(number, (0.0, 1.0)) for number in again} for was, now in zip(sizes, of_equal)]
     for number in sizes[0]:
         pair = [one[number] for one in sizes if number in one]
-        if len(pair) == len(NEAR) and all(apart > FLOOR * whole for apart, whole in pair):
+        if len(pair) == len(TWO) and all(apart > FLOOR * whole for apart, whole in pair):
             branch = flow.branches[number]
-            slope = math.log(pair[0][0] / pair[1][0]) / math.log(NEAR[0] / NEAR[1])
+            slope = math.log(pair[0][0] / pair[1][0]) / math.log(TWO[0] / TWO[1])
             layers[branch.layer].orders[branch.name] = slope
     if again and not any(layer.orders for layer in layers):
-        return AGAIN
+        return READ_AGAIN
     return "" if sizes[0] else "no branch mixes tokens"
 
 
-def differ(one: float, other: float) -> bool:
-    return abs(one - other) > SAME * max(one, other)
+def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
+    """Return the fit of each mixing branch over eps from 10^-1.5 to 10^-7, with the samples as draws.
+
+    Points are left out if a second pass, whose states differ by a few units of rounding, changes them by a tenth.
+    """
+    mixers = [branch.number for branch in flow.branches if branch.mixes]
+    if examined.dtype != torch.float64:
+        return {number: leave_order_empty("float32", "float32 resolves no orders") for number in mixers}
+    before = record_sums(examined, flow)
+    logs: dict[int, list[Tensor]] = {number: [] for number in mixers}
+    for near in 10.0**NEAR:
+        generator = torch.Generator().manual_seed(0)
+
+        def shake(rows: Tensor, near: float = float(near), generator: torch.Generator = generator) -> Tensor:
+            rows = nearly_equal(rows, near)
+            signs = 2 * torch.randint(2, rows.shape, generator=generator).to(rows) - 1
+            return rows * (1 + UNITS * torch.finfo(rows.dtype).eps * signs)
+
+        plain, other = (
+            values_near(examined, (examined.arguments, flow), before, change)
+            for change in (lambda rows, near=float(near): nearly_equal(rows, near), shake)
+        )
+        for number in mixers:
+            if number in plain:
+                logs[number].append(log10_clear(plain[number], other[number]))
+    return {
+        number: fit(NEAR, torch.stack(found, -1), "float64", last=FITTED)
+        if len(found) == len(NEAR)
+        else leave_order_empty("float64", "what it returns has another shape than the state")
+        for number, found in logs.items()
+    }
 
 
-def rest(rows: Tensor) -> Tensor:
-    return rows - rows.mean(1, keepdim=True)
-
-
-def nearly_equal(rows: Tensor, near: float) -> Tensor:
-    """Scale the differences between the rows of (S, T, D) by `near`."""
-    return rows.mean(1, keepdim=True) + near * rest(rows)
-
-
-def change_entry(flow: Flow, tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """Change the rows of the tensor that the stream begins with, or return it unchanged if its shape is not that of the states."""
-    if flow.entry is None or tuple(tensor.shape) != flow.entry.shape:
-        return tensor
-    return flow.layout.from_rows(change(flow.layout.to_rows(tensor)), tensor)
-
-
-def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
-    """Fill in the number of distinct rows for equal tokens, and where the tokens were set equal. Return why that is not possible, or ''."""
-    first = run_through(examined.model, examined.arguments, flow, Edits()).states[0]
-    samples, tokens = flow.layout.to_rows(first).shape[:2]
-    equal = change_tokens(examined.arguments, (samples, tokens), lambda one: one[:, :1].expand_as(one).clone())
-
-    def enter(tensor: Tensor) -> Tensor:
-        return change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
-
-    def count_rows(arguments: Arguments, its_flow: Flow, edits: Edits) -> list[int]:
-        states = run_through(examined.model, arguments, its_flow, edits).states
-        return [distinct_rows(flow.layout.to_rows(state)[0]) for state in states]
-
-    counts = count_rows(equal or examined.arguments, flow, Edits() if equal else Edits(enter=enter))
-    report.equal_tokens = IN_INPUTS if equal else "in the state that enters the first layer"
-    reason = UNEQUAL if counts[0] > 1 else ""
-    if not equal and not reason and max(counts) > 1 and reads_again(examined, flow, (samples, tokens), enter):
-        reason = AGAIN
-    if not equal and reason:
-        inputs = equal_inputs(examined, flow, (samples, tokens))
-        report.equal_tokens = IN_INPUTS if inputs is not None else ""
-        if inputs is None:
-            return reason
-        counts = count_rows(*inputs, Edits())
-    for into, number in zip(report.layers, counts):
-        into.distinct = number
-    return ""
+def log10_clear(rows: Tensor, other: Tensor) -> Tensor:
+    """Return log10 of |R| / |X| by sample, -inf where it is rounding. (S, T, D) -> (S,)"""
+    noise = relative_difference(residual(rows), residual(other), "frobenius") > NOISE
+    finite = rows.isfinite().all(-1).all(-1)
+    values = torch.where(finite & ~noise, relative(torch.where(finite[:, None, None], rows, 0.0)), 0.0)
+    return torch.where(values > SLOPE_FLOOR, values.log10(), -torch.inf)

@@ -11,21 +11,20 @@ from torch import Tensor, nn
 
 from rankfall.check.attention import attention
 from rankfall.check.bands import bands_for, no_band, say_kind
-from rankfall.check.findings import add_findings, find_not_finite
+from rankfall.check.checks.stream import describe_cut
+from rankfall.check.equal import distinct
 from rankfall.check.gradients import gradients, say_missing
 from rankfall.check.interventions import interventions, without_branches
-from rankfall.check.layer import LayerReport, StreamReport
-from rankfall.check.orders import distinct, orders
-from rankfall.check.states import fill_state_columns, mean
-from rankfall.check.verdict import verdict
+from rankfall.check.layer import LayerReport, StreamReport, fill_state_columns, mean
+from rankfall.check.named import run_checks
+from rankfall.check.orders import orders
+from rankfall.check.recording import RecordedStream, record
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
 from rankfall.streams.arguments import keep_random_state
 from rankfall.streams.cuts import cut_by, states_of, variants_of
-from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined, examine
-from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Flow
 from rankfall.streams.sized import has_norm
 from rankfall.streams.variants import Variant
 
@@ -33,29 +32,55 @@ ROUNDING = 1e-14  # a smaller residual in float64 is rounding
 
 
 def check(
-    model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "", changes: bool = True
+    model: nn.Module,
+    inputs: Any,
+    *,
+    blocks: Any = None,
+    name: str = "",
+    changes: bool = True,
+    loss: Callable[[Any], Tensor] | None = None,
+    build: Callable[..., Any] | None = None,
+    only: tuple[str, ...] = (),
 ) -> list[StreamReport]:
-    """Return the report of each stream. `changes`: with interventions."""
+    """Return the report of each stream, with the results of the named checks.
+
+    `changes`: with interventions. `loss`: a function of the output. `build`: a function of `width` or `depth` that returns the module.
+    """
     examined = examine(model, inputs, blocks=blocks, name=name)
     with keep_random_state(), torch.no_grad():
-        reports = {flow.name: report_stream(examined, flow, changes) for flow in examined.flows}
-        for flow in examined.flows:
-            add_findings(flow, {one.name: one for one in examined.flows}, reports)
-            reports[flow.name].axes = flow.layout.tokens
-        for report in reports.values():
-            report.verdict = verdict(report)
-    return list(reports.values())
+        recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
+        for one in recordings.values():
+            one.loss, one.build = loss, build
+            link_parts(one, recordings)
+        for result in run_checks(recordings.values(), only):
+            recordings[result.stream].report.results.append(result)
+    return [one.report for one in recordings.values()]
 
 
-def report_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
-    """Return the numbers of a stream, its reference bands and, with `changes`, its interventions."""
+def link_parts(recording: RecordedStream, recordings: dict[str, RecordedStream]) -> None:
+    """Say which streams are parts of one sequence of blocks, and what the residual is before the first."""
+    flow, report = recording.flow, recording.report
+    report.part |= bool(flow.missing or flow.touching)
+    if flow.follows not in recordings:
+        return
+    before = recordings[flow.follows].report
+    report.part = before.part = True
+    report.cut = describe_cut(report, before, flow.joins)
+    while flow.follows in recordings:
+        flow = recordings[flow.follows].flow
+    report.start = recordings[flow.name].report.layers[0].residual
+
+
+def record_stream(examined: Examined, flow: Flow, changes: bool) -> RecordedStream:
+    """Record a stream and return its numbers, its reference bands and, with `changes`, its interventions."""
     states = states_of(examined, flow)
-    if finding := find_not_finite(examined, flow, states):
-        return unjudged_report(examined, flow, states, "states are not finite", [finding])
+    if not all(bool(state.isfinite().all()) for state in states):
+        report = unjudged_report(examined, flow, states, "states are not finite")
+        return RecordedStream(examined, flow, report, states)
     if flow.around:
-        report = unjudged_report(examined, flow, states, "a skip goes around the layers", [])
+        report = unjudged_report(examined, flow, states, "a skip goes around the layers")
         report.layers[-1] = LayerReport(flow.depth, flow.layers[-1])  # what the last layer returns is no state
-        return report
+        return RecordedStream(examined, flow, report, states)
     normed = has_norm(examined, flow)
     report = measure_stream(examined, flow, normed)
     report.worst = find_steepest_loss(report.layers)
@@ -66,7 +91,7 @@ def report_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport
         if report.worst is not None:
             report.without = without_branches(examined, flow, report.worst)
         report.interventions = interventions(examined, flow)
-    return report
+    return record(examined, flow, report)
 
 
 def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> StreamReport:
@@ -78,6 +103,7 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
         flow.name, flow.summary(), say_kind(flow, normed), flow.depth, flow.width, tokens, samples, flow.causal, layers
     )
     report.notes, report.floor = [*examined.notes, *say_outside(flow)], floor_of(states[0].dtype)
+    report.axes = flow.layout.tokens
     report.reasons = {
         "attention": try_part(lambda: attention(examined, flow, report)),
         "orders": try_part(lambda: orders(examined, flow, layers)),
@@ -86,7 +112,6 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
         report.reasons["gradients"] = gradients(examined, flow, layers)
     report.notes += say_missing(flow, layers)
     report.reasons["distinct"] = try_part(lambda: distinct(examined, flow, report))
-    report.silent = silent(examined, flow)
     for variant in variants_of(flow):
 
         def cut(variant: Variant = variant) -> str:
@@ -110,9 +135,7 @@ def layers_of(flow: Flow, states: list[Tensor]) -> list[LayerReport]:
     return layers
 
 
-def unjudged_report(
-    examined: Examined, flow: Flow, states: list[Tensor], kind: str, findings: list[str]
-) -> StreamReport:
+def unjudged_report(examined: Examined, flow: Flow, states: list[Tensor], kind: str) -> StreamReport:
     """Return a report with the columns of the states alone, for states of which nothing can be said.
 
     What mixes tokens is tried on the states, so it is not known either.
@@ -124,7 +147,7 @@ def unjudged_report(
     summary = flow.summary(kinds=False)
     report = StreamReport(flow.name, summary, kind, flow.depth, flow.width, tokens, samples, False, layers)
     report.notes, report.floor = [*examined.notes], floor_of(states[0].dtype)
-    report.findings, report.judged = findings, False
+    report.judged, report.axes = False, flow.layout.tokens
     return report
 
 
@@ -141,17 +164,6 @@ def say_outside(flow: Flow) -> list[str]:
     return [
         f"{count} more residual additions of this stream are in no layer, in {places}: they stay as they are in all variants"
     ]
-
-
-def silent(examined: Examined, flow: Flow) -> int:
-    """Return the number of branches that return only zeros."""
-    found: list[bool] = []
-
-    def look(branch: Branch, state: Tensor, value: Tensor) -> None:
-        found.append(not bool(value.any()))
-
-    run_through(examined.model, examined.arguments, flow, Edits(edit=look))
-    return sum(found)
 
 
 def try_part(function: Callable[[], str]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -77,19 +76,6 @@ def find_function(module: ModuleType, name: str, path: Path) -> Any:
 
 def call(function: Callable[[], Any], name: str, path: Path) -> Any:
     """Call a function without arguments and return its result."""
-    try:
-        needed = [
-            one.name
-            for one in inspect.signature(function).parameters.values()
-            if one.default is one.empty
-            and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-        ]
-    except (TypeError, ValueError):
-        needed = []
-    if needed:
-        raise RankfallError(
-            f"{path.name}:{name} needs the arguments {', '.join(needed)}: write a function without arguments that calls it"
-        )
     with import_beside(path.resolve()):
         try:
             return function()
@@ -122,3 +108,9 @@ def module_from_file(target: str, inputs: str | None, say: Callable[[str], None]
             "returns one"
         )
     return model, given, f"{path.name}:{name}"
+
+
+def read_value(target: str, option: str) -> Any:
+    """Return what FILE.py:NAME holds."""
+    path, name = split(target, option)
+    return find_function(module_of(path, {}), name, path)

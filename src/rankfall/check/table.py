@@ -1,10 +1,12 @@
-"""A report as text: a table by layer, the variants, the interventions and the verdict."""
+"""A report as text: a line a check, then a table by layer, the variants and the interventions. Several models stand side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rankfall.check.checks.rank import explain_rank
 from rankfall.check.layer import LayerReport, StreamReport
+from rankfall.check.named import FAIL, NONE, PASS, WARN, Result
 
 # column -> heading
 HEADINGS = {
@@ -27,14 +29,49 @@ HEADINGS = {
 }
 
 CELL = 9  # characters
+SHORT = {FAIL: "FAIL", NONE: "n/a"}
+SEVERITY = (NONE, PASS, WARN, FAIL)
 RESIDUALS = ("residual", "without_first", "without_largest")
+
+
+def results(report: StreamReport, name: str) -> list[str]:
+    """Return a line that describes the stream, and a line for each check."""
+    stream = f" {report.stream}" if report.stream else ""
+    head = f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens{along(report)}; {report.kind}"
+    return [head, *(line_of(one) for one in report.results)]
+
+
+def line_of(result: Result) -> str:
+    """Return the line of a result: verdict, name, sentence, and the module path in brackets."""
+    verdict = SHORT.get(result.verdict, result.verdict)
+    return f"{verdict:4}  {result.check:19}  {result.sentence}{f' [{result.where}]' * bool(result.where)}"
+
+
+def beside(models: dict[str, list[StreamReport]]) -> list[str]:
+    """Return the verdicts of several models side by side, and a line for each that is not passed."""
+    worst: dict[str, dict[str, str]] = {name: {} for name in models}
+    for name, reports in models.items():
+        for one in (result for report in reports for result in report.results):
+            worst[name][one.check] = max(worst[name].get(one.check, NONE), one.verdict, key=SEVERITY.index)
+    checks = list(next(iter(worst.values())))
+    sizes = {name: max(len(name), 4) for name in models}
+    made = ["  ".join([" " * 19, *(f"{name:>{size}}" for name, size in sizes.items())])]
+    for check in checks:
+        cells = [
+            f"{SHORT.get(worst[name].get(check, NONE), worst[name].get(check, NONE)):>{size}}"
+            for name, size in sizes.items()
+        ]
+        made.append("  ".join([f"{check:19}", *cells]))
+    for name, reports in models.items():
+        bad = [one for report in reports for one in report.results if one.verdict in (FAIL, WARN)]
+        made += ["", f"{name}:", *(line_of(one) for one in bad)] if bad else []
+    return made
 
 
 def lines(report: StreamReport, name: str, width: int | None = None) -> list[str]:
     """Return the lines of a report. A table wider than `width` is split into parts."""
-    stream = f" {report.stream}" if report.stream else ""
     made = [
-        f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens{along(report)}; {report.kind}",
+        *results(report, name),
         "",
         *columns(report, width),
         "",
@@ -42,7 +79,7 @@ def lines(report: StreamReport, name: str, width: int | None = None) -> list[str
     made += [*variants(report), ""] if report.variants else []
     if report.interventions:
         made += [*outcomes(report), ""]
-    made += report.verdict
+    made += explain_rank(report)
     made += [f"({note})" for note in report.notes]
     made += [f"({what}: {reason})" for what, reason in report.reasons.items()]
     if " outside the stream" in report.summary:

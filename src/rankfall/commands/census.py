@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.census.against import changes, read_census
-    from rankfall.census.counted import count_outcomes, refusals
+    from rankfall.census.outcomes import count_outcomes, refusals
 
     before = read_census(args.against) if args.against else None
     for path in filter(None, (args.out, args.layers)):

@@ -1,4 +1,4 @@
-"""Check whether a model collapses: what each layer of a module keeps, which part loses it, and which changes help."""
+"""Check a model before training: named checks of samples, masks, rank, attention, gradients and numbers, a line each."""
 
 import argparse
 import json
@@ -11,24 +11,31 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-STATUS = (
-    "Exit status: 0 if the whole model is measured and no --fail-if holds; 1 if a --fail-if holds; 2 for an error; 3 if blocks lie outside "
-    "the stream, the stream is cut, samples touch each other, a skip goes around the layers, or states are not finite."
-)
+STATUS = "Exit status: 0 if no check fails and no --fail-if holds; 1 if one does; 2 for an error."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = STATUS
     parser.add_argument(
-        "model",
-        help="FILE.py:FUNCTION (the file is run), CONFIG.yaml:ARCHITECTURE, or a name of Hugging Face (bert, gpt2, a folder, minilm)",
+        "models",
+        nargs="*",
+        metavar="model",
+        help="FILE.py:FUNCTION (the file is run), CONFIG.yaml:ARCHITECTURE, or a name of Hugging Face (bert, gpt2, a folder, minilm); "
+        "several are put side by side",
     )
     parser.add_argument(
         "--inputs", metavar="FILE.py:NAME", help="an example of its inputs: a tensor, tuple or dict, or a function"
     )
+    parser.add_argument("--loss", metavar="FILE.py:NAME", help="a function of the output, for the initial loss")
+    parser.add_argument("--build", metavar="FILE.py:NAME", help="a function of width or depth that returns the module")
     parser.add_argument(
         "--blocks", nargs="+", metavar="NAME", help="names or classes of the modules that are its layers"
     )
+    parser.add_argument("--only", nargs="+", default=[], metavar="CHECK", help="run these checks")
+    parser.add_argument(
+        "--explain", metavar="CHECK", help="print the formula of a check, and its limits with their origin"
+    )
+    parser.add_argument("--brief", action="store_true", help="print the lines of the checks and no tables")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--fail-if",
@@ -48,26 +55,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.check.conditions import condition
+    from rankfall.check.named import FAIL, explain, find_check
     from rankfall.check.report import check
-    from rankfall.check.table import text
+    from rankfall.check.source import read_value
+    from rankfall.check.table import beside, results, text
+    from rankfall.errors import RankfallError
 
+    if args.explain is not None:
+        print(explain(args.explain))
+        return 0
+    if not args.models:
+        raise RankfallError("no model: write FILE.py:FUNCTION, CONFIG.yaml:ARCHITECTURE or a name of Hugging Face")
     conditions = [condition(one) for one in args.fail_if]
-    model, inputs, name = load_module(args)
-    reports = check(model, inputs, blocks=args.blocks, name=name, changes=not args.no_changes)
-    held = [(one, report) for one in conditions for report in reports if one.holds(report) is not False]
+    only = tuple(find_check(name).name for name in args.only)
+    functions = {one: read_value(getattr(args, one), f"--{one}") for one in ("loss", "build") if getattr(args, one)}
+    changes = not (args.no_changes or args.brief or len(args.models) > 1)
+    models = {}
+    for target in args.models:
+        model, inputs, name = load_module(args, target)
+        models[name] = check(model, inputs, blocks=args.blocks, name=name, changes=changes, only=only, **functions)
+    reports = [(name, one) for name, found in models.items() for one in found]
+    held = [(one, name, report) for one in conditions for name, report in reports if one.holds(report) is not False]
     if args.json:
-        failed = [{"condition": one.text, "stream": report.stream, "value": one.value(report)} for one, report in held]
-        print(json.dumps({"model": name, "streams": [asdict(one) for one in reports], "failed": failed}, indent=2))
+        failed = [
+            {"condition": one.text, "model": name, "stream": report.stream, "value": one.value(report)}
+            for one, name, report in held
+        ]
+        shown = [{"model": name, "streams": [asdict(one) for one in found]} for name, found in models.items()]
+        print(json.dumps((shown[0] if len(shown) == 1 else {"models": shown}) | {"failed": failed}, indent=2))
+    elif len(models) > 1:
+        print("\n".join(beside(models)))
     else:
-        print(text(reports, name, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
-        for one, report in held:
-            value = one.value(report)
-            said = "is not known" if value is None else f"it is {value:.4g}"
-            print(f"fails: {one.text}{f' ({report.stream})' if report.stream else ''}: {said}")
-    return 1 if held else 3 if any(report.findings for report in reports) else 0
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        for name, found in models.items():
+            print(
+                "\n".join(line for one in found for line in results(one, name))
+                if args.brief
+                else text(found, name, width)
+            )
+    for one, name, report in [] if args.json else held:
+        value = one.value(report)
+        said = "is not known" if value is None else f"it is {value:.4g}"
+        print(f"fails: {one.text} ({' '.join(filter(None, (name, report.stream)))}): {said}")
+    return int(bool(held) or any(one.verdict == FAIL for _, report in reports for one in report.results))
 
 
-def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
+def load_module(args: argparse.Namespace, target: str) -> "tuple[nn.Module, Any, str]":
     """Return the module, an example of its inputs, and its name."""
     from rankfall.check.source import is_file, module_from_file
     from rankfall.errors import RankfallError
@@ -75,23 +108,23 @@ def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
     def say(line: str) -> None:
         print(f"check: {line}", file=sys.stderr)
 
-    if is_file(args.model):
+    if is_file(target):
         if args.small or args.set:
             raise RankfallError("--small and --set are for a Hugging Face name; a file builds its own model")
-        return module_from_file(args.model, args.inputs, say)
+        return module_from_file(target, args.inputs, say)
     if args.inputs is not None:
         raise RankfallError("--inputs is for a model from a file; inputs of a named or configured model are drawn")
-    file, _, architecture = args.model.rpartition(":")
+    file, _, architecture = target.rpartition(":")
     if file.endswith((".yaml", ".yml")):
         say(f"builds architecture {architecture} of {file}")
         return of_configuration(file, architecture, args.length, args.seed)
-    if args.model.endswith((".yaml", ".yml")):
-        raise RankfallError(f"model {args.model!r}: write CONFIG.yaml:ARCHITECTURE")
+    if target.endswith((".yaml", ".yml")):
+        raise RankfallError(f"model {target!r}: write CONFIG.yaml:ARCHITECTURE")
     from rankfall.check.library import library_model
     from rankfall.commands.model import _parse_setting
 
     settings = dict(_parse_setting(text) for text in args.set)
-    return library_model(args.model, settings, small=args.small, length=args.length, seed=args.seed, say=say)
+    return library_model(target, settings, small=args.small, length=args.length, seed=args.seed, say=say)
 
 
 def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.Module, Any, str]":

@@ -48,9 +48,9 @@ def stream_of_blocks(
         layout = laid_out(shape, flow.layout.feature, tried, batch, flow.layout.streams)
         branches = []
         for branch in flow.branches:
-            ahead, back = directions(tried[branch.number], layout)
             kind = MIXES if tried[branch.number].mixes else TOKENWISE
-            branches.append(Branch(branch.number, branch.layer, branch.operation, 0, branch.name, kind, ahead, back))
+            reach = directions(tried[branch.number], layout)
+            branches.append(Branch(branch.number, branch.layer, branch.operation, 0, branch.name, kind, *reach))
         entry, attends, scores = flow.entry, flow.attends, flow.scores
         found_around = say_around(graph, tracer, stack)
         return Flow(

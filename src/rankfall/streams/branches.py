@@ -128,7 +128,7 @@ def finish_flow(
             kind = MIXES if (seen.mixes if seen.tried else attends(graph, item)) else TOKENWISE
             if kind == TOKENWISE and attends(graph, item) and reaches(graph, item.branch, item.source, others):
                 kind = CROSS
-            ahead, back = directions(seen, layout)
+            later, earlier, after, ahead = directions(seen, layout)
             draft_ = flow.branches[number_of[item.node.index]]
             parts = tuple(
                 replace(part, drop=one_sided(seen.parts.get(n, [False, False]))) for n, part in enumerate(draft_.parts)
@@ -136,7 +136,16 @@ def finish_flow(
             parts = tuple(part for part in parts if part.drop is not None) if kind == MIXES else ()
             branches.append(
                 replace(
-                    draft_, number=count, layer=layer, name=name, kind=kind, forwards=ahead, backwards=back, parts=parts
+                    draft_,
+                    number=count,
+                    layer=layer,
+                    name=name,
+                    kind=kind,
+                    forwards=later,
+                    backwards=earlier,
+                    after=after,
+                    ahead=ahead,
+                    parts=parts,
                 )
             )
             for mix in graph.attention:

@@ -33,6 +33,8 @@ class Branch:
     kind: str = TOKENWISE
     forwards: bool = False  # a token changes later ones
     backwards: bool = False  # and earlier ones
+    after: int = 0  # the largest distance to a later token that changes
+    ahead: int = 0  # and to an earlier one, which sees so many tokens ahead
     parallel: bool = False  # reads the state that entered the layer's other branch
     parts: tuple[BranchPart, ...] = ()
     gate: Operation | None = None  # the product of the state and a gate that is the operand `skip`

@@ -211,9 +211,14 @@ def laid_out(
     return Layout(feature, samples, tokens)
 
 
-def directions(found: TokenMixing, layout: Layout) -> tuple[bool, bool]:
-    """Return whether a token changes later tokens, and earlier tokens, in the order of the tokens' axes."""
+def directions(found: TokenMixing, layout: Layout) -> tuple[bool, bool, int, int]:
+    """Return whether a token changes later tokens, and earlier tokens, in the order of the tokens' axes, and the largest distance of both.
+
+    The distance counts positions of the first axis of the tokens.
+    """
     axes = sorted((*layout.samples, *layout.tokens, *layout.streams))
     order = [axes.index(axis) for axis in layout.tokens]
     pairs = [(tuple(one[n] for n in order), tuple(other[n] for n in order)) for one, other in found.spots]
-    return any(b > a for a, b in pairs), any(b < a for a, b in pairs)
+    later = [b[0] - a[0] for a, b in pairs if b > a]
+    earlier = [a[0] - b[0] for a, b in pairs if b < a]
+    return bool(later), bool(earlier), max(later, default=0), max(earlier, default=0)

@@ -1,0 +1,1 @@
+"""One file a check. Importing a file registers its check."""

@@ -1,0 +1,105 @@
+"""The check of the size of activations: explosion, massive channels, dead and saturated units."""
+
+from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.recording import RecordedStream
+
+JUMP = Limit(
+    30,
+    "a branch that is this many times as large as its state warns, behind layer 1 fails",
+    "our choice: such a branch replaces its state; an embedding of std 0.02 before branches of unit size makes 50 in layer 1 alone",
+)
+TINY = Limit(
+    1e-3,
+    "if no branch reaches this share of the size of its state, it warns",
+    "our choice: all layers together then change a state by less than bfloat16 resolves",
+)
+MASSIVE = Limit(
+    1000,
+    "a number above this multiple of the median size of its state fails",
+    "massive activations exceed 1,000 times the median (Sun et al. 2024, arXiv:2402.17762)",
+)
+LARGE = Limit(
+    100,
+    "above this multiple it warns",
+    "our choice: of a normal distribution the largest of a million numbers is 7 times the median",
+)
+DEAD = Limit(
+    0.9,
+    "a share of units above this, zero or saturated for all tokens, fails",
+    "our choice: a layer with a tenth of its units left",
+)
+MANY = Limit(
+    0.5,
+    "above this share it warns",
+    "our choice: half of the units are lost; a random rectifier is zero for 32 independent tokens once in 2^32",
+)
+
+
+@named("activations-sane", JUMP, TINY, MASSIVE, LARGE, DEAD, MANY)
+def activations_sane(seen: RecordedStream) -> Result:
+    """Are activations of a reasonable size, and do units react to tokens?
+
+    Three ratios: the RMS of a branch over the RMS of the state that it is added to; the largest absolute number of a state over the median
+    one, with the branch that writes most to its channel; the share of units of an activation function that are zero (below 0.001 of the
+    largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example.
+    """
+    if not seen.additions:
+        return skipped("no branches")
+    found = [*explosions(seen), *massive(seen), *dead_units(seen)]
+    bad = next((one for one in found if one.verdict == "fail"), found[0] if found else None)
+    if bad is not None:
+        return bad
+    norms = [layer.norm or 0.0 for layer in seen.report.layers]
+    most = max(one.ratio for one in seen.additions if one.state) if any(one.state for one in seen.additions) else 0.0
+    if 0 < most < TINY and seen.flow.skips:
+        return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")
+    return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")
+
+
+def explosions(seen: RecordedStream) -> list[Result]:
+    """Return a result for the branch that is largest beside its state, if it is too large."""
+    sized = [one for one in seen.additions if one.state and one.value]
+    if not sized or not seen.flow.skips:
+        return []
+    later = [one for one in sized if one.branch.layer > 1]
+    most = max(later or sized, key=lambda one: one.ratio)
+    if later and most.ratio > JUMP:
+        return [
+            failed(
+                f"layer {most.branch.layer} adds {most.ratio:.3g} times the size of its state",
+                seen.path_of(most.branch),
+            )
+        ]
+    most = max(sized, key=lambda one: one.ratio)
+    if most.ratio > JUMP:
+        return [warned(f"layer 1 adds {most.ratio:.3g} times the size of the first state", seen.path_of(most.branch))]
+    return []
+
+
+def massive(seen: RecordedStream) -> list[Result]:
+    """Return a result for the largest number of all states, if it is massive, with the branch that writes it."""
+    sizes = [state.abs() for state in seen.states]
+    ratios = [float(one.max() / one.median().clamp_min(1e-300)) if bool(one.any()) else 0.0 for one in sizes]
+    first = next((layer for layer, ratio in enumerate(ratios) if ratio > LARGE), None)
+    if first is None:
+        return []
+    layer = next((layer for layer, ratio in enumerate(ratios) if ratio > MASSIVE), first)
+    channel = int(sizes[layer].amax((0, 1)).argmax())
+    writers = [one for one in seen.additions if one.branch.layer <= max(layer, 1) and len(one.channels) > channel]
+    where = "in the first state" if not layer else f"after layer {layer}"
+    writer = max(writers, key=lambda one: float(one.channels[channel]), default=None)
+    path = seen.path_of(writer.branch) if layer and writer is not None else ""
+    verdict = failed if ratios[layer] > MASSIVE else warned
+    return [verdict(f"channel {channel} {where} holds {ratios[layer]:.3g} times the median size", path)]
+
+
+def dead_units(seen: RecordedStream) -> list[Result]:
+    worst = max(seen.units, key=lambda one: one.dead, default=None)
+    if worst is None or worst.dead <= MANY:
+        return []
+    verdict = failed if worst.dead > DEAD else warned
+    return [
+        verdict(
+            f"{worst.dead:.0%} of the units behind {worst.function} are zero or saturated for all tokens", worst.where
+        )
+    ]

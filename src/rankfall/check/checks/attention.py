@@ -1,0 +1,70 @@
+"""The check of attention weights, by head."""
+
+from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.recording import HeadNumbers, RecordedStream
+
+ONE_HOT = Limit(
+    0.95,
+    "a mean largest weight above this is one-hot; all heads of a layer fail, single heads warn",
+    "our choice: the gradient of a softmax scales with w (1 - w); entropy collapse (Zhai et al. 2023, arXiv:2303.06296)",
+)
+COLLAPSED = Limit(
+    0.05,
+    "and the entropy is below this share of that of uniform weights",
+    "our choice: it tells weights of one token from weights of one token and a long tail",
+)
+LOGIT = Limit(
+    100,
+    "a score above this warns",
+    "our choice: bfloat16 resolves such a score to 0.5; growing scores precede divergence (Dehghani et al. 2023, arXiv:2302.05442)",
+)
+SINK = Limit(
+    0.5,
+    "a share of the first token above this in most heads warns",
+    "our choice; sinks on the first token are those of Xiao et al. 2023, arXiv:2309.17453",
+)
+
+
+@named("attention-alive", ONE_HOT, COLLAPSED, LOGIT, SINK)
+def attention_alive(seen: RecordedStream) -> Result:
+    """Does attention read more than one token, in every head?
+
+    By head, over rows that see at least two tokens: entropy over the log of the number of visible tokens, largest weight, share of the
+    first token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions.
+    """
+    if not seen.heads:
+        return skipped(seen.report.reasons.get("attention", "no weights are known"))
+    total = sum(len(one.entropy) for one in seen.heads)
+    dead = [(one, hot) for one in seen.heads if (hot := one_hot(one))]
+    whole = [one for one, hot in dead if len(hot) == len(one.entropy)]
+    if whole:
+        one = whole[0]
+        return failed(
+            f"all {len(one.entropy)} heads of layer {one.layer} read one token: largest weight {float(one.largest.mean()):.3f}, entropy "
+            f"{float(one.entropy.mean()):.2g} of uniform", one.where,
+        )  # fmt: skip
+    if dead:
+        one, hot = dead[0]
+        heads = ", ".join(map(str, hot))
+        return warned(
+            f"{sum(len(hot) for _, hot in dead)} of {total} heads read one token: layer {one.layer}, head {heads}",
+            one.where,
+        )
+    loud = max(seen.heads, key=lambda one: one.logit if one.logit == one.logit else 0.0)
+    if loud.logit > LOGIT:
+        return warned(f"the largest score is {loud.logit:.3g}, in layer {loud.layer}", loud.where)
+    sinks = sum(int((one.first > SINK).sum()) for one in seen.heads) if seen.report.tokens > 3 else 0
+    most = max(seen.heads, key=lambda one: float(one.first.max()))
+    if 2 * sinks > total:
+        return warned(
+            f"{sinks} of {total} heads rest on the first token, up to {float(most.first.max()):.0%}", most.where
+        )
+    least = min(float(one.entropy.min()) for one in seen.heads)
+    apart = sum(float(one.distance.mean()) for one in seen.heads) / len(seen.heads)
+    return passed(f"{total} heads; entropy at least {least:.2f} of uniform, mean distance {apart:.1f} tokens")
+
+
+def one_hot(heads: HeadNumbers) -> list[int]:
+    """Return the heads whose rows are one-hot."""
+    found = (heads.largest > ONE_HOT) & (heads.entropy < COLLAPSED)
+    return [int(one) for one in found.nonzero().flatten()]

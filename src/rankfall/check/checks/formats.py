@@ -1,0 +1,94 @@
+"""The check of number formats, and of NaN and infinity."""
+
+import torch
+from torch import Tensor
+
+from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.recording import RecordedStream
+from rankfall.errors import RankfallError
+from rankfall.streams.arguments import as_format, call_model, copy_of
+from rankfall.streams.examine import FAILURES, Examined
+from rankfall.streams.frames import Call, Frames
+from rankfall.streams.record import tensors_in
+
+FLOAT32 = Limit(
+    1e-2,
+    "a relative difference of the output in float32 above this fails",
+    "our choice: 100,000 times the rounding of float32 (6e-8), as by cancellation of large numbers",
+)
+BFLOAT16 = Limit(
+    0.5,
+    "a relative difference in bfloat16 above this warns",
+    "our choice: rounding is 2^-9 = 0.002 an operation; at 0.5 half of the output is rounding",
+)
+
+
+@named("numbers-hold", FLOAT32, BFLOAT16, states=False)
+def numbers_hold(seen: RecordedStream) -> Result:
+    """Are all numbers finite, and is the output about the same in float32, bfloat16 and float64?
+
+    The difference is the norm of the output's difference from that in the widest format that the code supports, over the norm of the
+    output. Of NaN and infinity, the first module is named whose inputs are finite and whose output is not, or in whose code this happens
+    between its modules.
+    """
+    states = seen.states
+    broken = next((layer for layer, one in enumerate(states) if not bool(one.isfinite().all())), None)
+    maker = first_not_finite(seen.examined)
+    if broken is not None or maker:
+        where = "the output" if broken is None else f"the state after layer {broken}" if broken else "the first state"
+        return failed(
+            f"{where} has NaN or infinity; the first module that makes such numbers is {maker or 'not known'}", maker
+        )
+    wide = outputs(seen.examined, seen.examined.dtype)
+    said = []
+    for dtype, limit in ((torch.float32, FLOAT32), (torch.bfloat16, BFLOAT16)):
+        name = str(dtype).removeprefix("torch.")
+        try:
+            narrow = outputs(seen.examined, dtype)
+        except (*FAILURES, RankfallError):
+            said.append(f"its code does not run in {name}")
+            continue
+        apart = difference(wide, narrow)
+        if apart is None:
+            return failed(f"the output has NaN or infinity in {name}, and not in {seen.examined.dtype}")
+        said.append(f"{apart:.1g} in {name}")
+        if apart > limit:
+            verdict = failed if dtype == torch.float32 else warned
+            return verdict(f"the output in {name} differs by {apart:.2g} of its size from that in float64")
+    return passed(f"finite; the output differs by {', '.join(said)}") if wide else skipped("the output has no numbers")
+
+
+def outputs(examined: Examined, dtype: torch.dtype) -> list[Tensor]:
+    """Return the floating-point tensors of the output in a number format."""
+    model, arguments = copy_of(examined.model, dtype), as_format(examined.arguments, dtype)
+    with torch.no_grad():
+        found = tensors_in(call_model(model, arguments))
+    return [one.double() for _, one in found if one.is_floating_point()]
+
+
+def difference(wide: list[Tensor], narrow: list[Tensor]) -> float | None:
+    """Return the relative difference; None if the narrow output is not finite where the wide one is."""
+    pairs = [(one, other) for one, other in zip(wide, narrow) if one.shape == other.shape]
+    if any(bool((one.isfinite() & ~other.isfinite()).any()) for one, other in pairs):
+        return None
+    clean = [(one.nan_to_num(0, 0, 0), other.nan_to_num(0, 0, 0)) for one, other in pairs]
+    size = sum(float(one.norm()) ** 2 for one, _ in clean) ** 0.5
+    return sum(float((one - other).norm()) ** 2 for one, other in clean) ** 0.5 / (size or 1.0)
+
+
+def first_not_finite(examined: Examined) -> str:
+    """Return the first module call that makes NaN or +inf of finite inputs, or ''. A mask, of which -inf is a part, does not count."""
+    made: list[str] = []
+
+    def look(call: Call, inputs: object, output: object) -> None:
+        if not made and any(is_broken(tensor) for _, tensor in tensors_in(output)):
+            broken_before = any(is_broken(tensor) for _, tensor in tensors_in(inputs))
+            made.append((str(frames.stack[-1]) if frames.stack else "") if broken_before else str(call))
+
+    with torch.no_grad(), Frames(examined.model, on_exit=look) as frames:
+        call_model(examined.model, examined.arguments)
+    return made[0] if made else ""
+
+
+def is_broken(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and bool((tensor.isnan() | tensor.isposinf()).any())

@@ -1,0 +1,113 @@
+"""The check of causal masks."""
+
+from collections import Counter
+
+from torch import Tensor
+
+from rankfall.check.equal import change_named, named_inputs, token_inputs
+from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.recording import RecordedStream
+from rankfall.streams.arguments import Arguments
+from rankfall.streams.axes import differs
+from rankfall.streams.edits import Edits
+from rankfall.streams.flow import Branch
+from rankfall.streams.passes import run_through
+from rankfall.streams.record import tensors_in
+
+FEW = Limit(
+    2,
+    "a model in which every token sees all earlier ones and at most this many ahead has a mask that is shifted",
+    "our choice: masks are off by one (tril with diagonal=1); a model that reads both ways sees as far ahead as back",
+)
+
+
+@named("no-future-leak", FEW)
+def no_future_leak(seen: RecordedStream) -> Result:
+    """Does a token leave the tokens before it alone?
+
+    One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
+    token of the inputs is changed, and all states before it must stay. A model in which all layers read both ways is an encoder, and the
+    check does not apply, unless its attention weights or its masks are triangular. A branch that reads ahead in some layers and not in
+    others, sees a few tokens ahead, or only tokens behind it (a reversed mask) fails.
+    """
+    mixers = [branch for branch in seen.flow.branches if branch.mixes]
+    leaks = [branch for branch in mixers if branch.backwards]
+    if not mixers:
+        return skipped("nothing mixes tokens")
+    if not leaks:
+        return causal_inputs(seen)
+    forwards = [branch for branch in mixers if branch.forwards]
+    if not forwards:
+        return failed("reversed: every token sees later tokens and no earlier one", seen.path_of(leaks[0]))
+    ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
+    if ahead <= FEW and back > ahead and len(forwards) == len(leaks):
+        return failed(
+            f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
+            seen.path_of(leaks[0]),
+        )
+    odd = odd_layers(mixers)
+    if odd:
+        layers = ", ".join(str(branch.layer) for branch in odd)
+        return failed(f"causal except layer {layers}, where a token sees later ones", seen.path_of(odd[0]))
+    if any(not branch.forwards for branch in leaks):
+        return warned("some layers read forwards and others backwards", seen.path_of(leaks[0]))
+    intended = next((one for one in seen.heads if one.triangular), None)
+    if intended is not None:
+        return failed(
+            f"the attention weights of layer {intended.layer} are causal, and its tokens see later ones: look at the axis of the "
+            "softmax, how heads are split and joined, and norms over tokens", intended.where,
+        )  # fmt: skip
+    if seen.triangles and len(seen.examined.flows) == 1:
+        return warned(
+            f"a triangular mask is made, and all {len(leaks)} branches see later tokens", seen.path_of(leaks[0])
+        )
+    return skipped("the model reads both ways, and no mask is triangular")
+
+
+def odd_layers(mixers: list[Branch]) -> list[Branch]:
+    """Return the branches that read ahead although branches of their name in other layers do not."""
+    causal = Counter(branch.name for branch in mixers if not branch.backwards)
+    return [branch for branch in mixers if branch.backwards and branch.forwards and causal[branch.name]]
+
+
+def causal_inputs(seen: RecordedStream) -> Result:
+    """Change the last token of each input that the stream begins with; no state before it may see it."""
+    shape = (seen.report.samples, seen.report.tokens)
+    said = f"causal in {seen.flow.depth} layers"
+    entered = False
+    for name in sorted(sequences(seen.examined.arguments, shape)):
+        changed = change_named(seen.examined.arguments, {name}, change_last)
+        assert changed is not None
+        after = run_through(seen.examined.model, changed, seen.flow, Edits())
+        apart = [differs(seen.flow.layout.to_rows(state), before) for state, before in zip(after.states, seen.states)]
+        if not bool(apart[0].any()):
+            continue  # the input of another stream, such as an encoder, which this one may read
+        entered = True
+        rows = apart[0].any(-1).any(0).nonzero().flatten().tolist()
+        if len(rows) == 1 and rows[0] != shape[1] - 1:
+            return skipped("the stream holds the tokens in another order than the inputs")
+        for layer, one in enumerate(apart):
+            if bool(one[:, :-1].any()):
+                place = int(one[:, :-1].any(-1).any(0).nonzero()[0]) + 1
+                where = f"layer {layer}" if layer else "the state before the first layer"
+                return failed(f"token {place} of {shape[1]} sees the last one in {where}", seen.layer_path(layer))
+        for (_, one), (_, old) in zip(tensors_in(after.output), tensors_in(seen.output)):
+            by_token = one.dim() > 2 and one.is_floating_point() and tuple(one.shape[:2]) == shape
+            if by_token and bool(differs(one, old)[:, :-1].any()):
+                return failed("the output of earlier tokens sees the last one, behind the last layer")
+    return passed(f"{said}: changing the last token changes no state before it" if entered else said)
+
+
+def sequences(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
+    """Return the names of the arguments that hold tokens (B, T), or else vectors (B, T, D)."""
+    vectors = named_inputs(arguments).items()
+    return token_inputs(arguments, shape) or {
+        name for name, one in vectors if one.is_floating_point() and one.dim() == 3 and tuple(one.shape[:2]) == shape
+    }
+
+
+def change_last(one: Tensor) -> Tensor:
+    """Return a copy whose last token is another one, or other features."""
+    moved = one.clone()
+    moved[:, -1] = moved[:, 0].flip(-1) if moved.dim() > 2 else moved[:, 0]
+    return moved

@@ -1,0 +1,177 @@
+"""The check of rank: whether the tokens become one vector, which layer and part lose most, and what keeps more.
+
+A token or a few channels that are much larger than the others keep the residual high whatever becomes of the others, so the residual
+without them is judged by the same rule.
+"""
+
+from __future__ import annotations
+
+from rankfall.check.bands import TRAINED, ReferenceBand
+from rankfall.check.layer import StreamReport, number
+from rankfall.check.named import PASS, Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.recording import RecordedStream
+from rankfall.streams.branches import ITSELF
+
+FLOOR = Limit(
+    0.05,
+    "below this residual tokens are one vector",
+    "the cosine of two tokens is then above 0.997, and bfloat16 keeps 3 bits of what differs",
+)
+ONE = Limit(
+    0.1,
+    "below this share of the first residual tokens become one vector, too",
+    "our choice: a tenth of what differs is left",
+)
+ALIKE = Limit(
+    0.75,
+    "below this share they become more alike, which warns",
+    "our choice: a quarter of what differs is gone",
+)
+COLUMNS = {
+    "residual": "The tokens",
+    "without_first": "Without the first token the tokens",
+    "without_largest": "Without the three largest channels the tokens",
+}
+MORE = 1.05  # an intervention helps if it raises the residual by this factor
+
+
+@named("rank-kept", FLOOR, ONE, ALIKE)
+def rank_kept(seen: RecordedStream) -> Result:
+    """Do tokens stay apart?
+
+    The residual of a state X with one row per token is ||X - 1 m|| / ||X||, with m the mean of the rows and ||A|| the square root of the
+    largest column sum times the largest row sum of absolute values; the mean over samples. It is 0 for equal rows and about 1 for unrelated
+    ones, and may exceed 1, since this norm of a part may exceed that of the whole. It is judged at all layers, for all tokens, without the
+    first token, and without the three largest channels.
+    """
+    return judge_rank(seen.report)
+
+
+def judge_rank(report: StreamReport) -> Result:
+    """Return the verdict of a report."""
+    first, last = report.layers[0].residual, report.layers[-1].residual
+    if first is None or last is None:
+        return skipped(f"the {'last' if last is None else 'first'} state is zero: it has no residual")
+    path = report.layers[report.worst].name if report.worst is not None else ""
+    start = first if report.start is None else report.start
+    lost = [column for column in COLUMNS if not keeps_rank(report, column)]
+    if lost:
+        column = lost[0]
+        before = next(value for layer in report.layers if (value := getattr(layer, column)) is not None)
+        early = before < FLOOR and (report.start is None or column != "residual")
+        becomes = "are one vector before the layers" if early else "become one vector"
+        return failed(f"{COLUMNS[column]} {becomes}: {describe_curve(report, column)}.", path)
+    curve = describe_curve(report, "residual")
+    if last < ALIKE * start:
+        return warned(f"The tokens become more alike: {curve}.", path)
+    if below := [line for line in band(report, last) if " is below " in line]:
+        return warned(f"The tokens stay apart: {curve}. {below[0]}", path)
+    if report.part:
+        return skipped(f"this is a part of the model, which says nothing of the whole: {curve}")
+    return passed(f"The tokens stay apart: {curve}.")
+
+
+def describe_curve(report: StreamReport, column: str) -> str:
+    """Return the first and the last residual, and the smallest one if it lies between them."""
+    values = [(value, layer.layer) for layer in report.layers if (value := getattr(layer, column)) is not None]
+    whole = (
+        f"{number(report.start)} before the first part, " if report.start is not None and column == "residual" else ""
+    )
+    lowest, layer = min(values)
+    between = f", {number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
+    ends = [number(values[place][0]) for place in (0, -1)]
+    return f"their residual is {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {report.depth}"
+
+
+def keeps_rank(report: StreamReport, column: str) -> bool:
+    """Return whether a residual is at no layer so low that tokens are one vector. True for a column without values."""
+    values = [value for layer in report.layers if (value := getattr(layer, column)) is not None]
+    start = report.start if report.start is not None and column == "residual" else None
+    return not values or min(values) >= max(FLOOR, ONE * (values[0] if start is None else start))
+
+
+def explain_rank(report: StreamReport) -> list[str]:
+    """Return the sentences below the table: other networks, the layer that loses most, and what keeps more."""
+    last = report.layers[-1].residual
+    if last is None or not report.judged:
+        return []
+    return [*band(report, last), *worst(report), *say_helped(report, last)]
+
+
+def band(report: StreamReport, last: float) -> list[str]:
+    """Return sentences that compare the last residual with the reference bands."""
+    said = []
+    for one in report.bands:
+        low, high = one.low[-1], one.high[-1]
+        if one.when == TRAINED:
+            said.append(f"After training {one.of} kept {span(low, high)}.")
+            continue
+        place = "below" if last < low else "above" if last > high else "within"
+        if place != "within" and number(last) in (number(low), number(high)):
+            place = "at the edge of"
+        since = ""
+        if place == "below" and (layer := below_from(report, one)) < report.depth:
+            since = f"; it is below from layer {layer} on" if layer else "; it is below before the first layer already"
+        keep = "keeps" if one.alone else "keep"
+        said.append(f"That is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
+    return said
+
+
+def span(low: float, high: float) -> str:
+    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+
+
+def below_from(report: StreamReport, reference: ReferenceBand) -> int:
+    """Return the first layer from which on all residuals are below the band."""
+    found = report.depth
+    for layer in reversed(report.layers):
+        if layer.residual is None or layer.residual >= reference.at(layer.layer, report.depth)[0]:
+            break
+        found = layer.layer
+    return found
+
+
+def worst(report: StreamReport) -> list[str]:
+    """Return a sentence on the layer that loses most, and on each of its branches."""
+    if report.worst is None:
+        return []
+    before, after = (report.layers[n].residual for n in (report.worst - 1, report.worst))
+    if before is None or after is None or after >= 0.98 * before:
+        return ["No layer loses more than a fiftieth of it."]
+    said = f"Layer {report.worst} loses most, from {number(before)} to {number(after)}"
+    parts = [
+        f"{number(one.residuals[report.worst])} without {adds(one.name)}{f' ({one.does})' * bool(one.does)}"
+        for one in report.without
+    ]
+    return [f"{said}; it would be {join_words(parts)}." if parts else f"{said}."]
+
+
+def adds(name: str) -> str:
+    """Return the name of a branch in a sentence. An addition outside all parts of a layer is what the layer itself adds."""
+    return "what the layer itself adds" if name == ITSELF else name
+
+
+def join_words(parts: list[str]) -> str:
+    """Join words as in "a, b and c"."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def say_helped(report: StreamReport, last: float) -> list[str]:
+    """Return sentences on the two interventions that keep most, with their gradients."""
+    tried = [one for one in report.interventions if one.last is not None]
+    if not tried:
+        return []
+    if not report.part and judge_rank(report).verdict == PASS:
+        least, most = (number(pick(one.last or 0.0 for one in tried)) for pick in (min, max))
+        return [
+            f"It needs no change to keep its tokens apart; with the {len(tried)} that were tried it keeps {least} to {most}."
+        ]
+    best = sorted((one for one in tried if (one.last or 0.0) > MORE * last), key=lambda one: -(one.last or 0.0))[:2]
+    if not best:
+        return [f"None of {len(tried)} changes that were tried on this model keeps more than {number(last)}."]
+    said = [
+        f"Tried on this model: with {one.name} the last layer keeps {number(one.last)} instead of {number(last)}, and the gradient of the "
+        f"input is {number(one.gradient)} instead of {number(report.layers[0].gradient)}."
+        for one in best
+    ]
+    return [*said, "A branch that does less keeps more: how a changed model trains is not measured here."]

@@ -1,0 +1,43 @@
+"""The check of the residual stream: forgotten skips, blocks outside, dead branches."""
+
+from rankfall.check.layer import StreamReport, number
+from rankfall.check.named import Result, failed, named, passed, warned
+from rankfall.check.recording import RecordedStream
+
+
+@named("stream-whole", states=False)
+def stream_whole(seen: RecordedStream) -> Result:
+    """Does one residual stream hold all blocks, and does every branch add something to it?
+
+    An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
+    that no stream holds fail, as do a stream that is cut where a block forgets its skip and a skip that goes around the layers. Branches
+    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail.
+    """
+    flow, report = seen.flow, seen.report
+    lines = [*flow.missing, *([report.cut] if report.cut else [])]
+    if lines:
+        return failed("; ".join(lines), flow.joins[0] if flow.joins else "")
+    count = f"{len(flow.branches)} branches in {flow.depth} layers"
+    zero = [one.branch for one in seen.additions if not one.value]
+    kinds = {branch.name for branch in zero}
+    alike = [branch for branch in flow.branches if branch.name in kinds]
+    if zero and len(alike) == len(zero):
+        names = ", ".join(sorted(kinds))
+        return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
+    if zero:
+        return failed(f"{len(zero)} of {count} return zero, which others of their name do not", seen.path_of(zero[0]))
+    if not flow.skips:
+        return warned(f"{flow.depth} layers without residual additions")
+    return passed(f"{count}, all with skips")
+
+
+def describe_cut(report: StreamReport, before: StreamReport, joins: tuple[str, ...]) -> str:
+    """Return a sentence on the modules that no skip passes, and the residual on both sides of them."""
+    ends = [before.layers[-1].residual, report.layers[0].residual]
+    if None not in ends and abs(ends[0] - ends[1]) <= 1e-9 * ends[1]:  # type: ignore[operator]
+        ends[0] = before.layers[-2].residual  # the last layer forgets its last skip: its state lies behind the cut
+    through = f"{', '.join(joins[:4])}{' and others' * (len(joins) > 4)}"
+    return (
+        f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
+        f"goes from {number(ends[0])} to {number(ends[1])}"
+    )

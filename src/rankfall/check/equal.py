@@ -1,0 +1,197 @@
+"""Inputs with equal tokens or with other ones: the number of rows that equal tokens become, and whether layers read inputs again.
+
+A pass whose first state is set equal says nothing of layers that read the inputs past it, as x + x0 does; for these the inputs are set
+equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from rankfall.check.layer import StreamReport
+from rankfall.errors import RankfallError
+from rankfall.streams.arguments import Arguments
+from rankfall.streams.axes import differs
+from rankfall.streams.edits import Edits
+from rankfall.streams.examine import FAILURES, Examined
+from rankfall.streams.flow import Flow
+from rankfall.streams.passes import run_through
+
+EQUAL = 1e-9
+NO_TOKENS = ("mask", "position", "type")  # parts of names of arguments
+IN_INPUTS, CONSTANT = "in the inputs", "in the inputs, which are constant"
+UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
+READ_AGAIN = "not known: the layers read the inputs again past the first state, and no inputs are known for which it has equal rows"
+Change = Callable[[Tensor], Tensor]
+
+
+def distinct_rows(rows: Tensor) -> int:
+    """Return how many rows of (T, D) differ from all earlier rows by more than rounding."""
+    size = float(rows.norm(dim=-1).max()) or 1.0
+    near = torch.cdist(rows.double(), rows.double(), compute_mode="donot_use_mm_for_euclid_dist") <= EQUAL * size
+    return int((~near.tril(-1).any(1)).sum())
+
+
+def named_inputs(arguments: Arguments) -> dict[str, Tensor]:
+    """Return the tensors that may hold tokens or vectors, by keyword or by position."""
+    named = [*((str(place), one) for place, one in enumerate(arguments.args)), *arguments.kwargs.items()]
+    return {
+        name: one
+        for name, one in named
+        if isinstance(one, Tensor) and not any(word in name for word in NO_TOKENS) and one.dim() > 1
+    }
+
+
+def change_named(arguments: Arguments, chosen: set[str], change: Change) -> Arguments | None:
+    """Return the arguments with the chosen ones changed; None if none is chosen."""
+    if not chosen:
+        return None
+    args = tuple(change(one) if str(place) in chosen else one for place, one in enumerate(arguments.args))
+    return Arguments(args, {name: change(one) if name in chosen else one for name, one in arguments.kwargs.items()})
+
+
+def token_inputs(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
+    """Return the names of the arguments that hold token numbers (B, T)."""
+    return {
+        name
+        for name, one in named_inputs(arguments).items()
+        if one.dtype in (torch.int64, torch.int32) and tuple(one.shape) == shape
+    }
+
+
+def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Change) -> Arguments | None:
+    """Return the arguments with tokens (B, T) changed, or vectors, pictures and sounds if there are no tokens; None if nothing is."""
+    if tokens := token_inputs(arguments, shape):
+        return change_named(arguments, tokens, change)
+    vectors = {name: one for name, one in named_inputs(arguments).items() if one.is_floating_point()}
+    most = max((one.dim() for one in vectors.values()), default=0)
+    least = min(most, 3)  # a tensor with fewer axes, beside one with features, may be a mask
+    return change_named(arguments, {name for name, one in vectors.items() if one.dim() >= least}, change)
+
+
+def change_entry(flow: Flow, tensor: Tensor, change: Change) -> Tensor:
+    """Change the rows of the tensor that the stream begins with, or return it unchanged if its shape is not that of the states."""
+    if flow.entry is None or tuple(tensor.shape) != flow.entry.shape:
+        return tensor
+    return flow.layout.from_rows(change(flow.layout.to_rows(tensor)), tensor)
+
+
+def entered_by(flow: Flow, before: Arguments, after: Arguments) -> Flow:
+    """Return the stream for changed arguments: if it begins with one of them, it begins with the changed one."""
+    entry = flow.entry
+    if entry is None or entry.operation is not None:
+        return flow
+    for one, other in zip(before.tensors(), after.tensors()):
+        if one is entry.tensor:
+            return replace(flow, entry=replace(entry, tensor=other))
+    return flow
+
+
+def turned(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
+    """Return the arguments with all tokens in reversed order, and the stream for them; None if there are no tokens to turn."""
+    changed = change_inputs(examined.arguments, shape, lambda one: one.flip(tuple(range(1, one.dim()))))
+    return None if changed is None else (changed, entered_by(flow, examined.arguments, changed))
+
+
+def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: Change) -> bool:
+    """Return whether states change with the inputs although the first state, which `enter` sets, does not."""
+    other = turned(examined, flow, shape)
+    if other is None:
+        return False
+    kept: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(enter(tensor))
+        return kept[0]
+
+    before = run_through(examined.model, examined.arguments, flow, Edits(enter=keep)).states
+    edits = Edits(enter=lambda tensor: kept[0].clone() if kept[0].shape == tensor.shape else tensor)
+    try:
+        after = run_through(examined.model, other[0], other[1], edits).states
+    except (*FAILURES, RankfallError):
+        return False
+    return any(one.shape == old.shape and bool(differs(one, old).any()) for one, old in zip(after, before))
+
+
+def equal_inputs(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
+    """Return the arguments with the first token everywhere if the first state then has equal rows, and the stream for them."""
+    as_states = lambda one: change_entry(flow, one, lambda rows: rows[:, :1].expand_as(rows)).clone()  # noqa: E731
+    for change in (as_states, *spreads()):
+        changed = change_inputs(examined.arguments, shape, change)
+        if changed is None:
+            return None
+        its_flow = entered_by(flow, examined.arguments, changed)
+        try:
+            first = run_through(examined.model, changed, its_flow, Edits()).states[0]
+        except (*FAILURES, RankfallError):
+            continue
+        rows = flow.layout.to_rows(first)[0]
+        if bool(rows.any()) and distinct_rows(rows) == 1:
+            return changed, its_flow
+    return None
+
+
+def spreads() -> Iterator[Change]:
+    """Yield functions that repeat one place of an input: features last (B, ..., D), and first (B, C, ...)."""
+
+    def places(one: Tensor, features: int) -> Tensor:
+        kept = (0, features % one.dim()) if one.dim() > 2 else (0,)
+        index = tuple(slice(None) if axis in kept else slice(0, 1) for axis in range(one.dim()))
+        return one[index].expand_as(one).clone()
+
+    yield lambda one: places(one, -1)
+    yield lambda one: places(one, 1)
+
+
+def count_rows(examined: Examined, arguments: Arguments, flow: Flow, edits: Edits) -> list[int]:
+    """Return the number of distinct rows of the first sample in each state."""
+    states = run_through(examined.model, arguments, flow, edits).states
+    return [distinct_rows(flow.layout.to_rows(state)[0]) for state in states]
+
+
+def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
+    """Fill in the number of distinct rows for equal tokens, and where the tokens were set equal. Return why that is not possible, or ''."""
+    shape = (report.samples, report.tokens)
+    numbers = token_inputs(examined.arguments, shape)
+    equal = change_named(examined.arguments, numbers, lambda one: one[:, :1].expand_as(one).clone())
+
+    def enter(tensor: Tensor) -> Tensor:
+        return change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
+
+    counts = count_rows(examined, equal or examined.arguments, flow, Edits() if equal else Edits(enter=enter))
+    report.equal_tokens = IN_INPUTS if equal else "in the state that enters the first layer"
+    reason = UNEQUAL if counts[0] > 1 else ""
+    if not equal and not reason and max(counts) > 1 and reads_again(examined, flow, shape, enter):
+        reason = READ_AGAIN
+    if not equal and reason:
+        inputs = equal_inputs(examined, flow, shape)
+        report.equal_tokens = IN_INPUTS if inputs is not None else ""
+        if inputs is None:
+            return reason
+        counts = count_rows(examined, *inputs, Edits())
+    for into, number in zip(report.layers, counts):
+        into.distinct = number
+    return ""
+
+
+def constant_inputs(examined: Examined, flow: Flow, report: StreamReport) -> tuple[int | None, int | None, str]:
+    """Return the numbers of distinct rows in the first and last state, and where tokens are equal, for inputs that are constant.
+
+    If the inputs are token numbers, this is the check's result. Constant pictures and sounds also show positions that are added before
+    the first layer.
+    """
+    checked = (report.layers[0].distinct, report.layers[-1].distinct, report.equal_tokens)
+    floats = {name for name, one in named_inputs(examined.arguments).items() if one.is_floating_point()}
+    inputs = change_named(examined.arguments, floats, lambda one: torch.full_like(one, 0.5))
+    if report.equal_tokens == IN_INPUTS or inputs is None:
+        return checked
+    try:
+        with torch.no_grad():
+            counts = count_rows(examined, inputs, flow, Edits())
+    except (*FAILURES, RankfallError):
+        return checked
+    return counts[0], counts[-1], CONSTANT

@@ -1,0 +1,143 @@
+"""Checks with names: what a check is, its result, and the run of all checks over one recorded model.
+
+A check is a function of a `RecordedStream`, in a file of its own in `checks/`. Its docstring is what `--explain` prints: the question,
+then the formula. Its limits are numbers that know their meaning and origin.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rankfall.errors import RankfallError, suggest
+from rankfall.streams.examine import FAILURES
+
+if TYPE_CHECKING:
+    from rankfall.check.recording import RecordedStream
+
+PASS, WARN, FAIL, NONE = "pass", "warn", "fail", "not applicable"
+# The order of the report. A cause comes before its effects, so the first check that fails is the cause.
+ORDER = (
+    "numbers-hold", "samples-independent", "no-future-leak", "mask-works", "stream-whole", "activations-sane", "attention-alive",
+    "rank-kept", "positions-differ", "gradients-flow", "initial-loss", "width-transfers",
+)  # fmt: skip
+
+
+class Limit(float):
+    """A threshold with its meaning and its origin."""
+
+    meaning: str
+    origin: str
+
+    def __new__(cls, value: float, meaning: str, origin: str) -> Limit:
+        limit = super().__new__(cls, value)
+        limit.meaning, limit.origin = meaning, origin
+        return limit
+
+
+@dataclass(frozen=True)
+class Result:
+    """The verdict of one check on one stream: a sentence with the numbers, and the module path that it is about."""
+
+    verdict: str
+    sentence: str
+    where: str = ""
+    check: str = ""
+    stream: str = ""
+
+
+def passed(sentence: str, where: str = "") -> Result:
+    return Result(PASS, sentence, where)
+
+
+def warned(sentence: str, where: str = "") -> Result:
+    return Result(WARN, sentence, where)
+
+
+def failed(sentence: str, where: str = "") -> Result:
+    return Result(FAIL, sentence, where)
+
+
+def skipped(reason: str) -> Result:
+    return Result(NONE, reason)
+
+
+@dataclass(frozen=True)
+class NamedCheck:
+    """A named check. `states`: it needs states that are finite and known."""
+
+    name: str
+    function: Callable[[RecordedStream], Result]
+    limits: tuple[Limit, ...]
+    states: bool
+
+    @property
+    def question(self) -> str:
+        return self.explanation.partition("\n")[0]
+
+    @property
+    def explanation(self) -> str:
+        return inspect.getdoc(self.function) or ""
+
+
+_CHECKS: dict[str, NamedCheck] = {}
+
+
+def named(
+    name: str, *limits: Limit, states: bool = True
+) -> Callable[[Callable[[RecordedStream], Result]], Callable[[RecordedStream], Result]]:
+    """Register a check under its name."""
+
+    def register(function: Callable[[RecordedStream], Result]) -> Callable[[RecordedStream], Result]:
+        _CHECKS[name] = NamedCheck(name, function, limits, states)
+        return function
+
+    return register
+
+
+def all_checks() -> list[NamedCheck]:
+    """Return the checks in the order of the report."""
+    from rankfall.check import checks
+
+    for module in pkgutil.iter_modules(checks.__path__):
+        importlib.import_module(f"{checks.__name__}.{module.name}")
+    return [_CHECKS[name] for name in ORDER]
+
+
+def find_check(name: str) -> NamedCheck:
+    for check in all_checks():
+        if check.name == name:
+            return check
+    raise RankfallError(f"there is no check {name!r}: {', '.join(ORDER)}{suggest(name, ORDER)}")
+
+
+def run_checks(recordings: Iterable[RecordedStream], only: tuple[str, ...] = ()) -> list[Result]:
+    """Return the result of each check on each stream, by check."""
+    recordings = list(recordings)
+    chosen = [find_check(name) for name in only] or all_checks()
+    return [
+        replace(run_check(check, one), check=check.name, stream=one.flow.name) for check in chosen for one in recordings
+    ]
+
+
+def run_check(check: NamedCheck, recording: RecordedStream) -> Result:
+    """Run one check. A model that fails on changed inputs or states has the reason instead of a verdict."""
+    if check.states and not recording.report.judged:
+        return skipped(f"nothing is known of the states: {recording.report.kind}")
+    try:
+        return check.function(recording)
+    except (*FAILURES, RankfallError) as error:
+        return skipped(
+            f"the model fails where it is changed: {type(error).__name__}: {' '.join(str(error).split())[:100]}"
+        )
+
+
+def explain(name: str) -> str:
+    """Return the question, the formula and the limits of a check, for `--explain`."""
+    check = find_check(name)
+    limits = [f"  {limit:g}: {limit.meaning}\n      {limit.origin}" for limit in check.limits]
+    return "\n".join([f"{name}: {check.explanation}", *(["", "limits:"] if limits else []), *limits])

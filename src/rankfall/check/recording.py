@@ -1,0 +1,206 @@
+"""The recording that all checks read: one pass of the model with its states, additions, attention, activations and output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rankfall.check.attention import masked_scores, weights_of
+from rankfall.check.layer import StreamReport
+from rankfall.streams.edits import Edits
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.forward import in_float64
+from rankfall.streams.passes import run_through
+
+MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
+RECTIFIERS = {
+    F.relu,
+    F.gelu,
+    F.silu,
+    torch.relu,
+    torch.nn.functional.leaky_relu,
+    torch._C._nn.gelu,
+    torch._C._nn.silu,
+    Tensor.relu,
+}
+SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
+ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid)
+ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
+SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
+
+
+@dataclass(frozen=True)
+class Addition:
+    """One residual addition: RMS of the state and of the branch, and the largest absolute value of the branch by channel."""
+
+    branch: Branch
+    state: float
+    value: float
+    channels: Tensor
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.state if self.state else math.inf
+
+
+@dataclass(frozen=True)
+class HeadNumbers:
+    """The attention weights of one call, by head (H,): means over rows that see at least two tokens."""
+
+    layer: int
+    where: str
+    entropy: Tensor  # share of the entropy of uniform weights
+    largest: Tensor
+    first: Tensor  # share of the first token
+    distance: Tensor  # mean distance in tokens
+    logit: float  # largest absolute score
+    triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units behind one activation function: the share that is zero, or at an end of the range, for all tokens."""
+
+    where: str
+    function: str
+    dead: float
+
+
+@dataclass
+class RecordedStream:
+    """One stream of a model, recorded. `loss` is a function of the output, `build` a function of `width` or `depth`."""
+
+    examined: Examined
+    flow: Flow
+    report: StreamReport
+    states: list[Tensor] = field(default_factory=list)  # (S, T, D), layers 0 .. L
+    additions: list[Addition] = field(default_factory=list)
+    heads: list[HeadNumbers] = field(default_factory=list)
+    units: list[Units] = field(default_factory=list)
+    output: Any = None
+    called: set[str] = field(default_factory=set)  # names of the modules that the pass calls
+    triangles: bool = False  # whether the pass calls tril or triu, or a buffer is triangular
+    loss: Callable[[Any], Tensor] | None = None
+    build: Callable[..., Any] | None = None
+
+    def path_of(self, branch: Branch) -> str:
+        """Return the module path of a branch."""
+        layer = self.flow.layers[branch.layer - 1]
+        known = dict(self.examined.model.named_modules())
+        return next((name for name in (f"{layer}.{branch.name}", branch.name, layer) if name in known), layer)
+
+    def layer_path(self, layer: int) -> str:
+        return self.flow.layers[layer - 1] if layer else ""
+
+
+def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStream:
+    """Run the pass that is recorded."""
+    found = RecordedStream(examined, flow, report)
+    module = [""]
+    known = dict(examined.model.named_modules())
+
+    def look(branch: Branch, state: Tensor, value: Tensor) -> None:
+        rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
+        found.additions.append(Addition(branch, rms(state), rms(value), rows.abs().amax((0, 1))))
+
+    def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = in_float64(func, args, kwargs)
+        branch = flow.branches[number]
+        weights = weights_of(func, args, kwargs, result)
+        if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
+            operation = next(one for one, at in flow.attends.items() if at == number)
+            found.heads += heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
+        return result
+
+    def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = in_float64(func, args, kwargs)
+        found.triangles |= getattr(func, "__name__", "") in ("tril", "triu", "tril_", "triu_")
+        if func in RECTIFIERS or func in SQUASHERS:
+            held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
+            found.units.append(units_of(module[-2 if held else -1], func, result))
+        return result
+
+    def enter(name: str) -> Callable[..., None]:
+        def note(*_: Any) -> None:
+            module.append(name)
+            found.called.add(name)
+
+        return note
+
+    def leave(*_: Any) -> None:
+        module.pop()
+
+    handles = []
+    for name, one in known.items():
+        handles.append(one.register_forward_pre_hook(enter(name)))
+        handles.append(one.register_forward_hook(leave))
+    try:
+        seen = run_through(examined.model, examined.arguments, flow, Edits(edit=look, attend=attend, compute=watch))
+    finally:
+        for handle in handles:
+            handle.remove()
+    found.states = [flow.layout.to_rows(state) for state in seen.states]
+    found.output = seen.output
+    found.triangles |= any(is_triangle(one) for one in examined.model.buffers())
+    return found
+
+
+def is_triangle(buffer: Tensor) -> bool:
+    """Return whether a buffer is a square mask with one triangle of equal numbers that the other one lacks."""
+    if buffer.dim() < 2 or buffer.shape[-1] != buffer.shape[-2] or buffer.shape[-1] < 3:
+        return False
+    corner, other = buffer[..., 0, -1].flatten()[0], buffer[..., -1, 0].flatten()[0]
+    above = torch.ones(buffer.shape[-2:], dtype=torch.bool).triu(1)
+    return bool(corner != other) and bool((buffer[..., above] == corner).all() & (buffer[..., above.mT] == other).all())
+
+
+def rms(x: Tensor) -> float:
+    return float(x.detach().double().pow(2).mean().sqrt())
+
+
+def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> list[HeadNumbers]:
+    """Return the numbers of a call's heads; nothing if no row sees two tokens. weights (..., T, S)"""
+    weights = weights.detach().double()
+    weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4) if weights.dim() > 4 else weights
+    seen = weights > 0 if scores is None else (scores > MASKED).reshape(weights.shape)
+    count = seen.sum(-1)  # (B, H, T)
+    rows = (count > 1) & weights.isfinite().all(-1)
+    if not bool(rows.any()):
+        return []
+    place = torch.arange(weights.shape[-1])
+    apart = (torch.arange(weights.shape[-2])[:, None] - place).abs().to(weights)
+
+    def mean(values: Tensor) -> Tensor:  # (B, H, T) -> (H,)
+        return torch.where(rows, values, 0.0).sum((0, 2)) / rows.sum((0, 2)).clamp_min(1)
+
+    entropy = torch.special.entr(weights).sum(-1) / count.clamp_min(2).log()
+    logit = float(scores[scores > MASKED].abs().max()) if scores is not None else math.nan
+    distance = mean((weights * apart).sum(-1))
+    largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
+    return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, is_triangular(weights, scores))]
+
+
+def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:
+    """Return whether weights are zero above the diagonal and not below it, or scores are masked or zero there."""
+    if weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 3:
+        return False
+    above = [weights.triu(1), *([] if scores is None else [scores.masked_fill(scores <= MASKED, 0.0).triu(1)])]
+    return bool(weights.tril(-1).any()) and not all(bool(one.any()) for one in above)
+
+
+def units_of(where: str, func: Any, result: Tensor) -> Units:
+    """Return the share of units that are dead or saturated for all tokens. result (..., units)"""
+    rows = result.detach().flatten(0, -2) if result.dim() > 1 else result.detach()[None]
+    if func in RECTIFIERS:
+        dead = (rows.abs() <= ZERO * rows.abs().max()).all(0)
+    else:
+        low = 0.0 if func in (torch.sigmoid, Tensor.sigmoid) else -1.0
+        dead = ((rows - low < SATURATED) | (1 - rows < SATURATED)).all(0)
+    return Units(where, getattr(func, "__name__", ""), float(dead.double().mean()))
