@@ -15,7 +15,6 @@ from rankfall.models.restart import vocabulary
 from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 from rankfall.streams.variants import Variant
-from rankfall.train.loop import Checkpoint
 
 TABLE = "model_token_identity"
 NEEDS = "nothing"
