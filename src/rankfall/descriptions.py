@@ -172,7 +172,8 @@ def _cache_file(request: ComponentRequest) -> Path | None:
     A user's module may be another one in another folder."""
     home, location = cache_home(), request.location
     place = (location.module, digest_file(str(location.file))) if location.shipped else (location.file, os.getcwd())
-    about = (__version__, sys.version, *request[:2], *place)
+    describer = [digest_file(str(file)) for file in (__file__, PACKAGE / "trial" / "describe.py")]
+    about = (__version__, sys.version, *describer, *request[:2], *place)
     return None if home is None else home / "described" / hashlib.sha256(repr(about).encode()).hexdigest()[:24]
 
 

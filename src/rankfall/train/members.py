@@ -42,7 +42,8 @@ class Optimizer(Protocol):
     for them.
     """
 
-    slots: int
+    @property
+    def slots(self) -> int: ...
 
     def step(
         self,
