@@ -3,13 +3,13 @@
 An answer is True, False, or None where an interval lies on both sides of its threshold.
 """
 
-import math
 from collections.abc import Iterable
 from typing import TypedDict
 
 import numpy as np
 
-from rankfall import Band, DataFrame, RankfallError
+from rankfall import Band, DataFrame
+from studies.claims.parts import slope
 
 
 class Conditions(TypedDict, total=False):
@@ -57,20 +57,6 @@ def lies_between(found: Band, low: float, high: float) -> bool | None:
     if low < found.low and found.high < high:
         return True
     return False if found.high < low or found.low > high else None
-
-
-def slope(x: Iterable[float], y: Iterable[float]) -> float:
-    """Return the slope of the least-squares line."""
-    return line(x, y)[0]
-
-
-def line(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
-    """Return the slope of the least-squares line, and its value at x = 0."""
-    points = [(a, b) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
-    if len({a for a, _ in points}) < 2:
-        raise RankfallError("a line needs two numbers at different places")
-    found = np.polyfit([a for a, _ in points], [b for _, b in points], 1)
-    return float(found[0]), float(found[1])
 
 
 def slopes(rows: DataFrame, log: bool = False) -> list[float]:

@@ -19,8 +19,9 @@ from studies.claims.cosine_recursion.recursion import Regime, cosines, mlp
 from studies.claims.gap_gradients.experiment import attention, derivatives, layer_output, outer
 from studies.claims.lambda_skip.experiment import LAW
 from studies.claims.norm_equilibria.experiment import equilibrium, run
+from studies.claims.parts import line
 from studies.claims.query_gradients.experiment import query_gradient
-from studies.claims.rules import line, slopes
+from studies.claims.rules import slopes
 from studies.claims.score_scales.limits import (
     cosine_after,
     critical_of_both,

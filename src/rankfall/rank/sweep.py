@@ -6,7 +6,6 @@ It works for any axis of the grid, since every table of cells has them as column
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
 from rankfall.annotations import Axes, DataFrame, Read, Series
 from rankfall.design import Training, names
@@ -138,6 +137,8 @@ def scaled(axis: Axes, data: DataFrame, x: str) -> None:
     axis.set_yticks(list(ticks), list(ticks.values()))
     axis.set_yticks([], minor=True)
     if x == "layer":
+        from matplotlib.ticker import MaxNLocator
+
         axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axis.set_ylim(low * 1.3 * 10 ** (0.02 * last) - 0.02, high + 0.06)
     if x in ("depth", "width", "heads"):

@@ -3,7 +3,7 @@ from typing import Any
 
 from rankfall import Band, Decision, Read, Threshold, band, compare, evidence_rows, judge
 from studies.claims.gap_gradients.names import GRADIENT, KINDS
-from studies.claims.rules import slope
+from studies.claims.parts import slope
 
 # 2.6 times in ten layers.
 GROWS = Threshold(1.1, "split at", "factor a layer of the gradient", "above it as they are, below it with the mean off")

@@ -10,8 +10,7 @@ import math
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
 from studies.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
-from studies.claims.parts import XAVIER
-from studies.claims.rules import slope
+from studies.claims.parts import XAVIER, slope
 from studies.claims.untrained import draw, log10_residual, make
 
 BUILDS = {

@@ -5,7 +5,7 @@ from typing import Any
 
 from rankfall import Band, band, evidence_rows
 from studies.claims.norm_growth.names import ADDED, STARTS
-from studies.claims.rules import slope
+from studies.claims.parts import slope
 
 NEAR = 0.15  # of a power
 MORE = "more seeds or layers"

@@ -2,8 +2,9 @@ import math
 from typing import Any
 
 from rankfall import Decision, Extension, Read, Threshold, band, compare, evidence_rows, judge
+from studies.claims.parts import slope
 from studies.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, SHARE
-from studies.claims.rules import slope, true_of_all
+from studies.claims.rules import true_of_all
 from studies.claims.score_scales.limits import decay_of_squares
 
 FALLS = Threshold(

@@ -1,7 +1,8 @@
 import numpy as np
 
 from rankfall import Band, Decision, Read, Threshold, band, compare, evidence_rows, judge
-from studies.claims.rules import line, slopes
+from studies.claims.parts import line
+from studies.claims.rules import slopes
 from studies.claims.score_scales.limits import critical_of_noise, decay_of_squares, squares_of_weights
 from studies.claims.score_scales.names import SHARES, SQUARES
 from studies.claims.score_scales.reading import CLOSE, lines_of, rho_of

@@ -220,9 +220,9 @@ def test_the_text_of_an_installed_engine_is_in_the_keys(tmp_path: Path, monkeypa
     monkeypatch.delitem(sys.modules, "thousandfold")
     there = Sources().code_files(["rankfall.train.machine.engine"])
     assert there == here
-    assert {"thousandfold/engine.py", "thousandfold/kernels/linear.py", "thousandfold/program/fusion.py"} <= set(here)
+    assert {"thousandfold/engine.py", "thousandfold/kernels/products.py", "thousandfold/program/fusion.py"} <= set(here)
     assert not any(name.startswith(("installed:", "thousandfold/gpu/")) for name in here)
-    with (site / "thousandfold" / "kernels" / "linear.py").open("a") as file:
+    with (site / "thousandfold" / "kernels" / "products.py").open("a") as file:
         file.write("EDITED = 1\n")
     edited = Sources().code_files(["rankfall.train.machine.engine"])
-    assert {name for name in here if here[name] != edited[name]} == {"thousandfold/kernels/linear.py"}
+    assert {name for name in here if here[name] != edited[name]} == {"thousandfold/kernels/products.py"}

@@ -28,7 +28,8 @@ def files(folder: Path) -> dict[str, int]:
 
 
 def run(folder: Path) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-LIMITS = {"rate": (1, None)}
+LIMITS = {"window": (0, None), "rate": (1, None)}
 
 
 def dilated(length: int, *, window: int = 1, rate: int = 2, causal: bool = False) -> Tensor | None:

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+LIMITS = {"window": (0, None)}
+
 
 def local(length: int, *, window: int = 1, causal: bool = False) -> Tensor | None:
     places = torch.arange(length)

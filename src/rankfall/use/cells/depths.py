@@ -1,7 +1,5 @@
 """Effect of depth on accuracy: the only finding that compares several settings, which differ in depth alone."""
 
-from pandas import concat
-
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import by_name
 from rankfall.report.page.question import fit, list_names, name, percent
@@ -23,6 +21,8 @@ def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
     chosen = max(pairs, key=lambda family: len(pairs[family]), default="")
     if not pairs.get(chosen):
         return "", ""
+    from pandas import concat
+
     moves: dict[str, list[str]] = {"falls": [], "rises": []}
     for before, after in pairs[chosen]:
         moved = weigh(concat([before, after], axis=1, ignore_index=True).T, by_name("accuracy")).against(0)[1]
