@@ -6,6 +6,7 @@ import pytest
 import torch
 from helpers import cells
 
+from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
 
 LONG = torch.tensor([[[0, 3, 1, 4, 1, 2, 0, 3, 2]]]).expand(2, 1, 9)
@@ -32,6 +33,18 @@ def test_a_causal_network_says_the_same_of_a_beginning_whatever_follows(
     assert longer.shape[2] == 9
     assert (longer[:, :, :5] - made(LONG[..., :5])).abs().max() < 1e-12
     assert (longer[:, :, :3] - made(LONG[..., :3])).abs().max() < 1e-12
+
+
+def test_linear_attention_runs_at_any_length() -> None:
+    made = network(position="none", attention="linear", mask="causal")
+    assert (made(LONG)[:, :, :5] - made(LONG[..., :5])).abs().max() < 1e-12
+
+
+def test_learned_positions_end_where_training_did() -> None:
+    made = network(position="learned")
+    assert made(LONG[..., :3]).shape[2] == 3
+    with pytest.raises(RankfallError, match=r"learned positions: 9 tokens, but only 5 positions were trained"):
+        made(LONG)
 
 
 @pytest.mark.parametrize("architecture", [{"sentinels": "bos"}, {"norm_placement": "pre", "mlp": "gelu"}])

@@ -24,6 +24,13 @@ def test_rope_leaves_an_odd_coordinate() -> None:
     torch.testing.assert_close(got.norm(dim=-1), x.norm(dim=-1))
 
 
+def test_local_mask() -> None:
+    local = components.load("mask", "local")
+    assert local(4, window=1).int().tolist() == [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    assert local(4, window=2, causal=True).int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1]]
+    assert torch.equal(local(5, window=4), torch.ones(5, 5, dtype=torch.bool))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_dilated_mask(causal: bool) -> None:
     dilated = components.load("mask", "dilated")
@@ -50,6 +57,13 @@ def test_cls_and_sep_stand_around_the_sequence_and_are_cut_off_again() -> None:
             assert torch.equal(longer[member, sample, 6], ends.last[member, 0, 0])
     found = components.describe("sentinels", "cls_sep")
     assert found is not None and found.facts["COUNT"] == 2
+
+
+def test_residuals() -> None:
+    x, branch = drawn(2, 3), drawn(2, 3).flip(0)
+    torch.testing.assert_close(components.load("residual", "scaled")(x, branch, 9, scale=0.25), x / 4 + branch)
+    torch.testing.assert_close(components.load("residual", "depth_scaled")(x, branch, 9), x + branch / 3)
+    torch.testing.assert_close(components.load("residual", "convex")(x, branch, 9, alpha=0.2), 0.8 * x + 0.2 * branch)
 
 
 def test_rms_norm_is_torchs() -> None:

@@ -32,6 +32,13 @@ def test_starts_at_the_right_and_tests_between_the_training_points():
     assert math.isnan(data.chance)
 
 
+def test_published_pairs_are_one_step_less_than_half_a_turn_apart():
+    data = made(antipodal=False)
+    assert len(data.train.inputs) == 499
+    cosine = (data.train.inputs[:, 0] * data.train.inputs[:, 1]).sum(-1) / 0.3**2
+    assert torch.allclose(cosine, torch.tensor(math.cos(2 * math.pi * 499 / 1000)), atol=1e-5)
+
+
 @pytest.mark.parametrize("skip", ["none", "step"])
 def test_who_answers_right_stays_on_the_circle(skip):
     """The roll-out of the targets themselves runs through the training points in order."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
@@ -52,3 +53,14 @@ def test_order_place_and_stretching_do_not_matter(points, seed):
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     stretch = np.diag(rng.uniform(0.2, 5.0, 2))
     assert (corners(points @ turn @ stretch + rng.normal(size=2)) == corners(points)).all()
+
+
+def test_sizes_and_published_geometry():
+    data = convex_hull(stream(2, "data"), train=2000, test=7)
+    assert data.train.inputs.shape == (2000, 10, 2) and data.test.inputs.shape == (7, 10, 2)
+    assert data.train.inputs.dtype == torch.float32 and (data.size_in, data.size_out, data.length) == (2, 2, 10)
+    centres = data.train.inputs.double().mean(1)
+    # A set's centre: the shift's variance 3.3^2, plus that of the mean of 10 points, 10^2 / 12 / 10.
+    assert centres.std(0).tolist() == pytest.approx([(3.3**2 + 100 / 120) ** 0.5] * 2, rel=0.06)
+    assert centres.mean(0).tolist() == pytest.approx([5.0, 5.0], abs=0.3)
+    assert (data.train.inputs - data.train.inputs[:, :1]).abs().max() <= 10.0

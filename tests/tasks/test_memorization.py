@@ -6,7 +6,7 @@ import torch
 from rankfall import texts
 from rankfall.errors import RankfallError
 from rankfall.random_streams import stream
-from rankfall.tasks.memorization import memorization, number_symbols, windows
+from rankfall.tasks.memorization import cut_or_pad, memorization, number_symbols, windows
 
 SMALL = {"train": 60, "test": 16, "length": 24, "vocabulary": 1000}
 
@@ -46,9 +46,27 @@ def test_real_text_in_windows():
     assert unknown < 0.001  # the vocabulary was learned from this very text
 
 
+def test_windows_are_consecutive_and_full():
+    cutter = texts.Cutter(lambda part: [int(word) for word in part.split()], 50, 0, 2, 3, 1)
+    source = [("10 11 12 13 14",), ("20 21",), ("30 31", "32 33")]
+    assert list(windows(source, cutter, 2)) == [[10, 11], [12, 13], [20, 21], [30, 31], [32, 33]]
+    assert list(cut_or_pad(source, cutter, 6)) == [
+        [2, 10, 11, 12, 13, 14],
+        [2, 20, 21, 3, 0, 0],
+        [2, 30, 31, 3, 32, 33],
+    ]
+
+
 def test_padding_asks_for_no_label(pairs):
     data = made(text=pairs, padded=True, train=40, length=20)
     padding = data.train.inputs == 0
     assert padding.any() and torch.equal(padding, data.train.targets == -1)
     assert (data.train.inputs[:, 0] == 1).all()  # [CLS]: nothing is unknown here, so that number is not used
     assert ((data.train.inputs == 2).sum(1) == 2).all()  # both sentences end in [SEP]
+
+
+def test_too_little_text_says_so(pairs):
+    with pytest.raises(
+        RankfallError, match=r"gives 0 different samples of 128 tokens, train asks for 60; .* or set padded: true"
+    ):
+        made(text=pairs, length=128)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from rankfall.position.rho import most_frequent
 from rankfall.random_streams import stream
 from rankfall.tasks._dataset import draw
 from rankfall.tasks._repeats import count_common, sequences
@@ -41,6 +42,17 @@ def test_a_share_of_exactly_rho_is_common(rho: float) -> None:
     assert (most == max(1, count_common(20, rho))).all()
 
 
+def test_the_extremes_are_exact() -> None:
+    """rho = 0 is what the generator draws, rho = 1 is identical tokens, and with 1/(2n) less one token is free."""
+    drawn = torch.from_numpy(stream(7, "data").integers(10, size=(50, 12)))
+    assert torch.equal(sequences(stream(7, "data"), 50, 12, 10, 0.0), drawn)
+    same = sequences(stream(7, "data"), 50, 12, 10, 1.0)
+    assert (same == same[:, :1]).all() and same[:, 0].bincount(minlength=10).min() > 0
+    assert count_common(12, 1.0) == 12 and count_common(12, 0.95) == 11
+    almost = sequences(stream(7, "data"), 50, 12, 10, 0.95)
+    assert ((almost != same).sum(1) <= 1).all() and (almost != same).any()
+
+
 def test_common_places_are_exchangeable() -> None:
     """Each place is as often common as any other; a chi-squared sum over 8 places of 4,000 sequences."""
     same = sequences(stream(1, "data"), 4000, 8, 10, 1.0)
@@ -69,6 +81,15 @@ def test_chance_is_what_the_best_constant_answer_gets() -> None:
             drawn = draw(made, 0)
             share = drawn.test.targets.flatten().bincount().max() / drawn.test.targets.numel()
             assert float(share) == pytest.approx(drawn.chance)
+
+
+@pytest.mark.parametrize("rho", RHOS)
+@pytest.mark.parametrize(("length", "symbols"), [(12, 10), (9, 2)])
+def test_share_of_the_most_frequent_symbol_against_simulation(rho: float, length: int, symbols: int) -> None:
+    drawn = sequences(stream(5, "data"), 20_000, length, symbols, rho)
+    shares = nn.functional.one_hot(drawn, symbols).sum(1).amax(1).double() / length
+    error = float(shares.std() / 20_000**0.5)
+    assert most_frequent(length, symbols, rho) == pytest.approx(float(shares.mean()), abs=4 * error + 1e-12)
 
 
 class Answers(nn.Module):

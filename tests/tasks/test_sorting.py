@@ -1,6 +1,7 @@
 """The sorting task: its answers, its seeds, and what a guess is worth."""
 
 import pytest
+import torch
 from scipy.stats import binom
 
 from rankfall.random_streams import stream
@@ -26,3 +27,11 @@ def test_chance_is_the_best_guess_by_position() -> None:
     data = sorting(stream(1, "data"), train=40000, test=40000)
     # 320,000 guesses, those of a sequence dependent: a deviation of 0.005 is far beyond noise.
     assert data.chance == pytest.approx(exact, abs=0.005)
+
+
+def test_a_seed_names_its_data() -> None:
+    one, again, other = (sorting(stream(seed, "data"), train=9, test=9) for seed in (3, 3, 4))
+    assert torch.equal(one.train.inputs, again.train.inputs)
+    assert torch.equal(one.test.inputs, again.test.inputs)
+    assert not torch.equal(one.train.inputs, other.train.inputs)
+    assert not torch.equal(one.train.inputs, one.test.inputs)

@@ -17,6 +17,7 @@ from rankfall.train.data import Data
 from rankfall.train.dropout import SeededDropout
 from rankfall.train.loop import TrainingHistory, fit
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
+from rankfall.train.objectives import classes, values
 
 CPU = torch.device("cpu")
 SHAPE = Shape("tokens", "classes", length=5, size_in=6, size_out=6)
@@ -73,6 +74,17 @@ def trained(
     return stack, history.tensors, saved
 
 
+@pytest.mark.parametrize("architecture", [{}, {"normaliser": "l2", "norm_placement": "pre", "mlp": "gelu"}])
+def test_isolation_float64(architecture: dict[str, Any]) -> None:
+    """A cell alone, in a stack of 3 and in one of 64 is the same network to 1e-12 after training with dropout."""
+    settings = {"training": RUN | {"dtype": "float64"}, "architecture": architecture}
+    alone = trained([7], **settings)[0].weights[0]
+    for size, place in ((3, 1), (64, 40)):
+        seeds = list(range(100, 100 + size))
+        seeds[place] = 7
+        torch.testing.assert_close(trained(seeds, **settings)[0].weights[place], alone, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("step", [3, 7, 20, 28])
 def test_resume_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Tensor]], step: int) -> None:
     """From a checkpoint at any step (the last of an epoch and the last of all among them) the end is the undisturbed one, bit for bit."""
@@ -98,6 +110,16 @@ def test_resume_remembers_who_has_stopped(
     assert torch.equal(again.weights, whole.weights)
     for name in history:
         assert torch.equal(again_history[name].nan_to_num(-1), history[name].nan_to_num(-1)), name
+
+
+def test_order_of_the_data_belongs_to_seed_and_epoch() -> None:
+    data = Data.from_datasets([sorting(stream(0, "data"), train=64, test=2)] * 2, torch.float32, CPU)
+    first, second = (data.orders([3, 4], epoch, shuffle=True) for epoch in (0, 1))
+    assert torch.equal(first.sort(1).values, torch.arange(64).expand(2, -1))
+    assert not torch.equal(first[0], second[0])
+    assert not torch.equal(first[0], first[1])
+    assert torch.equal(first[1], data.orders([4], 0, shuffle=True)[0])
+    assert torch.equal(data.orders([3], 1, shuffle=False)[0], torch.arange(64))
 
 
 def test_divergence_is_contained() -> None:
@@ -133,6 +155,15 @@ def test_the_record_of_a_member_does_not_depend_on_its_neighbours(own: dict[str,
     assert int((together["train.asked"][1] > 0).sum()) == epochs
     for name, value in alone.items():
         torch.testing.assert_close(together[name][1], value[0], rtol=1e-12, atol=1e-12, equal_nan=True, msg=name)
+
+
+def test_every_value_is_asked() -> None:
+    """-1 says that no class is asked for; of a value it is as good as any."""
+    targets = torch.tensor([[[[-1.0, 0.0], [0.5, 0.2]], [[0.0, -1.0], [1.0, 0.0]]]])  # K, B, T, C
+    assert values.grade(torch.zeros_like(targets), targets).asked.tolist() == [4]
+    found = classes.grade(torch.zeros(1, 2, 2, 3), torch.tensor([[[-1, 0], [2, -1]]]))
+    assert found.asked.tolist() == [2]
+    assert found.sums["accuracy"].tolist() == [1]
 
 
 @pytest.mark.parametrize(

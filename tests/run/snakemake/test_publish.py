@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from plans import changed
 
+from rankfall.errors import RankfallError
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.publish import NOT_MADE, explain_lacking, is_published, publish
 from rankfall.run.snakemake.run_plan import RunPlan
@@ -30,6 +32,17 @@ def fail(run: RunPlan, key: str, why: str) -> None:
     log.write_text(why)
 
 
+def test_all_that_is_there_is_copied_once(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    assert not is_published(run) and publish(run) == []
+    make_files(run)
+    assert set(publish(run)) == set(run.final)
+    assert is_published(run) and publish(run) == []
+    for name, file in run.final.items():
+        assert (tmp_path / name).read_text() == f"content of {file}"
+        assert not (tmp_path / name).samefile(tmp_path / file)
+
+
 def test_what_was_edited_or_removed_is_copied_again(tmp_path: Path) -> None:
     run = plan_run(tmp_path)
     make_files(run)
@@ -47,6 +60,16 @@ def test_what_lacks_is_explained_by_the_log_of_the_job_that_failed(tmp_path: Pat
     make_files(run, [key for key in run.jobs if key not in (measure, "table/paths", "figure/paths")])
     fail(run, measure, "Traceback\nValueError: no ink left\n")
     assert explain_lacking(run) == {"table paths": "ValueError: no ink left", "figure paths": NOT_MADE}
+
+
+@pytest.mark.parametrize("log", [None, "checkpointed on SIGTERM; run again to go on\n"])
+def test_of_an_interrupted_run_nothing_is_said(log: str | None, tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    make_files(run, [key for key in run.jobs if key != "figure/paths"])
+    if log is not None:
+        fail(run, "figure/paths", log)
+    with pytest.raises(RankfallError, match="the run ended before all jobs were done: figure paths"):
+        explain_lacking(run)
 
 
 def test_a_name_whose_work_file_is_missing_does_not_keep_an_earlier_one(tmp_path: Path) -> None:

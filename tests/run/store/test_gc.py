@@ -20,6 +20,7 @@ from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import digest
 from rankfall.run.snakemake.run_plan import RunPlan
 from rankfall.run.store import Store
+from rankfall.run.store.announced import read_announcements
 from rankfall.run.store.inventory import Live, find_removable, remove
 
 pytestmark = pytest.mark.long
@@ -50,6 +51,19 @@ def test_a_stack_stays_as_long_as_one_live_cell_is_read_from_it(store):
     assert not dead.exists()
     assert find_removable(store, Live(cells={"a", "e"})) == []
     assert store.load_cells(["a"], "g")[0].keys == ["a"]
+
+
+def test_data_rows_and_measures_that_no_plan_names_are_listed(store):
+    tensors = [torch.zeros(1)] * 4
+    for key in ("d1", "d2"):
+        store.dataset(key, lambda: dataset_of(*tensors, size_in=1, size_out=1, chance=0.0))
+    kept = store.save_rows("paths", {"k1": [], "k2": [{"x": 1}]})
+    old = store.save_rows("paths", {"k3": [{"x": 1}]})
+    gone = store.save_rows("no longer in the config", {"k1": []})
+    store.save_rows("mylab.curves:Drift", {"k1": []})
+    items = find_removable(store, Live(data={"d1"}, measures={"paths": {"k2", "k9"}, "mylab.curves:Drift": {"k1"}}))
+    assert kinds(items) == sorted([("dataset", "d2.safetensors"), ("rows", old.name), ("rows", gone.name)])
+    assert kept.exists()
 
 
 def test_a_checkpoint_stays_while_one_of_its_cells_waits(store):
@@ -137,6 +151,18 @@ def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, cap
     assert "nothing to remove" in capsys.readouterr().out
 
 
+def test_by_default_it_cleans_the_results_that_the_configs_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, results in (("one", "here"), ("two", "here"), ("three", "there")):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**config(), "results": results}))
+    dead = save(Store(tmp_path / "here" / "store"), "ab")
+    assert cli.main(["gc", "--config", "one.json", "three.json", "--delete"]) == 2
+    assert "here and there: choose one with --results" in capsys.readouterr().err
+    assert dead.exists()
+    assert cli.main(["gc", "--config", "one.json", "two.json", "--delete", "--keep-days", "0"]) == 0
+    assert not dead.exists()
+
+
 def cell(key):
     return SimpleNamespace(key=key, data_key=f"d{key}")
 
@@ -180,6 +206,35 @@ def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
     assert add_needed_by_running(store, found) == 1
     assert (found.cells, found.data) == (wanted.cells, wanted.data)
     assert all(wanted.measures[name] <= found.measures[name] for name in ("paths", "orders"))
+
+
+def test_announcements_of_the_dead_count_no_more(store, tmp_path, capsys, plans):
+    killed = subprocess.Popen(
+        [sys.executable, "-c", ANNOUNCER, str(store.root)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert killed.stdout.readline() == "ready\n"
+    (path,) = (store.root / "announced").iterdir()
+    assert [one.cells for one in read_announcements(store.root)[0]] == [["x"]]
+    killed.kill()
+    killed.wait()
+    assert read_announcements(store.root) == ([], [path])
+    elsewhere = path.with_name("elsewhere.json")
+    elsewhere.write_text(json.dumps(json.loads(path.read_text()) | {"machine": "node7 pid:[1]"}))
+    live, dead = read_announcements(store.root)
+    assert [one.path for one in live] == [elsewhere] and dead == [path]
+    assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path), "--delete"]) == 0
+    assert list((store.root / "announced").iterdir()) == [elsewhere]
+
+
+ANNOUNCER = """
+import sys, time
+from types import SimpleNamespace
+from rankfall.run.store import Store
+store = Store(sys.argv[1])
+assert store.announce([SimpleNamespace(key="x", data_key="d")])
+print("ready", flush=True)
+time.sleep(60)
+"""
 
 
 def test_plans_of_former_runs_go_when_nothing_runs(tmp_path, capsys):
