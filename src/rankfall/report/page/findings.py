@@ -87,7 +87,7 @@ def was_run(cells: DataFrame) -> str:
     seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
     trained = int((cells.epochs > 0).sum())
-    ended = "All are done" if done == len(cells) else f"Done: {done}, {', '.join(ends)}"
+    ended = "All are done" if done == len(cells) else f"{done} {'is' if done == 1 else 'are'} done, {', '.join(ends)}"
     untrained = join(sorted(cells.training[cells.epochs == 0].unique())) if trained < len(cells) else ""
     left = f" and the others left at their random initial weights (training {untrained})" if untrained else ""
     how = f"{trained} of them" if left else "all"
