@@ -6,7 +6,6 @@ processor adds in another order.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,12 +25,12 @@ def as_text(rows: Sequence[Any] | pd.DataFrame) -> pd.DataFrame:
     """Return a census as text with 8 digits, one row per type. Null is an empty field."""
     import pandas as pd
 
-    csv = pd.DataFrame(rows, dtype=object).drop(columns=COST, errors="ignore").map(write_value).to_csv(index=False)
-    return pd.read_csv(io.StringIO(csv), dtype=str, keep_default_na=False)
+    def write_value(value: Any) -> str:
+        if pd.isna(value):
+            return ""
+        return FORMAT % value if isinstance(value, float) else str(value)
 
-
-def write_value(value: Any) -> Any:
-    return FORMAT % value if isinstance(value, float) and not math.isnan(value) else value
+    return pd.DataFrame(rows, dtype=object).drop(columns=COST, errors="ignore").map(write_value)
 
 
 def write_census(path: Path, rows: Sequence[Any]) -> None:
