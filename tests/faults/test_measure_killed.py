@@ -88,14 +88,6 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     return Lab(tmp_path)
 
 
-@pytest.mark.parametrize("interval", [1e-9, 3600.0])
-def test_ctrl_c_loses_the_running_cell_only(lab: Lab, interval: float) -> None:
-    lab.configure({"mine": {"measure": "probe_lab:probe"}}, checkpoint_seconds=interval)
-    Path("trouble3.ctrl-c").touch()
-    assert lab.measure() == 130
-    assert lab.kept() == 3
-
-
 def test_sigterm_ends_after_the_running_cell_and_the_next_run_goes_on(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,18 +99,6 @@ def test_sigterm_ends_after_the_running_cell_and_the_next_run_goes_on(
     assert lab.measure() == 0
     assert "1 in store, 3 to measure" in capsys.readouterr().out
     assert lab.calls() == ["1", "2", "1", "3"]  # the first once more: what it gives must not depend on what came before
-
-
-def test_a_cell_that_fails_is_named_and_what_was_measured_is_kept(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("trouble3.error").touch()
-    assert lab.measure() == 2
-    (error,) = capsys.readouterr().err.splitlines()
-    assert "measure mine fails at sorting / net / short, depth 2, seed 3: ValueError: no such number (" in error
-    assert lab.calls() == ["0", "1", "0", "2", "3"]
-    assert lab.kept() == 3  # its neighbour's too
-    Path("trouble3.error").unlink()
-    assert lab.measure() == 0
-    assert lab.calls() == ["3"]
 
 
 def test_nothing_of_a_measure_that_is_edited_while_it_runs_is_kept_under_a_wrong_key(
