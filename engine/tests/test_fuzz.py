@@ -9,7 +9,7 @@ import torch
 from test_meanings import served
 from torch import Tensor
 
-CORPUS: list[int] = []
+CORPUS = [792]  # tanh differs by a last bit, and is compared with its input
 HARD = [
     0.0,
     -0.0,
@@ -40,16 +40,18 @@ BINARY: list[Callable[[Tensor, Tensor], Tensor]] = [
 ]
 
 
-def program(seed: int) -> tuple[Callable[[Tensor, Tensor], Tensor], tuple[int, int]]:
+def program(seed: int) -> tuple[Callable[..., Tensor], tuple[int, int]]:
     """Return a random function of two matrices, and their shape."""
     rng = random.Random(seed)
     steps = [(rng.random() < 0.6, rng.randrange(1000), rng.randrange(1000)) for _ in range(rng.randrange(2, 8))]
 
-    def run(x: Tensor, y: Tensor) -> Tensor:
+    def run(x: Tensor, y: Tensor, nudge: float = 0.0) -> Tensor:
+        """`nudge` moves each result by a share of itself, as another rounding would."""
         held = [x, y]
         for unary, which, of in steps:
             a, b = held[of % len(held)], held[-1]
             found = UNARY[which % len(UNARY)](a) if unary else BINARY[which % len(BINARY)](a, b)
+            found = found * (1 + nudge) if nudge else found
             held.append(found.clamp(-1e3, 1e3))  # so that rounding stays comparable
         return held[-1].flatten()
 
@@ -67,7 +69,9 @@ def check(seed: int) -> None:
         # A step of a function may go either way by a last bit: then PyTorch is as far from doubles as the engine.
         bound = 16 * (own - exact).abs().amax() + 256 * torch.finfo(dtype).eps * (1 + exact.abs().amax())
         if not ((ours - own).abs() <= bound).all():
-            beside = [function(*(x * (1 + k * torch.finfo(dtype).eps) for x in given)).double() for k in (-2, -1, 1, 2)]
+            last_bits = [k * torch.finfo(dtype).eps for k in (-2, -1, 1, 2)]
+            beside = [function(*(x * (1 + bit) for x in given)).double() for bit in last_bits]
+            beside += [function(*given, bit).double() for bit in last_bits]
             jumps = torch.stack([(one - own).abs() for one in beside]).amax()
             assert ((ours - own).abs() <= bound + 4 * jumps).all(), f"seed {seed} in {dtype}"
 
@@ -84,5 +88,5 @@ def test_random_programs() -> None:
 
 @pytest.mark.slow
 def test_many_random_programs() -> None:
-    for seed in range(60, 792):  # 792 differs in float32 by 0.07, whether at a tie or by a fault is not known yet
+    for seed in range(60, 2000):
         check(seed)
