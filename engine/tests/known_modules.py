@@ -58,6 +58,30 @@ def gpt2() -> nn.Module:
     return GPT2LMHeadModel(GPT2Config(vocab_size=SYMBOLS, **sizes, **dropout))
 
 
+class Sets(nn.Module):
+    """Deep Sets with one output: its last product has a single column and no batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.each, self.all = nn.Linear(5, 8), nn.Linear(24, 1)
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.each(x).relu()
+        return self.all(torch.cat([h.mean(1), h.amax(1), h.std(1)], -1)).squeeze(-1)
+
+
+class Contrastive(nn.Module):
+    """Pairs of normalised vectors, with a temperature, which is a parameter without an axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.temperature = nn.Linear(5, 4), nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, x: Tensor) -> Any:
+        one, other = (F.normalize(self.layer(part), dim=-1) for part in (x, x.roll(1, -1)))
+        return one @ other.T * self.temperature.exp()
+
+
 def generator(step: int, seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(1000 * seed + step)
 
@@ -80,6 +104,29 @@ def tokens(step: int, seed: int) -> tuple[Tensor, Tensor]:
 def cross_entropy(module: nn.Module, batch: Any) -> Any:
     x, y = batch
     return F.cross_entropy(module(x).flatten(0, -2), y.flatten())
+
+
+def sets(step: int, seed: int) -> tuple[Tensor, Tensor]:
+    x = torch.randn(SAMPLES, LENGTH, 5, generator=generator(step, seed), dtype=torch.float64)
+    return x, x.amax((1, 2))
+
+
+def squared_error(module: nn.Module, batch: Any) -> Any:
+    x, y = batch
+    return F.mse_loss(module(x), y)
+
+
+def match_pairs(module: nn.Module, batch: Any) -> Any:
+    scores = module(batch[0])
+    return F.cross_entropy(scores, torch.arange(len(scores)))
+
+
+def solve_equation(module: nn.Module, batch: Any) -> Any:
+    """Return how far from a solution of u' = -u the first output is. The derivative is taken in the loss."""
+    x = batch[0].requires_grad_()
+    u = module(x)[:, 0]
+    (slope,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+    return (slope[:, 0] + u).square().mean()
 
 
 def of_hugging_face(module: nn.Module, batch: Any) -> Any:
@@ -105,6 +152,9 @@ KNOWN = {
     "encoder": Known(Encoder, cross_entropy, tokens),
     "lstm": Known(Recurrent, cross_entropy, tokens),
     "cnn": Known(cnn, cross_entropy, images, "stack"),
+    "sets": Known(Sets, squared_error, sets),
+    "contrastive": Known(Contrastive, match_pairs, vectors),
+    "equation": Known(mlp, solve_equation, vectors, "loop"),
     "bert": Known(bert, of_hugging_face, tokens),
     # Its loss is computed in float32, whatever the weights are.
     "gpt2": Known(gpt2, of_hugging_face, tokens, dtype=torch.float32, bound=1e-4),

@@ -36,7 +36,7 @@ def test_each_member_is_trained_as_if_it_were_alone(name: str) -> None:
     assert result.engine == known.engine
     assert result.losses.shape == (STEPS, 3) and result.diverged == [None] * 3
     check_alone(known, result, known.bound, make)
-    for engine in ("stack", "loop"):
+    for engine in ("stack", "loop")[known.engine == "loop" :]:
         other = train_many(*arguments, optimizer=Adam(lr=RATES), seeds=SEEDS, steps=STEPS, engine=engine)
         assert other.engine == engine
         check_alone(known, other, known.bound, make)

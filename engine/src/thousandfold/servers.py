@@ -183,7 +183,7 @@ class AutogradServer:
 
             values = dict(zip(stack.names, stack.parameters)) | stack.buffers
             own = {name: value[0].detach().clone() for name, value in values.items()}
-            with torch.no_grad(), keeping_generators(), MemberFunctions(note):
+            with keeping_generators(), MemberFunctions(note):
                 call_loss(module, own, pick(tensors, 0))
             self.sites[forms] = sites
         return self.sites[forms]

@@ -32,7 +32,7 @@ class Stack:
         trained = [trained_parameters(module) for module in modules]
         self.names = list(trained[0])
         self.weights = torch.cat(
-            [torch.stack([one[name].detach() for one in trained]).flatten(1) for name in self.names], 1
+            [torch.stack([one[name].detach().flatten() for one in trained]) for name in self.names], 1
         ).to(device)  # (K, P)
         start, self.parameters, self.parts = 0, list[Tensor](), list[slice]()
         for value in trained[0].values():
@@ -72,7 +72,7 @@ class Stack:
         found = torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)
         self.idle = [one is None for one in found]
         parts = [torch.zeros_like(own) if one is None else one for own, one in zip(self.parameters, found)]
-        torch.cat([part.flatten(1) for part in parts], 1, out=self.grads)
+        torch.cat([part.reshape(len(part), -1) for part in parts], 1, out=self.grads)
 
     @contextmanager
     def leaving(self, idle: Sequence[bool]) -> Iterator[None]:

@@ -77,6 +77,8 @@ def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     view = laid(order, [*sides.batch, *sides.rows, *sides.columns], 3)
     kind, what = kind_of(sides, places(order)[0])
     joins = kind == LIN and not what["swapped"] and isinstance(bias, View)
+    if joins and len(bias.dims) < 3:
+        bias = bias.with_dims((*[()] * (3 - len(bias.dims)), *bias.dims))  # a bias (N,) of a product without a batch
     if joins and not bias.dims[0] and not bias.dims[1] and bias.shape[2] == view.shape[2]:
         extents = align([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
         what |= {"biased": 1, "ob": offsets_of(extents, 0)}
