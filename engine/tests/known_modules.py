@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 SYMBOLS, LENGTH, SAMPLES = 23, 7, 6
 
@@ -82,6 +83,17 @@ class Contrastive(nn.Module):
         return one @ other.T * self.temperature.exp()
 
 
+class Checkpointed(nn.Module):
+    """A layer that runs again in the backward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(5, 5), nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.head(x + checkpoint(lambda state: self.layer(state).tanh(), x, use_reentrant=False))
+
+
 def generator(step: int, seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(1000 * seed + step)
 
@@ -154,6 +166,7 @@ KNOWN = {
     "cnn": Known(cnn, cross_entropy, images, "stack"),
     "sets": Known(Sets, squared_error, sets),
     "contrastive": Known(Contrastive, match_pairs, vectors),
+    "checkpointed": Known(Checkpointed, cross_entropy, vectors, "loop"),
     "equation": Known(mlp, solve_equation, vectors, "loop"),
     "bert": Known(bert, of_hugging_face, tokens),
     # Its loss is computed in float32, whatever the weights are.

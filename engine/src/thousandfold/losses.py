@@ -22,6 +22,8 @@ class LossModule(nn.Module):
     def __init__(self, module: nn.Module, loss: Loss, like: Batch) -> None:
         super().__init__()
         self.module, self.loss, self.like = module, loss, like
+        self.differentiated: list[Tensor] = []
+        self.gradient: tuple[Tensor | None, ...] = ()  # of the last loss by each of `differentiated`
 
     def forward(self, *tensors: Tensor) -> dict[Name, Tensor]:
         before = dict(self.module.named_buffers())
@@ -32,7 +34,11 @@ class LossModule(nn.Module):
         if not isinstance(value, Tensor) or value.numel() != 1:
             found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise EngineError(f"expected a loss of one number; found {found}: take its mean or sum")
-        results = {LOSS: value.reshape(())}
+        if (
+            self.differentiated
+        ):  # here, since a checkpointed part runs again in the backward pass, with the weights that are in place
+            self.gradient = torch.autograd.grad(value, self.differentiated, allow_unused=True)
+        results = {LOSS: value.detach().reshape(()) if self.differentiated else value.reshape(())}
         for name, metric in metrics.items():
             if not isinstance(metric, Tensor) or metric.numel() != 1:
                 raise EngineError(f"expected a tensor of one number as the metric {name!r}: take its mean or sum")

@@ -153,19 +153,23 @@ class AutogradServer:
             with keeping_generators():
                 results = torch.func.vmap(compute)(values, stack.buffers, masks, *tensors)
             replaced = [(slice(None), take_buffers(results))]
+            stack.differentiate(results[LOSS])
         else:
             each, replaced = [], []
+            stack.clear_gradients()
             with keeping_generators():
                 for k in members:
                     # Changes in place of one member's buffers would spoil the gradients of others, were these not copies.
                     own = {name: value[k].clone() for name, value in stack.buffers.items()}
+                    weights = {name: value.detach()[k].requires_grad_() for name, value in values.items()}
                     seed_generators((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
-                    each.append(compute(pick(values, k), own, pick(masks, k), *pick(tensors, k)))
+                    module.differentiated = list(weights.values())
+                    each.append(compute(weights, own, pick(masks, k), *pick(tensors, k)))
+                    stack.write_gradient(k, module.gradient)
                     replaced.append((slice(k, k + 1), own | take_buffers(each[-1])))
             results = {name: torch.stack([one[name] for one in each]) for name in each[0]}
         if only is not None:
             check_plain_state(before, plain_state(stack.template))
-        stack.differentiate(results[LOSS])
         results = {name: value.detach().clone() for name, value in results.items()}  # some may be views of buffers
         for those, buffers in replaced:  # after the gradient, which may need the old ones
             stack.replace(those, buffers)

@@ -74,6 +74,17 @@ class Stack:
         parts = [torch.zeros_like(own) if one is None else one for own, one in zip(self.parameters, found)]
         torch.cat([part.reshape(len(part), -1) for part in parts], 1, out=self.grads)
 
+    def clear_gradients(self) -> None:
+        self.idle = [True] * len(self.names)
+        self.grads.zero_()
+
+    def write_gradient(self, k: int, gradient: Sequence[Tensor | None]) -> None:
+        """Write one member's gradient, which has None for a parameter that its loss does not use."""
+        for i, (part, value) in enumerate(zip(self.parts, gradient, strict=True)):
+            if value is not None:
+                self.idle[i] = False
+                self.grads[k, part] = value.flatten()
+
     @contextmanager
     def leaving(self, idle: Sequence[bool]) -> Iterator[None]:
         """Leave these parameters and their slots as they are, as `torch.optim` leaves parameters without a gradient."""
