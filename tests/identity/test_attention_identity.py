@@ -7,9 +7,9 @@ import torch
 from helpers import cells, data_of
 
 from rankfall.errors import RankfallError
-from rankfall.identity.attention_identity.columns import COLUMNS, KEY, QUANTITIES
-from rankfall.identity.attention_identity.columns import attention_identity as table
 from rankfall.identity.attention_identity.measure import at_length, attention_identity
+from rankfall.identity.attention_identity.shown import COLUMNS, KEY, QUANTITIES
+from rankfall.identity.attention_identity.shown import columns as table
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build

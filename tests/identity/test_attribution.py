@@ -7,9 +7,8 @@ import pytest
 import torch
 from helpers import cells, data_of
 
-from rankfall.identity.attribution.columns import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 from rankfall.identity.attribution.measure import NO_PARTS, attribution
-from rankfall.identity.attribution.shown import equal_shares
+from rankfall.identity.attribution.shown import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY, equal_shares
 from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
