@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells
+from helpers import by_member, cells
 from torch import Tensor
 
 from rankfall.measure.context import Context
@@ -98,7 +98,7 @@ def test_sets_are_summed_normalised_and_read() -> None:
 
 def test_rows_hold_every_combination_and_the_references() -> None:
     network, data, chosen = example()
-    rows = paths(Context(network, data, chosen), counts=[2, 3], repeats=4)
+    rows = by_member(paths, Context(network, data, chosen), counts=[2, 3], repeats=4)
     points = [r for r in rows if r["kind"] == "path"]
     assert len(points) == 2 * 2 * 3 * 2 * 4  # members, evaluations, lengths, counts, repeats
     assert len({tuple(sorted(r.items())) for r in rows if r["kind"] != "path"}) == 4
@@ -124,8 +124,8 @@ def test_every_seed_draws_its_own_paths_whoever_shares_its_stack() -> None:
     """A deviation over seeds must have the draw in it; and a cell's rows must not depend on its neighbours."""
     assert not np.array_equal(*(draw(stream(seed, "paths"), 1, 6, 2, 20) for seed in (0, 1)))
     network, data, chosen = example()
-    both = paths(Context(network, data, chosen), counts=[2], repeats=3)
-    swapped = paths(Context(network, data, [chosen[0], chosen[0]]), counts=[2], repeats=3)
+    both = by_member(paths, Context(network, data, chosen), counts=[2], repeats=3)
+    swapped = by_member(paths, Context(network, data, [chosen[0], chosen[0]]), counts=[2], repeats=3)
 
     def of(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
         return [row for row in rows if row["member"] == member]

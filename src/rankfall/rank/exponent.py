@@ -24,11 +24,11 @@ def exponent(block: Any, before: State, after: State) -> Tensor:
     return change * math.log(10) / less
 
 
-def pick(value: Any, member: int, sample: int) -> Any:
-    """Return an entry of a tensor (K, B) as a plain number, null where it is not finite. Any other value is returned as it is."""
+def pick(value: Any, sample: int) -> Any:
+    """Return an entry of a tensor (1, B) as a plain number, null where it is not finite. Any other value is returned as it is."""
     if not isinstance(value, Tensor):
         return value
-    number = value[member, sample].item()
+    number = value[0, sample].item()
     return number if isinstance(number, bool) or math.isfinite(number) else None
 
 

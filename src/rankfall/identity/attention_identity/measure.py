@@ -15,6 +15,7 @@ from rankfall.errors import RankfallError
 from rankfall.identity.attention import AttentionOptions, LayerNumbers
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
+from rankfall.measure.member import double_values
 
 TABLE = "attention_identity"
 NEEDS = "cells"
@@ -45,20 +46,15 @@ def attention_identity(
     `entries`: rows of weights in each head for which linear programs are solved. `masked`: number of rows measured where each has its
     own mask.
     """
-    made = copy.deepcopy(context.network).double()
-    inputs, special = context.data.test.inputs, context.data.special
-    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    made, special = copy.deepcopy(context.network).double(), context.data.special
+    inputs = double_values(context.data.test.inputs)
     options = AttentionOptions(tuple(tolerances), entries, masked)
     rows: list[dict[str, Any]] = []
     for length in lengths or [inputs.shape[2]]:
-        found: dict[tuple[int, int], LayerNumbers] = {}
         for view in cell_views(made, at_length(inputs, length, samples), special):
-            seed = context.cells[view.member].seed
-            numbers = found.setdefault((view.member, view.layer), LayerNumbers(view.layer, options, seed))
+            numbers = LayerNumbers(view.layer, options, context.cells[0].seed)
             numbers.add(view)
-        rows += [
-            {"member": member, **row} for (member, _), numbers in found.items() for row in numbers.summarise_heads()
-        ]
+            rows += numbers.summarise_heads()
     return rows
 
 

@@ -74,13 +74,12 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
                 | values[layer].isnan()
                 | found["floor"],
             }
-        for member in range(len(inputs)):
-            for sample in range(inputs.shape[1]):
-                picked = {name: pick(value, member, sample) for name, value in found.items()}
-                picked["value_reason"] = why = none_reason(found["log10_residual"][member, sample])
-                if why == OUT:  # without a residual there are no bounds on it
-                    picked |= {name: None for name in (*ONE_LAYER, *ALL_LAYERS) if name in picked}
-                rows.append({"member": member, "layer": layer, "sample": sample} | withhold(picked))
+        for sample in range(inputs.shape[1]):
+            picked = {name: pick(value, sample) for name, value in found.items()}
+            picked["value_reason"] = why = none_reason(found["log10_residual"][0, sample])
+            if why == OUT:  # without a residual there are no bounds on it
+                picked |= {name: None for name in (*ONE_LAYER, *ALL_LAYERS) if name in picked}
+            rows.append({"layer": layer, "sample": sample} | withhold(picked))
     return rows
 
 

@@ -78,7 +78,7 @@ def layer_rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]
     found["direct"] = res.relative_residual(ordinary)  # (1, B)
     return [
         {"layer": layer, "sample": sample, "value_reason": none_reason(found["log10_residual"][0, sample])}
-        | withhold({name: pick(value, 0, sample) for name, value in found.items()})
+        | withhold({name: pick(value, sample) for name, value in found.items()})
         for sample in range(ordinary.shape[1])
     ]
 

@@ -31,7 +31,6 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.measure.member import data_of, each_network
 from rankfall.nets.network import Network
 from rankfall.rank.paths.ends import SKIP, path_ends, plain
 from rankfall.train.data import Data
@@ -60,7 +59,7 @@ def paths(
     """Measure test accuracy by path length, number of paths and repeat. The whole network and chance have their own rows."""
     network, data = context.network, context.data
     depth, heads = len(network.blocks), network.blocks[0].attention.heads
-    whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (K, 1)
+    whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (1, 1)
     lengths, drawn_at_once = range(depth + 1), repeats * max(counts)
     labels = [
         {"length": length, "paths": count, "repeat": repeat}
@@ -68,29 +67,23 @@ def paths(
         for count in counts
         for repeat in range(repeats)
     ]
-    rows = []
-    # One member at a time: the union of all members' paths is nearly the full set, twice the paths of one member.
-    for k, alone in enumerate(each_network(network)):
-        rows += [row(k, "whole", float(whole[k, 0])), row(k, "chance", float(data.chance[k]))]
-        drawn = np.stack(
-            [
-                draw(context.stream("paths", length, depth, heads, member=k), length, depth, heads, drawn_at_once)
-                for length in lengths
-            ]
-        )
-        distinct, which = np.unique(drawn.reshape(-1, depth), axis=0, return_inverse=True)  # (U, L)
-        which = which.reshape(depth + 1, repeats, max(counts))
-        sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
-        own = data_of(data, k)
-        sets = torch.from_numpy(np.array([sums])).to(
-            own.test.inputs.device, next(alone.parameters()).dtype
-        )  # (1, S, U)
-        ends = len(distinct) * own.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
-        batch = max(1, STATES // ends)
-        for how in evaluation:
-            predict = partial(predict_classes, alone, distinct, sets, how == "frozen")
-            right = accuracy(own, batch, predict)  # (1, S)
-            rows += [row(k, "path", float(right[0, s]), evaluation=how, **labels[s]) for s in range(len(labels))]
+    rows = [{"kind": "whole", "accuracy": float(whole)}, {"kind": "chance", "accuracy": float(data.chance)}]
+    drawn = np.stack(
+        [
+            draw(context.stream("paths", length, depth, heads, member=0), length, depth, heads, drawn_at_once)
+            for length in lengths
+        ]
+    )
+    distinct, which = np.unique(drawn.reshape(-1, depth), axis=0, return_inverse=True)  # (U, L)
+    which = which.reshape(depth + 1, repeats, max(counts))
+    sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
+    inputs = data.test.inputs
+    sets = torch.from_numpy(np.array([sums])).to(inputs.device, next(network.parameters()).dtype)  # (1, S, U)
+    batch = max(1, STATES // (len(distinct) * inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]))
+    for how in evaluation:
+        right = accuracy(data, batch, partial(predict_classes, network, distinct, sets, how == "frozen"))  # (1, S)
+        about = {"kind": "path", "evaluation": how}
+        rows += [about | label | {"accuracy": float(right[0, s])} for s, label in enumerate(labels)]
     return rows
 
 
@@ -99,10 +92,6 @@ def predict_classes(network: Network, distinct: np.ndarray, sets: Tensor, frozen
     full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
     start = network.lift(inputs) if full is None else full[0]
     return read(network, path_ends(network, start, distinct, full), sets)
-
-
-def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:
-    return {"member": member, "kind": kind, "accuracy": value, **labels}
 
 
 def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: int) -> np.ndarray:
