@@ -50,7 +50,7 @@ def each_network(network: Network) -> Iterator[Network]:
         alone = copy.deepcopy(network)
         for value, whole in zip(alone.parameters(), network.parameters()):
             value.data = whole.data[member : member + 1].clone()
-            value.initial = whole.initial  # type: ignore[attr-defined]
+            vars(value).update(vars(whole))
         yield alone
 
 

@@ -14,8 +14,7 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
 from rankfall.rank.paths import ends as _path_ends
-from rankfall.rank.paths.ends import SKIP, path_ends
-from rankfall.rank.paths.measure import at_once, draw, paths, read
+from rankfall.rank.paths.measure import SKIP, at_once, draw, path_ends, paths, read
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
 

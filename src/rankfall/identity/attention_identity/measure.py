@@ -15,7 +15,7 @@ from rankfall.errors import RankfallError
 from rankfall.identity.attention import AttentionOptions, LayerNumbers
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
-from rankfall.measure.member import double_values
+from rankfall.measure.shared import double_values
 
 TABLE = "attention_identity"
 NEEDS = "cells"

@@ -15,7 +15,7 @@ from rankfall.identity.cells import cell_views
 from rankfall.identity.jacobian import MEMORY, every_block
 from rankfall.identity.shares import ablation
 from rankfall.measure.context import Context
-from rankfall.measure.member import in_float64
+from rankfall.measure.shared import in_float64
 
 TABLE = "attribution"
 LIMITS = {"samples": (1, None)}

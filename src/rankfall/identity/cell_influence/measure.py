@@ -10,7 +10,7 @@ from torch import Tensor
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.identity.shares import shares
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import in_float64
+from rankfall.measure.shared import in_float64
 
 TABLE = "cell_influence"
 REQUIRES = [

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import in_float64, mean_of_samples
+from rankfall.measure.shared import in_float64, mean_of_samples
 from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.rank.powers import reason_of
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.measure.member import in_float64
+from rankfall.measure.shared import in_float64
 from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank.centred.assumptions import unbound

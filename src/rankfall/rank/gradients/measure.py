@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import double_values, in_float64
+from rankfall.measure.shared import double_values, in_float64
 from rankfall.nets.network import Network
 from rankfall.rank.powers import length, measurable, outside
 from rankfall.rank.rounding import NOISE, shaken

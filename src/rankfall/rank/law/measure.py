@@ -22,15 +22,19 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.measure.member import in_float64
+from rankfall.measure.shared import in_float64
 from rankfall.nets.network import Network
 from rankfall.rank.bounds import (
     ALL_LAYERS,
     ONE_LAYER,
+    OUT,
     bounds,
+    exponent,
     leave_theory_empty,
     log10_norm,
+    none_reason,
     one_layer,
+    pick,
     refusal,
     slack,
     theorem,
@@ -40,7 +44,6 @@ from rankfall.rank.carried import Carried, carry
 from rankfall.rank.centred.attention import Unknown
 from rankfall.rank.centred.block import propagate
 from rankfall.rank.centred.state import State
-from rankfall.rank.exponent import OUT, exponent, none_reason, pick
 from rankfall.rank.powers import measurable
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference, shaken

@@ -20,11 +20,20 @@ from rankfall.models.subject import Subject
 from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank import residual as res
-from rankfall.rank.bounds import bounds, leave_theory_empty, log10_norm, one_layer, refusal_of_attention, withhold
+from rankfall.rank.bounds import (
+    bounds,
+    exponent,
+    leave_theory_empty,
+    log10_norm,
+    none_reason,
+    one_layer,
+    pick,
+    refusal_of_attention,
+    withhold,
+)
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
-from rankfall.rank.exponent import exponent, none_reason, pick
 from rankfall.rank.powers import or_nan
 
 TABLE = "model_law"

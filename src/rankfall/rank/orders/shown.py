@@ -5,7 +5,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.annotations import DataFrame, Series
-from rankfall.rank.orders.blocks import BARE, BLOCKS
+from rankfall.rank.orders.theory import BARE, BLOCKS
 from rankfall.report.headlines import Headline, OfParts, PartNumber
 from rankfall.report.labels import many
 from rankfall.report.page.chart import COMPONENTS, Chart

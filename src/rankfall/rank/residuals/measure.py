@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.measure.context import Context
-from rankfall.measure.member import in_float64
+from rankfall.measure.shared import in_float64
 from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import in_float64, mean_of_samples
+from rankfall.measure.shared import in_float64, mean_of_samples
 from rankfall.nets.network import Network
 from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit

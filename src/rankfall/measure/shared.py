@@ -1,6 +1,7 @@
-"""What measures of cells share: the network and inputs in float64, and means over samples."""
+"""Helpers of measures: the network and inputs in float64, means over samples, and rows of the table `evidence`."""
 
 import copy
+import math
 from typing import Any
 
 from torch import Tensor
@@ -27,4 +28,24 @@ def mean_of_samples(values: Tensor, reason: str) -> dict[str, Any]:
         "value": values.mean().item() if known else None,
         "deviation": values.std().item() if known and len(values) > 1 else None,
         "value_reason": "" if known else reason,
+    }
+
+
+def evidence_row(
+    claim: str, quantity: str, line: str, x: float, seed: int, value: float, reason: str = ""
+) -> dict[str, Any]:
+    """Return a row of `evidence`, which the experiments of claims fill.
+
+    `quantity` is "what, by what": the vertical axis, and the meaning of `x`. A value that is not finite becomes null, with a reason.
+    """
+    number = float(value)
+    known = math.isfinite(number)
+    return {
+        "claim": claim,
+        "quantity": quantity,
+        "line": line,
+        "x": float(x),
+        "seed": int(seed),
+        "value": number if known else None,
+        "value_reason": None if known else reason or f"the value is {number}",
     }
