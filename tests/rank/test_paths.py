@@ -13,7 +13,7 @@ from torch import Tensor
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
-from rankfall.rank.paths import ends as _path_ends
+from rankfall.rank.paths import measure as _module
 from rankfall.rank.paths.measure import SKIP, at_once, draw, path_ends, paths, read
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
@@ -142,7 +142,7 @@ def test_states_computed_a_few_at_a_time_are_those_of_all_at_once(
 ) -> None:
     network, data, _ = example(mlp="gelu")
     at_once_ = ended(network, data.test.inputs, EVERY, frozen)
-    monkeypatch.setattr(_path_ends, "CACHED", 1)
+    monkeypatch.setattr(_module, "CACHED", 1)
     torch.testing.assert_close(ended(network, data.test.inputs, EVERY, frozen), at_once_, rtol=1e-12, atol=1e-12)
 
 

@@ -24,7 +24,6 @@ LENGTHS = ("lengths",)
 LIMITS = {
     "samples": (1, None),
     "lengths": (3, None),
-    "tolerances": (1e-15, 1),
     "entries": (0, None),
     "masked": (1, None),
 }
@@ -36,19 +35,17 @@ def attention_identity(
     *,
     samples: int = 8,
     lengths: list[int] = [],
-    tolerances: list[float] = [1e-3, 1e-6, 1e-10, 1e-13],
     entries: int = 1,
     masked: int = 8,
 ) -> list[dict[str, Any]]:
     """Measure every layer and head.
 
-    `lengths`: of the sequences, by default the task's. `tolerances`: relative tolerances of the rank; all other quantities use 1e-10.
-    `entries`: rows of weights in each head for which linear programs are solved. `masked`: number of rows measured where each has its
-    own mask.
+    `lengths`: of the sequences, by default the task's. `entries`: rows of weights in each head for which linear programs are solved.
+    `masked`: number of rows measured where each has its own mask.
     """
     made, special = copy.deepcopy(context.network).double(), context.data.special
     inputs = double_values(context.data.test.inputs)
-    options = AttentionOptions(tuple(tolerances), entries, masked)
+    options = AttentionOptions(entries, masked)
     rows: list[dict[str, Any]] = []
     for length in lengths or [inputs.shape[2]]:
         for view in cell_views(made, at_length(inputs, length, samples), special):

@@ -27,8 +27,8 @@ def offsets(context: Context) -> list[dict[str, Any]]:
     rows = []
     for which, layer, matrix in terms(network, length):
         for head, numbers in enumerate(by_offset(matrix)[0].double().cpu().tolist(), 1):  # 2T - 1 numbers
-            about = {"which": which, "layer": layer, "of_head": head}
-            rows += [about | {"offset": o, "value": value} for o, value in enumerate(numbers, 1 - length)]
+            labels = {"which": which, "layer": layer, "of_head": head}
+            rows += [labels | {"offset": o, "value": value} for o, value in enumerate(numbers, 1 - length)]
     if not rows:
         about = context.cells[0].architecture
         raise RankfallError(
