@@ -1,11 +1,16 @@
 """Small configurations for tests, expanded by the real plan."""
 
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall import components
+from rankfall.measure.context import Context, Rows
+from rankfall.nets.network import Network
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.tasks._dataset import Dataset, Split
@@ -37,6 +42,32 @@ def data_of(inputs: Tensor) -> Data:
 def dataset_of(train: Tensor, answers: Tensor, test: Tensor, wanted: Tensor, **numbers: Any) -> Dataset:
     """A data set of these tensors."""
     return Dataset({"train": Split(train, answers), "test": Split(test, wanted)}, **numbers)
+
+
+def each_network(network: Network) -> Iterator[Network]:
+    """Each network of a stack, alone."""
+    for member in range(len(next(network.parameters()))):
+        alone = copy.deepcopy(network)
+        for value, whole in zip(alone.parameters(), network.parameters()):
+            value.data = whole.data[member : member + 1].clone()
+            vars(value).update(vars(whole))
+        yield alone
+
+
+def each_member(context: Context) -> Iterator[Context]:
+    """Each network of a stack with its data, as a measure is given them."""
+    for member, alone in enumerate(each_network(context.network)):
+        own, data = slice(member, member + 1), context.data
+        splits = {name: Split(split.inputs[own], split.targets[own]) for name, split in data.splits.items()}
+        some = replace(data, splits=splits, chance=data.chance[own])
+        yield replace(context, network=alone, data=some, cells=context.cells[own])
+
+
+def by_member(measure: Callable[..., Rows], context: Context, **options: Any) -> Rows:
+    """Rows of each network of a stack, with its number in the stack as `member`."""
+    return [
+        {"member": member} | row for member, one in enumerate(each_member(context)) for row in measure(one, **options)
+    ]
 
 
 def needed(kind: str, name: str) -> dict[str, Any]:

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from rankfall.identity.views import AttentionView as AttentionView
     from rankfall.measure.context import Context as Context
     from rankfall.measure.context import Rows as Rows
-    from rankfall.measure.evidence import evidence_row as evidence_row
     from rankfall.measure.models import make_request as model_request
+    from rankfall.measure.shared import evidence_row as evidence_row
     from rankfall.models.source import ModelSource as ModelSource
     from rankfall.models.subject import Subject as Subject
     from rankfall.models.subject import subject as open_subject
@@ -128,7 +128,7 @@ if TYPE_CHECKING:
     from rankfall.tasks._dataset import split_samples as split_samples
     from rankfall.train.objectives._base import Graded as Graded
     from rankfall.train.objectives._base import outputs as call_network
-    from rankfall.use.training.shown import TESTED as TESTED_ROWS
+    from rankfall.use.training import TESTED as TESTED_ROWS
     from rankfall.watch.start import watch as watch
 
 __version__ = "0.3.0"
@@ -180,7 +180,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "compare": "rankfall.report.decision",
     "judge": "rankfall.report.decision",
     "is_on": "rankfall.report.decision",
-    "evidence_row": "rankfall.measure.evidence",
+    "evidence_row": "rankfall.measure.shared",
     # for experiments that build and measure networks
     "DataFrame": "rankfall.annotations",
     "Series": "rankfall.annotations",
@@ -251,7 +251,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "FIGURE_WIDTH": "rankfall.report.style:WIDTH",
     "make_canvas": "rankfall.report.style:canvas",
     "number_variants": "rankfall.report.variants",
-    "TESTED_ROWS": "rankfall.use.training.shown:TESTED",
+    "TESTED_ROWS": "rankfall.use.training:TESTED",
 }
 ROOMS = ("watch",)  # modules that are public as they are
 __all__ = [*PUBLIC, *ROOMS]

@@ -1,10 +1,9 @@
 """Components: each part of the benchmark is a file, located by its name and loaded only when a cell names it.
 
 `nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A quantity is a folder
-of its study, or one file. The folder `rank/law/` holds `measure.py`, `columns.py` and `shown.py`, which declares all that is shown of
-`law`. A part that is long has a file of its kind, such as `figure.py`. In `shown.py` and in one file, functions are named by their kind:
-`figure`. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module, `mylab.entropy`. There
-is no registry: adding a component is adding a file.
+of its study, or one file. The folder `rank/law/` holds `measure.py`, `shown.py`, which declares the table and what is shown of it, and
+`figure.py` (`quantity_files.py`). A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its
+module, `mylab.entropy`. There is no registry: adding a component is adding a file.
 
 Only `load` imports a component into this process. `describe` returns its options and facts, which another process computes by importing it
 and the user's cache folder keeps (`descriptions.py`), so planning ten thousand cells never starts torch. Options are the keyword-only
@@ -33,6 +32,7 @@ from rankfall.quantity_files import (
     EXPERIMENT,
     OF_A_STUDY,
     OF_AN_EXPERIMENT,
+    OWN_FILES,
     STUDIES,
     camel,
     defines,
@@ -45,7 +45,8 @@ AUTO = "auto"  # selects the component that fits the task, for kinds that depend
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
 KINDS: Mapping[str, tuple[str, ...]] = {  # kind -> patterns of its files, with * for the name
     **{kind: (f"{about['folder']}/*.py",) for kind, about in field_declarations(Task, Architecture, Training).items()},
-    **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
+    **dict.fromkeys(OF_A_STUDY, ()),  # those without a file of their kind are found by `quantities_with`
+    **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OWN_FILES.items()},
     "measure": (*(f"{study}/*/measure.py" for study in STUDIES), f"{CLAIMS}/*/{EXPERIMENT}"),
     "claim": (f"{CLAIMS}/*/rule.py",),
 }
@@ -160,7 +161,7 @@ def declares(kind: str, module: str) -> bool:
         return False
     if location is None:
         return False
-    return location.file.name == OF_A_STUDY[kind] or defines(location.file, location.attributes)
+    return location.file.name == OWN_FILES.get(kind) or defines(location.file, OF_A_STUDY[kind])
 
 
 @functools.lru_cache(maxsize=4096)

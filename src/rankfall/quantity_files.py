@@ -1,14 +1,13 @@
 """Find the parts of a quantity: its measure, its table, and what is shown of it.
 
-A quantity is a folder of its study, such as `rank/law/`, or a user's module, such as `mylab.entropy`. An edit of `measure.py` makes rows
-stale, and so does one of the declared columns, but not of their descriptions. `shown.py` declares the rest. A long part has a file of its
-kind, such as `figure.py`. A quantity may also be one file. In `shown.py` and in one file, functions are named by their kind: `measure`,
-`columns`, `figure`. A claim has a folder in `studies/claims/`, with `experiment.py` and `rule.py`.
+A quantity is a folder of its study, such as `rank/law/`, or a user's module, such as `mylab.entropy`. `measure.py` computes it, and
+`shown.py` declares its table and what is shown of it. A long figure has a file, `figure.py`. An edit of `measure.py` makes rows stale, and
+so does one of the declared columns, but not of their descriptions. A quantity may also be one file. A claim has a folder in
+`studies/claims/`, with `experiment.py` and `rule.py`.
 """
 
 import functools
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from rankfall.descriptions import Location, NotDefined
@@ -16,14 +15,21 @@ from rankfall.errors import RankfallError
 from rankfall.modules import find_module, root_of
 
 STUDIES = ("rank", "position", "identity", "use", "overview", "studies/prediction")
-OF_A_STUDY = {
-    "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
-    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "rule.py", "published": "published.py",
-}  # fmt: skip
-LISTS = {  # kinds that a component can find, and the name that each of their files defines: a list, or the rule of a claim
+LISTS = {  # kinds that a component can find, and the name that declares them: a list, or the rule of a claim
     "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "decide", "published": "PUBLISHED",
 }  # fmt: skip
-SHOWN = "shown.py"  # the parts of a quantity's folder that have no file of their kind
+OF_A_STUDY = {
+    "measure": "measure",
+    "table": "columns",
+    "figure": "figure",
+    **LISTS,
+}  # kind -> the name that declares it
+OWN_FILES = {
+    "measure": "measure.py",
+    "figure": "figure.py",
+    "claim": "rule.py",
+}  # kinds that may have a file in the folder
+SHOWN = "shown.py"  # has the other kinds, and a short figure
 CLAIMS = "studies/claims"  # of the checkout
 EXPERIMENT, OF_AN_EXPERIMENT = "experiment.py", {"TABLE": "evidence", "NEEDS": "nothing"}  # the measure of a claim
 
@@ -35,7 +41,7 @@ def quantities_with(kind: str) -> set[str]:
         folder = root_of(study) / study
         shown = [(path.parent.name, path) for path in folder.glob(f"*/{SHOWN}")]
         alone = [(path.stem, path) for path in folder.glob("*.py")]
-        found |= {name for name, path in shown + alone if defines(path, _names_in_file(kind))}
+        found |= {name for name, path in shown + alone if defines(path, OF_A_STUDY[kind])}
     return found
 
 
@@ -45,8 +51,8 @@ def locate_in_study(kind: str, quantity: str) -> Location:
         folder = root_of(study) / study / quantity
         module = f"{study if study.startswith('studies/') else f'rankfall/{study}'}/{quantity}".replace("/", ".")
         location = _locate_in_folder(kind, folder, module)
-        if location is None and defines(file := folder.with_suffix(".py"), _names_in_file(kind)):
-            location = Location(module, file, _names_in_file(kind))
+        if location is None and defines(file := folder.with_suffix(".py"), OF_A_STUDY[kind]):
+            location = Location(module, file, (OF_A_STUDY[kind],))
         if location is not None:
             return location
     if kind in ("measure", "claim"):
@@ -66,39 +72,33 @@ def locate_in_quantity(kind: str, quantity: str) -> Location:
             f"{quantity!r}: no Python module {quantity!r} is installed or lies in the working directory"
         )
     if not folders:
-        return Location(quantity, Path(str(spec.origin)), _names_in_file(kind))
+        return Location(quantity, Path(str(spec.origin)), (OF_A_STUDY[kind],))
     located = (_locate_in_folder(kind, Path(folder), quantity) for folder in folders)
     location = next((location for location in located if location is not None), None)
     if location is None:
-        raise NotDefined(
-            f"{quantity!r} has no {kind}: there is no {OF_A_STUDY[kind]} in {folders[0]}, nor is it in {SHOWN}"
-        )
+        files = " or ".join(filter(None, (OWN_FILES.get(kind), SHOWN)))
+        raise NotDefined(f"{quantity!r} has no {kind}: {files} in {folders[0]} defines no {OF_A_STUDY[kind]!r}")
     return location
 
 
 def _locate_in_folder(kind: str, folder: Path, module: str) -> Location | None:
-    """Locate a component in a quantity's folder: in the file of its kind, or in the file of all that is shown."""
-    last, in_file = folder.name, _names_in_file(kind)
-    for name in (OF_A_STUDY[kind], *[EXPERIMENT] * (kind == "measure")):
+    """Locate a component in a quantity's folder: in the file of its kind, or in `shown.py`."""
+    last, declared = folder.name, OF_A_STUDY[kind]
+    for name in filter(None, (OWN_FILES.get(kind), EXPERIMENT if kind == "measure" else None)):
         if (file := folder / name).is_file():
-            in_folder = in_file if kind in LISTS else (last, camel(last) + camel(kind), camel(last), *in_file)
-            return Location(f"{module}.{file.stem}", file, in_folder)
+            names = (declared,) if kind in LISTS else (last, camel(last) + camel(kind), camel(last), declared)
+            return Location(f"{module}.{file.stem}", file, names)
     file = folder / SHOWN
-    return Location(f"{module}.{file.stem}", file, in_file) if defines(file, in_file) else None
+    return Location(f"{module}.{file.stem}", file, (declared,)) if defines(file, declared) else None
 
 
-def _names_in_file(kind: str) -> tuple[str, ...]:
-    """Return the name of a component in a file with several kinds."""
-    return (LISTS.get(kind, OF_A_STUDY[kind].removesuffix(".py")),)
-
-
-def defines(file: Path, attributes: Iterable[str]) -> bool:
-    """Return whether a file exists and defines one of these names."""
+def defines(file: Path, name: str) -> bool:
+    """Return whether a file exists and defines a name."""
     try:
         stat = file.stat()
     except OSError:
         return False
-    return not _definitions(file, stat.st_mtime_ns, stat.st_size).isdisjoint(attributes)
+    return name in _definitions(file, stat.st_mtime_ns, stat.st_size)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of, each_network
 
 from rankfall.errors import RankfallError
-from rankfall.identity.attention_identity.columns import COLUMNS, KEY, QUANTITIES
-from rankfall.identity.attention_identity.columns import attention_identity as table
 from rankfall.identity.attention_identity.measure import at_length, attention_identity
+from rankfall.identity.attention_identity.shown import COLUMNS, KEY, QUANTITIES
+from rankfall.identity.attention_identity.shown import columns as table
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
@@ -29,7 +29,7 @@ def context(**architecture: Any) -> Context:
 
 
 def test_rows_have_the_columns_of_the_table_and_no_key_twice() -> None:
-    rows = attention_identity(context(), lengths=[4, 9], samples=2)
+    rows = by_member(attention_identity, context(), lengths=[4, 9], samples=2)
     assert {frozenset(row) for row in rows} == {frozenset(column.name for column in COLUMNS) | {"member"}}
     keys = [(row["member"], *(row[name] for name in KEY)) for row in rows]
     assert len(set(keys)) == len(keys)
@@ -39,7 +39,7 @@ def test_rows_have_the_columns_of_the_table_and_no_key_twice() -> None:
 
 def test_longer_sequences_lose_directions_and_shorter_ones_do_not() -> None:
     """Width of a head 4: nothing is free at 4 tokens, more than tokens - 5 at 9 (repeated symbols have equal rows of T)."""
-    rows = attention_identity(context(), lengths=[4, 9], samples=4)
+    rows = by_member(attention_identity, context(), lengths=[4, 9], samples=4)
     free = {
         tokens: [row["value"] for row in rows if row["quantity"] == "null_simplex" and row["tokens"] == tokens]
         for tokens in (4, 9)
@@ -53,9 +53,9 @@ def test_longer_sequences_lose_directions_and_shorter_ones_do_not() -> None:
 
 def test_a_number_by_hand() -> None:
     given = context()
-    rows = attention_identity(given, samples=3)
-    views = [view for view in cell_views(given.network.double(), INPUTS[:, :3]) if (view.layer, view.member) == (2, 1)]
-    entropies = torch.special.entr(views[0].weights[:, 1]).sum(-1).mean(-1)
+    rows = by_member(attention_identity, given, samples=3)
+    _, view = cell_views(list(each_network(given.network.double()))[1], INPUTS[1:, :3])
+    entropies = torch.special.entr(view.weights[:, 1]).sum(-1).mean(-1)
     (row,) = [
         row
         for row in rows

@@ -5,11 +5,10 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of
 
-from rankfall.identity.attribution.columns import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 from rankfall.identity.attribution.measure import NO_PARTS, attribution
-from rankfall.identity.attribution.shown import equal_shares
+from rankfall.identity.attribution.shown import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY, equal_shares
 from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
@@ -31,7 +30,7 @@ def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
 
 def test_rows_are_what_the_blocks_say() -> None:
     given = context(mlp="gelu")
-    rows = attribution(given, samples=3)
+    rows = by_member(attribution, given, samples=3)
     network = given.network.double()
     with torch.no_grad():
         blocks = every_block(lambda x: list(network.layers(x))[1:], network.lift(INPUTS[:, :3]))["jacobian"].sqrt()
@@ -70,11 +69,11 @@ def fits_declaration(rows: list[dict[str, Any]]) -> None:
 
 
 def test_what_a_network_has_not_is_named() -> None:
-    rows = attribution(context(attention="gau"), samples=2)
+    rows = by_member(attribution, context(attention="gau"), samples=2)
     fits_declaration(rows)
     reasons = {row["method"]: row["value_reason"] for row in rows if row["quantity"] == "own share"}
     assert {name for name, reason in reasons.items() if reason == NO_PARTS} == {"attention", "rollout", "norms"}
-    rows = attribution(context(norm="column"), samples=2)
+    rows = by_member(attribution, context(norm="column"), samples=2)
     assert {row["value_reason"] for row in chosen(rows, method="norms", quantity="own share")} == {
         "the norm acts on tokens together"
     }

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of
 
 from rankfall.identity.cell_influence.measure import cell_influence
 from rankfall.identity.influence.measure import influence, measure_shares, stack
@@ -75,7 +75,7 @@ def context(**architecture: Any) -> Context:
 def test_cells_have_one_share_a_place() -> None:
     from rankfall.identity.attribution.measure import attribution
 
-    rows = cell_influence(context(sentinels="bos"), samples=2)
+    rows = by_member(cell_influence, context(sentinels="bos"), samples=2)
     assert {row["places"] for row in rows} == {6}
     for member in (0, 1):
         for layer in (1, 2):
@@ -84,9 +84,11 @@ def test_cells_have_one_share_a_place() -> None:
     given = context()
     (own,) = (  # of one sample, the mean over all tokens of their own shares; the last one's lies in the other table
         row["value"]
-        for row in attribution(given, samples=1)
+        for row in by_member(attribution, given, samples=1)
         if (row["member"], row["layer"], row["method"], row["quantity"], row["kept_tokens"])
         == (1, 2, "jacobian", "own share", "all")
     )
-    last = [row["share"] for row in cell_influence(given, samples=1) if (row["member"], row["layer"]) == (1, 2)][-1]
+    last = [
+        row["share"] for row in by_member(cell_influence, given, samples=1) if (row["member"], row["layer"]) == (1, 2)
+    ][-1]
     assert 0 < last < 5 * own

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers import each_network
 from moved_weights import INPUTS, network
 from scipy.stats import spearmanr
 
@@ -58,7 +59,7 @@ def test_contributions_and_ratios_by_a_loop(architecture: dict[str, Any]) -> Non
 
 
 def test_rollout_by_a_loop() -> None:
-    views = [view for view in cell_views(network(depth=3), INPUTS) if view.member == 1]
+    views = list(cell_views(list(each_network(network(depth=3)))[1], INPUTS[1:]))
     matrices, missing, ratios = compute_layers(views)
     product = np.eye(views[0].tokens)
     for view, found, ratio in zip(views, matrices, ratios):

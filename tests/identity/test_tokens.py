@@ -39,7 +39,8 @@ def sentences(
 
 
 def rows_of(*networks: Sentences, transfer: bool = False) -> list[dict[str, Any]]:
-    return token_rates(networks, *RECIPES, Uninterrupted(), transfer=transfer)
+    found = token_rates(networks, *RECIPES, Uninterrupted(), transfer=transfer)
+    return [{"member": member} | row for member, rows in enumerate(found) for row in rows]
 
 
 def one(rows: list[dict[str, Any]], **labels: Any) -> dict[str, Any]:

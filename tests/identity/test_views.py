@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import each_network
 from moved_weights import INPUTS, network
 from torch import Tensor
 
@@ -28,15 +29,15 @@ def attention_of(block: Any, x: Tensor) -> Tensor:
 def test_the_parts_give_what_the_layer_computes(architecture: dict[str, Any]) -> None:
     made = network(mlp="none", **architecture)
     states = made.states(INPUTS)
-    found = list(cell_views(made, INPUTS))
-    assert [(view.layer, view.member) for view in found] == [(1, 0), (1, 1), (2, 0), (2, 1)]
-    for view in found:
-        attended = attention_of(made.blocks[view.layer - 1], states[view.layer - 1])[view.member]
+    found = [view for k, one in enumerate(each_network(made)) for view in cell_views(one, INPUTS[k : k + 1])]
+    assert [view.layer for view in found] == [1, 2, 1, 2]
+    for member, view in zip((0, 0, 1, 1), found):
+        attended = attention_of(made.blocks[view.layer - 1], states[view.layer - 1])[member]
         torch.testing.assert_close(view.attend(), attended, rtol=1e-12, atol=1e-12)
         summed = (view.weights @ view.map_values()).sum(1) + view.bias
         torch.testing.assert_close(summed, attended, rtol=1e-12, atol=1e-12)
         assert not isinstance(view.join, str)
-        torch.testing.assert_close(view.join(attended), states[view.layer][view.member], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(view.join(attended), states[view.layer][member], rtol=1e-12, atol=1e-12)
         assert (view.weights[:, :, ~view.allowed] == 0).all()
 
 

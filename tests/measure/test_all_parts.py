@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, data_of, needed
+from helpers import by_member, cells, data_of, needed
 
 from rankfall import components
 from rankfall.measure.context import Context
@@ -48,15 +48,15 @@ def test_measures_of_a_network(kind: str, name: str) -> None:
     facts = components.describe(kind, name).facts  # type: ignore[union-attr]
     made, chosen = network(**needed(kind, name) | {kind: name})
     context = Context(made, data_of(INPUTS), chosen)
-    for row in law(context, samples=2):
+    for row in by_member(law, context, samples=2):
         assert row["method"] == "centred" or row["method_reason"]
         assert row["log10_residual"] is not None and not math.isnan(row["log10_residual"])
-    assert residuals(context)
+    assert by_member(residuals, context)
     if kind == "attention" and not {"weights", "heads", "values"} <= set(facts.get("PROVIDES", ())):
         return  # refused: paths and decomposition USE what it does not have
-    assert all(0 <= row["accuracy"] <= 1 for row in paths(context, counts=[2], repeats=1))
+    assert all(0 <= row["accuracy"] <= 1 for row in by_member(paths, context, counts=[2], repeats=1))
     if "values" not in facts.get("BREAKS", ()):
-        assert all(row["error"] < 1e-10 for row in decomposition(context))
+        assert all(row["error"] < 1e-10 for row in by_member(decomposition, context))
 
 
 @pytest.mark.parametrize(("kind", "name"), [part for part in PARTS if part[0] != "attention"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, data_of, needed
+from helpers import by_member, cells, data_of, needed
 
 from rankfall import components
 from rankfall.design import Component
@@ -46,13 +46,13 @@ def test_residuals_by_layer_are_those_of_the_states(kind: str, name: str, around
     direct = [(x - x.mean(2, keepdim=True)).norm(dim=(2, 3)) / x.norm(dim=(2, 3)) for x in made.states(INPUTS)]
     found = {
         (row["member"], row["layer"]): row["value"]
-        for row in residuals(context, norms=["frobenius"], best=False)
+        for row in by_member(residuals, context, norms=["frobenius"], best=False)
         if (row["place"], row["quantity"], row["centre"]) == ("state", "residual", "mean")
     }
     assert len(found) == 2 * len(direct)
     for (member, layer), value in found.items():
         assert value == pytest.approx(float(direct[layer][member].mean()), rel=1e-9)
-    for row in law(context, samples=2):
+    for row in by_member(law, context, samples=2):
         assert row["method"] == "centred" or row["method_reason"]
         assert row["log10_residual"] is not None and not math.isnan(row["log10_residual"])
 

@@ -54,7 +54,7 @@ def probes(context, *, each: int = 500):
         history = fit_or_resume(context.checkpoint, kind, members, Data({"train": split}), classes, Course(epochs=2, batch=8))
         loss = history.mean("train", "loss", 1).view(len(context.cells), each)
         rows += [
-            {"member": k, "kind": kind, "accuracy": float(v), "repeat": i} for k in range(len(loss)) for i, v in enumerate(loss[k])
+            {"kind": kind, "accuracy": float(v), "repeat": i} for k in range(len(loss)) for i, v in enumerate(loss[k])
         ]
     return rows
 '''

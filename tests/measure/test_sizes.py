@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of
 from resized import resized
 
 from rankfall.identity.attention_identity.measure import attention_identity
@@ -45,7 +45,9 @@ def test_states_of_any_size_have_the_same_numbers_or_none(powers: tuple[int, ...
     made.initialise([0, 1])
     lost: dict[str, int] = {}
     for measure, columns in NUMBERS.items():
-        one, other = (measure(Context(network, DATA, of), samples=2) for network in (made, resized(made, powers)))
+        one, other = (
+            by_member(measure, Context(network, DATA, of), samples=2) for network in (made, resized(made, powers))
+        )
         assert len(one) == len(other)
         for row, again in zip(one, other):
             for column in columns:

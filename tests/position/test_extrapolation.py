@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import config
+from helpers import by_member, config
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
@@ -61,7 +61,7 @@ def by_times(rows: list[dict[str, Any]], member: int = 0) -> dict[float, dict[st
 def test_at_the_trained_length_it_is_the_accuracy_of_training() -> None:
     made, ends = trained(40)
     for member, last in enumerate(ends):
-        row = by_times(extrapolation(made, times=[1]), member)[1]
+        row = by_times(by_member(extrapolation, made, times=[1]), member)[1]
         assert row["accuracy"] == last["accuracy"] > 0.1  # chance is .04
         assert row["loss"] == pytest.approx(last["loss"], rel=1e-12)
         assert row["kept"] == 1 and row["targets"] == hidden(made).wanted[member].ge(0).sum()
@@ -73,7 +73,7 @@ def test_every_length_against_a_loop_over_tokens(times: float) -> None:
     made = context(sentinels="bos", mask="causal")
     text, length = hidden(made), round(times * LENGTH)
     for member in range(2):
-        row = by_times(extrapolation(made, times=[times], megabytes=1), member)[times]
+        row = by_times(by_member(extrapolation, made, times=[times], megabytes=1), member)[times]
         running = text.seen[member].flatten()
         asked = {
             window * LENGTH + place: wanted
@@ -100,24 +100,24 @@ def test_every_length_against_a_loop_over_tokens(times: float) -> None:
 
 
 def test_what_cannot_run_says_why() -> None:
-    rows = extrapolation(context(position="learned"), times=[0.5, 1, 2])
+    rows = by_member(extrapolation, context(position="learned"), times=[0.5, 1, 2])
     for member in range(2):
         found = by_times(rows, member)
         assert found[2]["accuracy"] is None and found[2]["targets"] == 0
         assert found[2]["refused"] == "position learned admits no more than the trained length"
         assert found[1]["accuracy"] is not None and found[0.5]["refused"] == ""
-    rows = extrapolation(context(), times=[16])
+    rows = by_member(extrapolation, context(), times=[16])
     assert {row["refused"] for row in rows} == {"the held-out text has 104 tokens, too few for one window"}
     with pytest.raises(
         RankfallError, match=r"times: 1.5 times the trained length 8 is neither a multiple .* use 1, 2, 4"
     ):
-        extrapolation(context(), times=[1.5])
+        by_member(extrapolation, context(), times=[1.5])
 
 
 def test_outputs_that_are_not_finite_have_no_accuracy() -> None:
     made = context(normaliser="exp")
     made.network.blocks[0].attention.query.weight[1] *= 1e6
-    found = [by_times(extrapolation(made, times=[2]), member)[2] for member in (0, 1)]
+    found = [by_times(by_member(extrapolation, made, times=[2]), member)[2] for member in (0, 1)]
     assert math.isfinite(found[0]["loss"]) and not found[0]["refused"]
     assert found[1]["accuracy"] is None and found[1]["kept"] is None
     assert found[1]["refused"] == "outputs at this length are not finite"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
@@ -26,7 +26,7 @@ def made(**architecture: Any) -> tuple[Any, list[Any]]:
 
 
 def measured(network: Any, two: list[Any]) -> list[dict[str, Any]]:
-    return offsets(Context(network, data_of(torch.zeros(2, 3, LENGTH, dtype=torch.int64)), two))
+    return by_member(offsets, Context(network, data_of(torch.zeros(2, 3, LENGTH, dtype=torch.int64)), two))
 
 
 @pytest.mark.parametrize("sentinels", ["none", "bos"])

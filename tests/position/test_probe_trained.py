@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells
+from helpers import by_member, cells
 
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
@@ -55,14 +55,14 @@ IMPOSSIBLE = [
 @pytest.mark.parametrize("parts", IMPOSSIBLE, ids=lambda parts: "-".join(map(str, parts.values())))
 def test_what_theory_says_is_impossible_training_does_not_do(parts: dict[str, Any]) -> None:
     """Others have begun to tell places apart by then; here accuracy stays that of one answer for all places."""
-    for row in probe_trained(trained(**parts)):
+    for row in by_member(probe_trained, trained(**parts)):
         assert row["theory_rows"] == row["untrained_rows"] == row["trained_rows"] == 1, row
         assert row["accuracy"] <= row["chance"] == 1 / row["asked"], row
         assert row["agreement"] == "agree" and not row["passes"], row
 
 
 def test_reflection_allows_half() -> None:
-    for row in probe_trained(trained(position="symmetric", normaliser="exp")):
+    for row in by_member(probe_trained, trained(position="symmetric", normaliser="exp")):
         assert row["argument"] == "reflection"
         assert row["trained_rows"] <= row["theory_rows"] == -(-row["length"] // 2)
         assert row["accuracy"] <= min(row["theory_rows"], row["asked"]) / row["asked"], row
@@ -73,9 +73,9 @@ def test_reflection_allows_half() -> None:
     "parts", [{"normaliser": "l2", "mask": "causal"}, {"position": "rope", "sentinels": "bos"}], ids=["l2", "sentinel"]
 )
 def test_what_is_possible_is_learned_and_what_is_not_yet_learned_says_so(parts: dict[str, Any]) -> None:
-    inside = [row for row in probe_trained(trained(epochs=30, **parts)) if not row["beyond"]]
+    inside = [row for row in by_member(probe_trained, trained(epochs=30, **parts)) if not row["beyond"]]
     assert all(row["passes"] and row["agreement"] == "agree" and not row["agreement_reason"] for row in inside), inside
-    for row in probe_trained(trained(epochs=1, **parts)):
+    for row in by_member(probe_trained, trained(epochs=1, **parts)):
         assert row["theory_rows"] == row["length"]
         assert row["passes"] or row["agreement"] == "training falls short", row
         assert row["passes"] or row["agreement_reason"], row
@@ -83,7 +83,7 @@ def test_what_is_possible_is_learned_and_what_is_not_yet_learned_says_so(parts: 
 
 def test_rows_are_of_every_length_and_fit_the_declared_table() -> None:
     context = trained(epochs=1)
-    rows = probe_trained(context)
+    rows = by_member(probe_trained, context)
     assert [(row["member"], row["length"], row["asked"], row["beyond"]) for row in rows] == [
         (member, length, min(length, N), length > N) for length in (N, 4, 9) for member in range(SEEDS)
     ]

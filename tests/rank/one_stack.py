@@ -1,4 +1,4 @@
-"""Stacks of small networks with their data, and the same members alone, for measures of cells."""
+"""Stacks of small networks with their data."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from helpers import cells
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.measure.member import data_of, each_network
 from rankfall.nets.network import Shape, build
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data
@@ -37,17 +36,6 @@ def stack(members: int = 2, training: dict[str, Any] | None = None, **architectu
         {name: Split(inputs, inputs.sort(-1).values) for name in ("train", "test")}, torch.zeros(members), SYMBOLS
     )
     return Context(network.requires_grad_(False), data, made)
-
-
-def alone(context: Context, member: int) -> Context:
-    network = list(each_network(context.network))[member]
-    for one, whole in zip(network.parameters(), context.network.parameters()):
-        one.initial = whole.initial
-    return Context(network, data_of(context.data, member), [context.cells[member]])
-
-
-def of_member(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
-    return [{name: value for name, value in row.items() if name != "member"} for row in rows if row["member"] == member]
 
 
 def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of
 from torch import Tensor
 
 from rankfall.measure.context import Context
@@ -108,7 +108,7 @@ def test_misfits_are_measured_by_the_plain_pass(name: str) -> None:
     architecture, change, reason = MISFITS[name]
     made = network(**architecture)
     change(made)
-    rows = law(Context(made, data_of(INPUTS)), samples=3)
+    rows = by_member(law, Context(made, data_of(INPUTS)), samples=3)
     assert {row["method"] for row in rows} == {"float64"}
     assert all(reason in row["method_reason"] for row in rows)
     assert all(row["log10_residual"] == row["log10_float64"] for row in rows)

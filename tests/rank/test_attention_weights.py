@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from helpers import by_member
 from one_stack import chosen, stack
 
 from rankfall.rank.attention_weights.measure import FIRST_LEFT_OUT, attention_weights, of_rows
@@ -28,7 +29,7 @@ def test_known_rows() -> None:
 @pytest.mark.parametrize("placement", ["post", "pre"])
 def test_values_by_hand(placement: str) -> None:
     context = stack(norm_placement=placement, mask="causal")
-    rows = attention_weights(context, samples=3)
+    rows = by_member(attention_weights, context, samples=3)
     made = context.network.double()
     x = made.states(context.data.test.inputs[:, :3])[1]
     block = made.blocks[1]
@@ -60,7 +61,7 @@ def test_rows_of_zeros_are_left_out_and_counted() -> None:
     context = stack(members=1, normaliser="softpick")
     block = context.network.blocks[0]
     block.attention.query.weight.data *= 30
-    rows = attention_weights(context, heads=False)
+    rows = by_member(attention_weights, context, heads=False)
     made = context.network.double()
     weights = block.attention.weights(made.lift(context.data.test.inputs))[0]
     (row,) = chosen(rows, layer=1, left_out="nothing", quantity="largest_share")

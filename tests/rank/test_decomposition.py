@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
@@ -84,7 +84,7 @@ def test_sum_of_listed_paths_is_the_forward_pass(architecture: dict[str, Any]) -
 def test_rows_add_up() -> None:
     made = network(residual="add")
     data = data_of(INPUTS)
-    rows = decomposition(Context(made, data))
+    rows = by_member(decomposition, Context(made, data))
     for member in range(2):
         mine = [row for row in rows if row["member"] == member]
         assert [row["length"] for row in mine] == [0, 1, 2, 3, None]
@@ -100,7 +100,7 @@ def test_rows_add_up() -> None:
 def test_refuses_what_is_no_sum(architecture: dict[str, Any], why: str) -> None:
     data = data_of(INPUTS)
     with pytest.raises(RankfallError, match=why):
-        decomposition(Context(network(**architecture), data))
+        by_member(decomposition, Context(network(**architecture), data))
 
 
 def test_a_residual_that_no_theorem_speaks_of_is_found_out_by_the_sum() -> None:
@@ -108,4 +108,4 @@ def test_a_residual_that_no_theorem_speaks_of_is_found_out_by_the_sum() -> None:
     for block in made.blocks:
         block.residual = lambda x, branch: x.sigmoid() * branch + x
     with pytest.raises(RankfallError, match=r"paths miss the output by \S+ of it"):
-        decomposition(Context(made, data))
+        by_member(decomposition, Context(made, data))

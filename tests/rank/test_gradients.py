@@ -1,11 +1,11 @@
-"""Gradient norms against differences of the loss, in a stack and alone, and what has none."""
+"""Gradient norms against differences of the loss, and what has none."""
 
-import copy
 from typing import Any
 
 import pytest
 import torch
-from one_stack import alone, chosen, stack
+from helpers import by_member, each_network
+from one_stack import chosen, stack
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -29,8 +29,8 @@ def differences(loss: Any, weight: Tensor) -> Tensor:
 
 def test_norms_are_those_of_differences_of_the_loss() -> None:
     context = stack(members=2, mlp="gelu", norm_placement="pre", mask="causal")
-    rows = gradients(context, samples=3)
-    made = copy.deepcopy(alone(context, 1).network).double()
+    rows = by_member(gradients, context, samples=3)
+    made = list(each_network(context.network))[1].double()
     inputs, targets = (one[1:2, :3] for one in (context.data.test.inputs, context.data.test.targets))
 
     def loss() -> Tensor:
@@ -59,14 +59,14 @@ def test_norms_do_not_grow_with_samples() -> None:
     for split in context.data.splits.values():
         split.inputs[:] = split.inputs[:, :1].clone()
         split.targets[:] = split.targets[:, :1].clone()
-    one, six = (gradients(context, samples=samples) for samples in (1, 6))
+    one, six = (by_member(gradients, context, samples=samples) for samples in (1, 6))
     for a, b in zip(one, six, strict=True):
         assert a["value"] == pytest.approx(b["value"], rel=1e-12)
 
 
 def test_at_collapse_gradients_of_queries_are_rounding() -> None:
     """Attention alone cubes its residual: after four layers rows are equal, and scores cannot matter any more."""
-    rows = gradients(stack(members=1, depth=6, residual="none", norm="none", position="none"))
+    rows = by_member(gradients, stack(members=1, depth=6, residual="none", norm="none", position="none"))
     queries = {row["layer"]: row for row in chosen(rows, of="queries")}
     assert queries[6]["floor"] and not queries[1]["floor"]
     values = {row["layer"]: row for row in chosen(rows, of="values")}

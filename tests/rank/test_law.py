@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of
 
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
@@ -46,7 +46,7 @@ def measured(made: Network, members: int = 1, samples: int = 2, **options: Any) 
     inputs = torch.stack([torch.randperm(10, generator=torch.Generator().manual_seed(s))[:length] for s in range(4)])
     inputs = inputs.expand(members, 4, length)
     data = data_of(inputs)
-    return law(Context(made, data), samples=samples, **options)
+    return by_member(law, Context(made, data), samples=samples, **options)
 
 
 def test_reaches_1e_1000_with_exponent_three() -> None:

@@ -16,7 +16,7 @@ from rankfall.models.subject import Request, subject
 from rankfall.models.texts import Texts
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
-from rankfall.rank.chains import products as attention
+from rankfall.rank.chains import measure as attention
 from rankfall.rank.chains.measure import chains
 from rankfall.rank.model_law.measure import model_law
 from rankfall.rank.model_residuals.measure import model_residuals

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells
+from helpers import by_member, cells
 from torch import Tensor
 
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
-from rankfall.rank.paths import ends as _path_ends
-from rankfall.rank.paths.ends import SKIP, path_ends
-from rankfall.rank.paths.measure import at_once, draw, paths, read
+from rankfall.rank.paths import measure as _module
+from rankfall.rank.paths.measure import SKIP, at_once, draw, path_ends, paths, read
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
 
@@ -98,7 +97,7 @@ def test_sets_are_summed_normalised_and_read() -> None:
 
 def test_rows_hold_every_combination_and_the_references() -> None:
     network, data, chosen = example()
-    rows = paths(Context(network, data, chosen), counts=[2, 3], repeats=4)
+    rows = by_member(paths, Context(network, data, chosen), counts=[2, 3], repeats=4)
     points = [r for r in rows if r["kind"] == "path"]
     assert len(points) == 2 * 2 * 3 * 2 * 4  # members, evaluations, lengths, counts, repeats
     assert len({tuple(sorted(r.items())) for r in rows if r["kind"] != "path"}) == 4
@@ -124,8 +123,8 @@ def test_every_seed_draws_its_own_paths_whoever_shares_its_stack() -> None:
     """A deviation over seeds must have the draw in it; and a cell's rows must not depend on its neighbours."""
     assert not np.array_equal(*(draw(stream(seed, "paths"), 1, 6, 2, 20) for seed in (0, 1)))
     network, data, chosen = example()
-    both = paths(Context(network, data, chosen), counts=[2], repeats=3)
-    swapped = paths(Context(network, data, [chosen[0], chosen[0]]), counts=[2], repeats=3)
+    both = by_member(paths, Context(network, data, chosen), counts=[2], repeats=3)
+    swapped = by_member(paths, Context(network, data, [chosen[0], chosen[0]]), counts=[2], repeats=3)
 
     def of(rows: list[dict[str, Any]], member: int) -> list[dict[str, Any]]:
         return [row for row in rows if row["member"] == member]
@@ -143,7 +142,7 @@ def test_states_computed_a_few_at_a_time_are_those_of_all_at_once(
 ) -> None:
     network, data, _ = example(mlp="gelu")
     at_once_ = ended(network, data.test.inputs, EVERY, frozen)
-    monkeypatch.setattr(_path_ends, "CACHED", 1)
+    monkeypatch.setattr(_module, "CACHED", 1)
     torch.testing.assert_close(ended(network, data.test.inputs, EVERY, frozen), at_once_, rtol=1e-12, atol=1e-12)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import by_member
 
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
@@ -55,7 +56,7 @@ def example(task: str, folder: Any) -> tuple[Network, Data, list[Any]]:
 @pytest.mark.parametrize("task", SHAPES)
 def test_references_and_length_zero_by_hand(task: str, tmp_path: Any) -> None:
     network, data, cells = example(task, tmp_path)
-    rows = paths(Context(network, data, cells), counts=[1, 3], repeats=2)
+    rows = by_member(paths, Context(network, data, cells), counts=[1, 3], repeats=2)
     asked = data.test.targets != -1
     assert asked.all() == (task == "convex_hull")  # padding is there to be ignored
     start = torch.nn.functional.layer_norm(
@@ -76,7 +77,7 @@ def test_references_and_length_zero_by_hand(task: str, tmp_path: Any) -> None:
 @pytest.mark.parametrize("task", SHAPES)
 def test_the_batch_size_does_not_matter(task: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     network, data, cells = example(task, tmp_path)
-    whole = paths(Context(network, data, cells), counts=[2], repeats=1)
+    whole = by_member(paths, Context(network, data, cells), counts=[2], repeats=1)
     original = accuracy
     monkeypatch.setattr(module, "accuracy", lambda data, batch, predict: original(data, 3, predict))
-    assert paths(Context(network, data, cells), counts=[2], repeats=1) == whole
+    assert by_member(paths, Context(network, data, cells), counts=[2], repeats=1) == whole

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells, data_of
+from helpers import by_member, cells, data_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from resized import resized
@@ -35,7 +35,7 @@ def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
 
 def test_values_by_hand() -> None:
     made = network()
-    rows = residuals(Context(made, DATA))
+    rows = by_member(residuals, Context(made, DATA))
     x = made.double().states(INPUTS)[2][1].numpy()  # second member, last layer
     rest = x - x.mean(1, keepdims=True)
     ratios = [
@@ -56,7 +56,9 @@ def test_values_by_hand() -> None:
 def test_collapse_is_flagged_at_the_floor() -> None:
     """Attention alone is at rounding noise by the fourth layer, and with skip connections never."""
     for joined, share in (("none", 1.0), ("add", 0.0)):
-        rows = residuals(Context(network(depth=4, residual=joined, norm="none", position="none"), DATA), best=False)
+        rows = by_member(
+            residuals, Context(network(depth=4, residual=joined, norm="none", position="none"), DATA), best=False
+        )
         last = chosen(rows, layer=4, place="state", quantity="residual", matrix_norm="composite")
         assert [row["floor_share"] for row in last] == [share, share]
 
@@ -73,7 +75,7 @@ def amplifying(placement: str, **architecture: Any) -> Network:
 def test_amplified_rounding_is_flagged(placement: str, missed: bool) -> None:
     """Against what centred propagation says: wherever the plain value is wrong, old and new flags say so, and nowhere else."""
     made = amplifying(placement)
-    rows = residuals(Context(made, DATA), samples=1, norms=["frobenius"], best=False)
+    rows = by_member(residuals, Context(made, DATA), samples=1, norms=["frobenius"], best=False)
     exact, plain = propagate(made.double(), INPUTS[:, :1]), made.states(INPUTS[:, :1])
     seen = set()
     for member in (0, 1):
@@ -95,7 +97,7 @@ def test_amplified_rounding_is_flagged(placement: str, missed: bool) -> None:
 
 
 def test_law_flags_what_is_not_the_true_value() -> None:
-    rows = law(Context(amplifying("post"), DATA), samples=2)
+    rows = by_member(law, Context(amplifying("post"), DATA), samples=2)
     assert {row["method"] for row in rows} == {"centred"}
     missed = 0
     for row in rows:
@@ -106,7 +108,7 @@ def test_law_flags_what_is_not_the_true_value() -> None:
             assert row[f"{name}_floor"] == (off or low)
             missed += off and not low
     assert missed
-    clean = law(Context(network(residual="add"), DATA), samples=2)
+    clean = by_member(law, Context(network(residual="add"), DATA), samples=2)
     assert not any(row["float64_floor"] or row["float32_floor"] for row in clean)
 
 
@@ -156,7 +158,7 @@ def test_underflow_is_no_collapse() -> None:
     """Layer by layer against states that are brought back to size one by hand wherever they are small."""
     made = gated()
     assert not made.states(INPUTS)[-1].any()
-    rows = residuals(Context(made, DATA), norms=["frobenius"], best=False)
+    rows = by_member(residuals, Context(made, DATA), norms=["frobenius"], best=False)
     last = chosen(rows, layer=8, place="state")
     assert {row["quantity"] for row in last if row["value"] is None} == {"absolute_residual"}
     assert all(row["value_reason"] for row in last if row["value"] is None)
@@ -192,7 +194,9 @@ def test_states_of_any_size_have_the_same_values_or_none(shape: int, powers: lis
     if SHAPES[shape]["residual"] == "add":
         powers = powers[:1] * 3
     scaled = resized(made, powers)
-    plain, found = (residuals(Context(one, DATA), samples=1, norms=["composite"], best=False) for one in (made, scaled))
+    plain, found = (
+        by_member(residuals, Context(one, DATA), samples=1, norms=["composite"], best=False) for one in (made, scaled)
+    )
     for one, other in zip(plain, found, strict=True):
         if other["value"] is None:
             assert other["value_reason"]

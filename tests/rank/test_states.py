@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import by_member
 from one_stack import chosen, stack
 
 from rankfall.rank.residuals.measure import residuals
@@ -10,7 +11,7 @@ from rankfall.rank.states.measure import states
 
 def test_values_by_hand() -> None:
     context = stack(sentinels="bos")
-    rows = states(context, samples=3, channels=2)
+    rows = by_member(states, context, samples=3, channels=2)
     x = context.network.double().states(context.data.test.inputs[:, :3])[2][1].numpy()  # (B, T', D)
     largest = np.sqrt((x**2).mean((0, 1))).argsort()[-2:]
     parts = {
@@ -42,7 +43,7 @@ def cosine(x: np.ndarray) -> float:
 
 def test_residual_is_that_of_the_other_table() -> None:
     context = stack(residual="none", norm="none", position="none", depth=5)
-    found, known = states(context), residuals(context, norms=["composite"], best=False)
+    found, known = by_member(states, context), by_member(residuals, context, norms=["composite"], best=False)
     floors = set()
     for row in chosen(found, quantity="residual", left_out="nothing"):
         (other,) = chosen(known, member=row["member"], layer=row["layer"], place="state", quantity="residual")

@@ -34,7 +34,7 @@ COLUMNS = """
 from rankfall.report.schema import Column, Table
 
 
-def entropy():
+def columns():
     return Table("mylab.entropy", "a cell x layer", (Column("layer", "int", "layer"), Column("entropy", "float", "nats")), key=("layer",))
 """
 PUBLISHED = """
@@ -51,7 +51,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     folder = tmp_path / "mylab" / "entropy"
     folder.mkdir(parents=True)
-    files = {"__init__.py": "", "measure.py": MEASURE, "columns.py": COLUMNS, "shown.py": PUBLISHED}
+    files = {"__init__.py": "", "measure.py": MEASURE, "shown.py": COLUMNS + PUBLISHED}
     for name, text in (files | {"published.csv": "\n".join(LINES)}).items():
         (folder / name).write_text(text)
     (tmp_path / "mylab" / "__init__.py").write_text("")

@@ -7,8 +7,7 @@ from score_rows import row
 
 from rankfall.report.conform import conform
 from rankfall.report.settings import settings_in
-from rankfall.use.cells.depths import say_depth
-from rankfall.use.cells.shown import is_trained
+from rankfall.use.cells.shown import is_trained, say_depth
 
 
 def told(*rows: dict[str, Any]) -> tuple[str, str]:

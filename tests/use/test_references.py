@@ -17,9 +17,8 @@ from rankfall.use.references.measure import references
 
 
 def of(*datasets: Dataset) -> list[dict[str, float]]:
-    data = Data.from_datasets(list(datasets), torch.float32, torch.device("cpu"))
-    rows = references(Context(data=data))
-    return [{r["predictor"]: r["accuracy"] for r in rows if r["member"] == k} for k in range(len(datasets))]
+    each = (Data.from_datasets([one], torch.float32, torch.device("cpu")) for one in datasets)
+    return [{row["predictor"]: row["accuracy"] for row in references(Context(data=data))} for data in each]
 
 
 def dataset(train: Any, answers: Any, test: Any, wanted: Any) -> Dataset:

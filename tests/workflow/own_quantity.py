@@ -29,20 +29,17 @@ def entropy(context, *, samples: int = 4):
         x = block(x)
     return rows
 ''',
-    "columns.py": '''
-from rankfall import Column, Table
+    "shown.py": '''
+from rankfall import Chart, Column, Headline, Table, ask_range, column_as_numbers, last_layer
 
 
-def entropy() -> Table:
+def columns() -> Table:
     return Table(
         "mylab.entropy",
         "a cell x layer",
         (Column("layer", "int", "1 is the first block"), Column("entropy", "float", "of a row of attention weights", unit="nats")),
         key=("layer",),
     )
-''',
-    "headline.py": '''
-from rankfall import Headline, column_as_numbers, last_layer
 
 
 def entropy_of_rows(rows):
@@ -53,6 +50,11 @@ HEADLINES = (
     Headline(name="entropy_last", title="entropy at the last layer", meaning="entropy of attention weights in the last block",
              columns=("layer", "entropy"), rows=last_layer, number=entropy_of_rows, unit="nats", good=None, study="rank"),
 )
+CHARTS = (
+    Chart(name="entropy", title="Entropy of attention by layer", text="How many tokens a token looks at.", x="layer", y="entropy",
+          x_title="layer", y_title="entropy (nats)", within=(0, None), study="rank"),
+)
+SENTENCES = (ask_range("Who looks at most tokens?", "entropy_last", "entropy at the last layer is largest in", unit="nats"),)
 ''',
     "figure.py": '''
 """Entropy of attention by layer."""
@@ -67,19 +69,6 @@ def entropy(read) -> Picture:
     table = read("mylab.entropy")
     grid = draw_lines(table, "layer", "entropy", "architecture", colours_of(sorted(table.architecture.unique())))
     return Picture(grid.figure, "Entropy of attention by layer.")
-''',
-    "chart.py": '''
-from rankfall import Chart
-
-CHARTS = (
-    Chart(name="entropy", title="Entropy of attention by layer", text="How many tokens a token looks at.", x="layer", y="entropy",
-          x_title="layer", y_title="entropy (nats)", within=(0, None), study="rank"),
-)
-''',
-    "sentence.py": '''
-from rankfall import ask_range
-
-SENTENCES = (ask_range("Who looks at most tokens?", "entropy_last", "entropy at the last layer is largest in", unit="nats"),)
 ''',
 }  # fmt: skip
 CONFIG = {
@@ -116,7 +105,7 @@ def write_as_one_file(folder: Path) -> Path:
     """The same in `mylab/entropy.py`, where functions are named by their kind."""
     (folder / "mylab").mkdir()
     place = folder / "mylab" / "entropy.py"
-    kinds = {"measure.py": "measure", "columns.py": "columns", "figure.py": "figure"}
+    kinds = {"measure.py": "measure", "figure.py": "figure"}
     texts = [
         text.replace("def entropy(", f"def {kinds[name]}(") if name in kinds else text for name, text in FILES.items()
     ]

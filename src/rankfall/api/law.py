@@ -26,8 +26,8 @@ from rankfall.api.layers import (
 )
 from rankfall.api.residuals import is_model, shake
 from rankfall.errors import RankfallError
+from rankfall.rank.bounds import OUT
 from rankfall.rank.carried import Carried, again, begin, through
-from rankfall.rank.exponent import OUT
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference
 from rankfall.streams.arguments import keep_random_state

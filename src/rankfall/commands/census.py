@@ -56,7 +56,7 @@ def check_suffix(path: Path) -> None:
 def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the rows by layer and the rows by type. Types that the store does not have are measured."""
     from rankfall.census.folded import fold
-    from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
+    from rankfall.overview.census_columns import SHARED
     from rankfall.run.guards import guard_job
     from rankfall.run.jobs.engine import Settings, stop_signals
     from rankfall.run.jobs.measuring import MeasuringWork, measure_without_cells
@@ -68,9 +68,8 @@ def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[
     settings = Settings(prepare("cpu", 1), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
     with guard_job([measure.code], args.results), stop_signals() as stopped:
         rows = measure_without_cells(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
-    shared = [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)]
     full = [{name: row.get(name) for name in names()} for row in rows]
-    return full, fold(full, shared)
+    return full, fold(full, SHARED)
 
 
 def names() -> list[str]:

@@ -26,6 +26,7 @@ from rankfall.identity.views import KINDS, AttentionView
 from rankfall.random_streams import stream
 
 TOLERANCE = 1e-10
+TOLERANCES = (1e-3, 1e-6, TOLERANCE, 1e-13)  # of ranks, relative; all other quantities use TOLERANCE
 FIRST_TOKEN = "first token"
 PROGRAMS = (
     "distance", "distance_error", "interval_low", "interval_high", "interval_value", "width", "width_largest", "width_error",
@@ -44,7 +45,6 @@ class AttentionOptions:
     has its own mask.
     """
 
-    tolerances: Sequence[float] = (1e-3, 1e-6, TOLERANCE, 1e-13)
     entries: int = 2
     masked: int = 8
     left_out: Sequence[str] = ("nothing",)
@@ -115,7 +115,7 @@ def _quantities(
     def mask_lost(values: Tensor) -> Tensor:
         return torch.where(lost, torch.nan, values)
 
-    for tolerance in options.tolerances:
+    for tolerance in TOLERANCES:
         at = {"tolerance": tolerance} | none
         yield "rank", mask_lost(_over_groups(rank(rows, tolerance))), at
         yield "null", mask_lost(_over_groups(null_dimension(rows, tolerance))), at

@@ -21,37 +21,33 @@ FIRST, SEPARATOR, OTHER = KINDS.index("first"), KINDS.index("separator"), KINDS.
 
 @torch.no_grad()
 def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[AttentionView]:
-    """Yield all members' views of each layer in turn, for a network in float64 and inputs (K, B, T) or (K, B, T, C).
+    """Yield the view of each layer in turn, for one network in float64 and inputs (1, B, T) or (1, B, T, C).
 
     Symbols below `special` are separators.
     """
-    start = network.lift(inputs)  # (K, B, T', D)
+    start = network.lift(inputs)  # (1, B, T', D)
     ids = _ids(network, inputs, start.shape[2])
     for layer, (block, x) in enumerate(zip(network.blocks, network.layers(start)), 1):
         attention = block.attention
         read = x if block.placement == "post" else block.norm1(x)
-        weights = attention.weights(read)  # (K, B, H, T', T')
+        weights = attention.weights(read)  # (1, B, H, T', T')
         identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device).expand_as(weights)
-        values = attention.contexts(identity, read)  # (K, B, H, T', d)
-        output = attention.output.weight.detach().unflatten(1, (attention.heads, -1))  # (K, H, d, D)
-        bias = None if attention.output.bias is None else attention.output.bias.detach()  # (K, 1, D)
-        allowed = _find_mask(attention, weights)
-        after = attention(read)
-        for member in range(x.shape[0]):
-            yield AttentionView(
-                layer=layer,
-                inputs=read[member],
-                weights=weights[member],
-                values=values[member],
-                output=output[member],
-                bias=x.new_zeros(x.shape[-1]) if bias is None else bias[member, 0],
-                score_width=attention.head_width,
-                allowed=allowed,
-                join=_join(block, x, after, member),
-                kinds=_kinds(ids, member, x, special),
-                ids=None if ids is None else ids[member],
-                member=member,
-            )
+        values = attention.contexts(identity, read)  # (1, B, H, T', d)
+        output = attention.output.weight.detach()[0].unflatten(0, (attention.heads, -1))  # (H, d, D)
+        bias = attention.output.bias  # (1, 1, D)
+        yield AttentionView(
+            layer=layer,
+            inputs=read[0],
+            weights=weights[0],
+            values=values[0],
+            output=output,
+            bias=x.new_zeros(x.shape[-1]) if bias is None else bias.detach()[0, 0],
+            score_width=attention.head_width,
+            allowed=_find_mask(attention, weights),
+            join=_join(block, x, attention(read)),
+            kinds=_kinds(ids, x, special),
+            ids=ids,
+        )
 
 
 def _find_mask(attention: Any, weights: Tensor) -> Tensor:
@@ -63,7 +59,7 @@ def _find_mask(attention: Any, weights: Tensor) -> Tensor:
     return torch.ones(tokens, tokens, dtype=torch.bool, device=weights.device) if found is None else found
 
 
-def _join(block: Any, x: Tensor, attended: Tensor, member: int) -> JoinView | str:
+def _join(block: Any, x: Tensor, attended: Tensor) -> JoinView | str:
     """Return the residual as a x + b y with numbers a and b, and the norm written out.
 
     If a custom component has no such form, return the reason.
@@ -75,39 +71,39 @@ def _join(block: Any, x: Tensor, attended: Tensor, member: int) -> JoinView | st
     total = block.residual(x, attended)
     if not torch.allclose(a * x + b * attended, total, rtol=1e-10, atol=1e-12):
         return "the residual is not a weighted sum of state and attention"
-    norm = _norm(block.norm1, member) if block.placement == "post" else None
+    norm = _norm(block.norm1) if block.placement == "post" else None
     if isinstance(norm, str):
         return norm
-    return JoinView(None if a == 0 else a * x[member], float(b), norm)
+    return JoinView(None if a == 0 else a * x[0], float(b), norm)
 
 
-def _norm(norm: Any, member: int) -> NormView | str | None:
+def _norm(norm: Any) -> NormView | str | None:
     if (isinstance(norm, partial) and norm.func is no_norm) or norm is no_norm:
         return None
     if not isinstance(norm, (Layer, Rms, ColumnNorm)):
         return f"the form of the norm {type(norm).__name__} is not known"
-    gain = norm.gain[member].detach()  # (1, 1, D)
-    bias = torch.zeros_like(gain) if isinstance(norm, Rms) else norm.bias[member].detach()
+    gain = norm.gain[0].detach()  # (1, 1, D)
+    bias = torch.zeros_like(gain) if isinstance(norm, Rms) else norm.bias[0].detach()
     over = -2 if isinstance(norm, ColumnNorm) else -1
     return NormView(gain, bias, norm.eps, centred=not isinstance(norm, Rms), over=over)
 
 
 def _ids(network: Network, inputs: Tensor, tokens: int) -> Tensor | None:
-    """Return the ids of the tokens (K, B, T'), -1 for sentinels; None where inputs are vectors."""
+    """Return the ids of the tokens (B, T'), -1 for sentinels; None where inputs are vectors."""
     if inputs.is_floating_point():
         return None
     if network.sentinels is None or tokens == inputs.shape[2]:
-        return inputs
+        return inputs[0]
     numbered = torch.arange(tokens, device=inputs.device, dtype=torch.float64).view(1, 1, -1, 1)
     kept = network.sentinels.strip(numbered).flatten().long()  # where the tokens of the input are
-    found = inputs.new_full((*inputs.shape[:2], tokens), -1)
-    found[:, :, kept] = inputs
+    found = inputs.new_full((inputs.shape[1], tokens), -1)
+    found[:, kept] = inputs[0]
     return found
 
 
-def _kinds(ids: Tensor | None, member: int, x: Tensor, special: int) -> Tensor:
+def _kinds(ids: Tensor | None, x: Tensor, special: int) -> Tensor:
     kinds = torch.full(x.shape[1:3], OTHER, device=x.device)
     if ids is not None:
-        kinds[ids[member] < special] = SEPARATOR
+        kinds[ids < special] = SEPARATOR
     kinds[:, 0] = FIRST
     return kinds

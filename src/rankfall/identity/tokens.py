@@ -160,8 +160,8 @@ def token_rates(
     name: str = "",
     *,
     transfer: bool = True,
-) -> list[Row]:
-    """Return rows of all networks, where `member` is the index of the network.
+) -> list[list[Row]]:
+    """Return the rows of each network.
 
     All networks have the same shapes; their probes form one stack for each kind of map. The names of stacks in the checkpoint end with
     `name`. `transfer`: also apply maps of one layer to the states of every other, tested within sentences by cosine.
@@ -169,23 +169,19 @@ def token_rates(
     sources = [one.source for one in networks]
     trained = recover(sources, {f"linear{name}": linear, f"mlp{name}": hidden}, checkpoint)
     stacks = dict(zip(KINDS, trained.values()))
-    return [
-        {"member": member} | row
-        for member, one in enumerate(networks)
-        for row in rates_of_maps(one, maps(one, member, stacks, transfer))
-    ]
+    return [list(rates_of_maps(one, maps(one, number, stacks, transfer))) for number, one in enumerate(networks)]
 
 
 @torch.no_grad()
-def maps(one: Sentences, member: int, stacks: dict[str, Trained], transfer: bool) -> Iterator[Mapped]:
-    """Yield all maps of one network, which is network `member` of the stacks."""
+def maps(one: Sentences, index: int, stacks: dict[str, Trained], transfer: bool) -> Iterator[Mapped]:
+    """Yield all maps of one network, which has this index in the stacks."""
     nothing = dict.fromkeys(("loss", "trained_layer", "epoch"))
     for layer in one.layers:
         yield Mapped({"layer": layer, "map": "naive"} | nothing, one.tested(layer).double())
     yield Mapped({"layer": None, "map": "position"} | nothing, one.by_position())
     for name, stack in stacks.items():
         for number, probe in enumerate(stack.probes):
-            if probe.source != member:
+            if probe.source != index:
                 continue
             own = one.layers[1 + probe.layer]  # sources start after layer 0
             for layer in one.layers[1:] if transfer and probe.loss == "cosine" else [own]:

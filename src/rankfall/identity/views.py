@@ -69,7 +69,6 @@ class AttentionView:
     join: JoinView | str  # or the reason why it has no such form
     kinds: Tensor  # (B, T): indices into KINDS
     ids: Tensor | None = None  # (B, T) ids of the tokens, None for vectors; -1: a sentinel
-    member: int = 0  # index of the network in its stack
 
     @property
     def heads(self) -> int:

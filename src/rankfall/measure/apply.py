@@ -37,5 +37,4 @@ def apply(
     if wrong:
         raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")
     network.to(device).requires_grad_(False)
-    rows = measure(Context(network, data, [cell], device=device, checkpoint=checkpoint))
-    return [{name: value for name, value in row.items() if name != "member"} for row in rows]
+    return measure(Context(network, data, [cell], device=device, checkpoint=checkpoint))

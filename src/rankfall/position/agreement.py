@@ -57,43 +57,39 @@ def rests_on(design: Architecture) -> str:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of K networks for the positions of n equal tokens. The first `asked` positions have a learned answer."""
+    """Answers of a network for the positions of n equal tokens. The first `asked` positions have a learned answer."""
 
     length: int
     asked: int
-    accuracy: Tensor  # (K,) over the positions asked for
-    loss: Tensor  # (K,) mean cross entropy over the same
-    rows: Tensor  # (K,) distinct rows among all n
-    ceiling: Tensor  # (K,) the accuracy possible with these rows: one right answer per group of equal rows
-    narrowest: Tensor  # (K,) as in `Distinct`
+    accuracy: float  # over the positions asked for
+    loss: float  # mean cross entropy over the same
+    rows: int  # distinct rows among all n
+    ceiling: float  # the accuracy possible with these rows: one right answer per group of equal rows
 
 
 @torch.no_grad()
 def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
-    """Evaluate the network, in float64, on equal tokens (K, 1, n) and their positions.
+    """Evaluate the network, in float64, on equal tokens (1, 1, n) and their positions.
 
     `targets` are -1 from the first position that was never learned.
     """
-    state = network.features(inputs)  # (K, 1, n, D)
-    scores = network.head(state)[:, 0].log_softmax(-1)  # (K, n, C)
+    state = network.features(inputs)  # (1, 1, n, D)
+    scores = network.head(state)[:, 0].log_softmax(-1)  # (1, n, C)
     found, wanted = distinct(state[:, 0]), targets[:, 0]
     asked = int((wanted[0] != -1).sum())
     known, scores = wanted[:, :asked], scores[:, :asked]
-    groups = torch.tensor([len(group[:asked].unique()) for group in found.groups])
     return Answers(
         length=inputs.shape[2],
         asked=asked,
-        accuracy=(scores.argmax(-1) == known).double().mean(1),
-        loss=-scores.gather(-1, known.unsqueeze(-1)).mean((1, 2)),
-        rows=found.rows,
-        ceiling=groups.double() / asked,
-        narrowest=found.narrowest,
+        accuracy=float((scores.argmax(-1) == known).double().mean(1)),
+        loss=-float(scores.gather(-1, known.unsqueeze(-1)).mean((1, 2))),
+        rows=int(found.rows),
+        ceiling=len(found.groups[0][:asked].unique()) / asked,
     )
 
 
 def compare_with_theory(
     found: Answers,
-    member: int,
     verdict: Verdict,
     untrained: int,
     longest: int,
@@ -106,8 +102,7 @@ def compare_with_theory(
     `longest`: the longest sequence in training; `enough`: the accuracy that passes; `dead`: share of weights that are zero; `basis`:
     the message of `rests_on`.
     """
-    accuracy, loss = float(found.accuracy[member]), float(found.loss[member])
-    rows, guess = int(found.rows[member]), math.log(found.asked)
+    accuracy, loss, rows, guess = found.accuracy, found.loss, found.rows, math.log(found.asked)
     most = untrained if verdict.rows is None else verdict.rows
     if accuracy > min(most, found.asked) / found.asked:
         return (
@@ -128,7 +123,7 @@ def compare_with_theory(
         return SHORT, reached + "all attention weights of a layer became zero, and with them their gradient"
     if rows < min(most, untrained):
         return SHORT, reached + "training made rows equal that differ at random weights"
-    if accuracy >= float(found.ceiling[member]) - 1e-9 and most < found.asked:
+    if accuracy >= found.ceiling - 1e-9 and most < found.asked:
         return AGREE, ""
     if loss > GUESS * guess:
         return SHORT, reached + f"training never left the loss of a guess, {guess:.2f}"
@@ -139,14 +134,14 @@ def compare_with_theory(
 
 
 @torch.no_grad()
-def zero_share(network: Network, inputs: Tensor) -> Tensor:
-    """Return (K,) the largest share, over layers, of visible weights that are zero; 0 for an attention without weights."""
-    share = torch.zeros(len(inputs), dtype=torch.float64)
+def zero_share(network: Network, inputs: Tensor) -> float:
+    """Return the largest share, over layers, of visible weights that are zero; 0 for an attention without weights."""
+    share = 0.0
     for block, x in zip(network.blocks, attention_inputs(network, inputs)):
         if not hasattr(block.attention, "weights"):
             continue
-        weights = block.attention.weights(x)  # (K, 1, H, T, T)
+        weights = block.attention.weights(x)  # (1, 1, H, T, T)
         allowed = block.attention.mask(x.shape[2], x.device)
         visible = torch.ones_like(weights[0, 0, 0], dtype=torch.bool) if allowed is None else allowed
-        share = torch.maximum(share, (weights[..., visible] == 0).double().flatten(1).mean(1))
+        share = max(share, float((weights[..., visible] == 0).double().mean()))
     return share

@@ -26,7 +26,7 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
     for unknown in [column for column in given if column not in declared and column not in empty]:
         near = difflib.get_close_matches(unknown, declared, 1)
         hint = f"; the nearest is {near[0]!r}" if near else ""
-        raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} ({name}/columns.py)")
+        raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} (`columns` of {name})")
     lenient = table.cells and "status" in given
     arrays = {}
     for column in table.columns:
@@ -152,7 +152,7 @@ def _check_values(table: Table, data: pa.Table) -> None:
                 value = values[pc.index(bad, True).as_py()]
                 raise RankfallError(
                     f"table {table.name}: column {column.name!r} has {value}, {side} {bound}, {_place(table, data, bad)}\n"
-                    f"fix the measure, or the bounds of the column ({table.name}/columns.py)"
+                    f"fix the measure, or the bounds of the column (`columns` of {table.name})"
                 )
     identity = list(table.identity)
     if identity:

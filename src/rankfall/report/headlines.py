@@ -68,6 +68,11 @@ class Headline:
         """Return whether it is a number of components and not of networks."""
         return self.parts is not None
 
+    @property
+    def has_chances(self) -> bool:
+        """Return whether each seed has a chance of its own."""
+        return "chance" in self.beside and not self.components
+
 
 def headlines() -> tuple[Headline, ...]:
     """Return the headlines of all studies and of users' modules, in the order of the scorecard."""

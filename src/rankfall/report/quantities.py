@@ -1,6 +1,6 @@
 """Find the declarations of quantities for the scorecard and the page: the lists `HEADLINES`, `CHARTS` and `SENTENCES`.
 
-They are in `shown.py` of the quantity's folder, in the file of their kind there (`sentence.py`), or in the single file of the quantity.
+They are in `shown.py` of the quantity's folder, or in the single file of the quantity.
 A user's quantity is a module, `mylab.entropy`. A run knows those whose tables its measures fill (`lend`); such a table is named by the
 module.
 """

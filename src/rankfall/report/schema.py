@@ -2,9 +2,9 @@
 read.
 
 Most tables describe cells. They begin with the same columns, `CELL_COLUMNS`: labels, status and the complete specification of the cell, so
-that a figure needs no second table. To add a table, add the file `columns.py` to the folder of its quantity, `rank/drift/columns.py`:
+that a figure needs no second table. A quantity declares its table by the function `columns` in `shown.py` of its folder:
 
-    def drift() -> Table:
+    def columns() -> Table:
         return Table("drift", "a cell at a layer", (
             Column("layer", "int", "0 is the embedding"),
             Column("drift", "float", "distance from the first layer", unit="1"),
@@ -169,4 +169,21 @@ CELL_COLUMNS = (
         provenance=True,
     ),
     Column("torch", "text", "torch's version when it did; null: not recorded", nullable=True, provenance=True),
+)
+
+# What tables of Hugging Face models begin with.
+MODEL_COLUMNS = (
+    Column("model", "text", "hub name, folder, or model type of the library"),
+    Column("model_type", "text", "the library's name of the family"),
+    Column("revision", "text", "commit or digest of the weights; `init` for weights drawn from the seed"),
+    Column("phase", "text", "init or pretrained"),
+    Column("definition", "text", "of the variants: clean, or published (what the published code really keeps)"),
+    Column("seed", "int", "names the initialisation; null for pretrained weights", nullable=True),
+    Column("text", "text", "where the tokens come from"),
+    Column("tokenizer", "text", "own: the model's; trained: learned from the text; none: numbers drawn, or pictures"),
+    Column("length", "int", "tokens of a sample", unit="tokens"),
+    Column("layers", "int", "layers of the model"),
+    Column("heads", "int", "attention heads of a layer"),
+    Column("width", "int", "dimension of a token's vector"),
+    Column("dtype", "text", "number format of the forward pass; metrics are always computed in float64"),
 )

@@ -34,7 +34,7 @@ OF_TABLES = {
 }
 ONE_FILE = {"claims", "census_wide"}  # what is shown of these lies in the file of the measure, and follows it
 # In the folder of a quantity: of no measure's numbers.
-SHOWN = {"shown.py", *(file for kind, file in OF_A_STUDY.items() if kind != "measure")}
+SHOWN = {"shown.py", "figure.py"}
 
 
 def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:

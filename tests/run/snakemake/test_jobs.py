@@ -121,7 +121,6 @@ def test_the_page_follows_tables_figures_and_its_own_files(monkeypatch: pytest.M
     assert {f"rankfall/report/page/{name}" for name in names} == set(page_files())
     assert {
         "rankfall/rank/residuals/shown.py",
-        "rankfall/rank/residuals/sentence.py",
         "rankfall/report/headlines.py",
         "rankfall/report/page/script/panel.js",
     } <= set(planned(PAGE).job("page").code())

@@ -15,6 +15,7 @@ from rankfall.errors import RankfallError
 from rankfall.identity.attention import AttentionOptions, LayerNumbers
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
+from rankfall.measure.shared import double_values
 
 TABLE = "attention_identity"
 NEEDS = "cells"
@@ -23,7 +24,6 @@ LENGTHS = ("lengths",)
 LIMITS = {
     "samples": (1, None),
     "lengths": (3, None),
-    "tolerances": (1e-15, 1),
     "entries": (0, None),
     "masked": (1, None),
 }
@@ -35,30 +35,23 @@ def attention_identity(
     *,
     samples: int = 8,
     lengths: list[int] = [],
-    tolerances: list[float] = [1e-3, 1e-6, 1e-10, 1e-13],
     entries: int = 1,
     masked: int = 8,
 ) -> list[dict[str, Any]]:
     """Measure every layer and head.
 
-    `lengths`: of the sequences, by default the task's. `tolerances`: relative tolerances of the rank; all other quantities use 1e-10.
-    `entries`: rows of weights in each head for which linear programs are solved. `masked`: number of rows measured where each has its
-    own mask.
+    `lengths`: of the sequences, by default the task's. `entries`: rows of weights in each head for which linear programs are solved.
+    `masked`: number of rows measured where each has its own mask.
     """
-    made = copy.deepcopy(context.network).double()
-    inputs, special = context.data.test.inputs, context.data.special
-    inputs = inputs.double() if inputs.is_floating_point() else inputs
-    options = AttentionOptions(tuple(tolerances), entries, masked)
+    made, special = copy.deepcopy(context.network).double(), context.data.special
+    inputs = double_values(context.data.test.inputs)
+    options = AttentionOptions(entries, masked)
     rows: list[dict[str, Any]] = []
     for length in lengths or [inputs.shape[2]]:
-        found: dict[tuple[int, int], LayerNumbers] = {}
         for view in cell_views(made, at_length(inputs, length, samples), special):
-            seed = context.cells[view.member].seed
-            numbers = found.setdefault((view.member, view.layer), LayerNumbers(view.layer, options, seed))
+            numbers = LayerNumbers(view.layer, options, context.cells[0].seed)
             numbers.add(view)
-        rows += [
-            {"member": member, **row} for (member, _), numbers in found.items() for row in numbers.summarise_heads()
-        ]
+            rows += numbers.summarise_heads()
     return rows
 
 

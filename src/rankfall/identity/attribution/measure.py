@@ -6,7 +6,6 @@ rollout, norms of weighted values (of the attention, skip and norm of each layer
 effect of replacing a token by the mean. Sentinels count as tokens.
 """
 
-import copy
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from rankfall.identity.cells import cell_views
 from rankfall.identity.jacobian import MEMORY, every_block
 from rankfall.identity.shares import ablation
 from rankfall.measure.context import Context
+from rankfall.measure.shared import in_float64
 
 TABLE = "attribution"
 LIMITS = {"samples": (1, None)}
@@ -27,27 +27,23 @@ NO_PARTS = "weights, heads and values are not all there, or are not all that the
 @torch.no_grad()
 def attribution(context: Context, *, samples: int = 2) -> list[dict[str, Any]]:
     """Measure the first test samples."""
-    network = copy.deepcopy(context.network).double()
-    inputs = context.data.test.inputs[:, :samples]
-    inputs = inputs.double() if inputs.is_floating_point() else inputs
-    x = network.lift(inputs)  # (K, B, T, D)
-    squares = every_block(lambda states: list(network.layers(states))[1:], x, MEMORY)  # each (L, K, B, T, T)
+    network, inputs = in_float64(context, samples)
+    x = network.lift(inputs)  # (1, B, T, D)
+    squares = every_block(lambda states: list(network.layers(states))[1:], x, MEMORY)  # each (L, 1, B, T, T)
     ablated = ablation(lambda states: list(network.layers(states))[1:], x).square()
     tokens = torch.arange(x.shape[2], device=x.device).expand(x.shape[1], -1)
     parts = not network.is_wide and all(
         hasattr(block.attention, name) for block in network.blocks for name in PARTS_OF_ATTENTION
     )
-    views = list(cell_views(network, inputs)) if parts else []
+    matrices, missing, ratios = compute_layers(list(cell_views(network, inputs)) if parts else [])
     rows = []
-    for member in range(x.shape[0]):
-        matrices, missing, ratios = compute_layers([view for view in views if view.member == member])
-        for layer in range(len(network.blocks)):
-            found = {name: value[layer, member][None] for name, value in squares.items()}
-            found[ABLATION] = ablated[layer, member][None]
-            lacking = dict.fromkeys(("attention", "rollout", "norms"), NO_PARTS)
-            if parts:
-                found |= {name: value.square()[None] for name, value in matrices[layer].items()}
-                lacking = missing[layer]
-                rows += [{"member": member, "layer": layer + 1} | row for row in ratio_rows(ratios[layer], lacking)]
-            rows += [{"member": member, "layer": layer + 1} | row for row in share_rows(found, tokens, lacking)]
+    for layer in range(len(network.blocks)):
+        found = {name: value[layer] for name, value in squares.items()}
+        found[ABLATION] = ablated[layer]
+        lacking = dict.fromkeys(("attention", "rollout", "norms"), NO_PARTS)
+        if parts:
+            found |= {name: value.square()[None] for name, value in matrices[layer].items()}
+            lacking = missing[layer]
+            rows += [{"layer": layer + 1} | row for row in ratio_rows(ratios[layer], lacking)]
+        rows += [{"layer": layer + 1} | row for row in share_rows(found, tokens, lacking)]
     return rows

@@ -17,7 +17,6 @@ LIMITS = {
     "seeds": (1, None),
     "samples": (1, None),
     "lengths": (3, None),
-    "tolerances": (1e-15, 1),
     "entries": (0, None),
     "masked": (1, None),
 }
@@ -30,7 +29,6 @@ def model_attention_identity(
     subject: Subject,
     *,
     lengths: list[int] = [128],
-    tolerances: list[float] = [1e-3, 1e-6, 1e-10, 1e-13],
     entries: int = 1,
     masked: int = 8,
     left_out: list[Literal["nothing", "first token"]] = ["nothing", "first token"],
@@ -40,7 +38,7 @@ def model_attention_identity(
     `lengths`: of the texts; images have one length. `entries`: rows of weights in each head for which linear programs are solved.
     `masked`: number of rows measured in a causal model. `left_out`: what the numbers exclude, one set of rows for each.
     """
-    options = AttentionOptions(tuple(tolerances), entries, masked, tuple(left_out))
+    options = AttentionOptions(entries, masked, tuple(left_out))
     rows: Rows = []
     for length in (subject.tokens,) if subject.loaded.images else lengths:
         at = at_length(subject, length)

@@ -1,4 +1,4 @@
-"""Declare what is shown of `model_attention_identity`: charts and published numbers.
+"""Declare the table `model_attention_identity` and what is shown of it: information in the attention weights of real models.
 
 The figure: information in attention weights of models: free directions, second distributions, intervals, effective attention, rank.
 """
@@ -7,13 +7,26 @@ from dataclasses import replace
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.identity.attention_identity.shown import CHARTS as OF_CELLS
-from rankfall.identity.attention_identity.shown import EXACT, TOLERANCE, WHOLE, exact
+from rankfall.identity.attention_identity.shown import COLUMNS, EXACT, KEY, TOLERANCE, WHOLE, exact
 from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL
 from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import MODEL_COLUMNS, Table
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas, space_ticks
+
+
+def columns() -> Table:
+    """Declare the table, with the columns of attention_identity for models."""
+    return Table(
+        "model_attention_identity",
+        "a model x phase x seed x layer x head x length x what is left out x quantity x kind x tolerance",
+        (*MODEL_COLUMNS, *COLUMNS),
+        key=("model", "revision", "phase", "text", "length", "dtype", "seed", *KEY),
+        cells=False,
+    )
+
 
 CHARTS = (
     replace(

@@ -1,4 +1,5 @@
-"""Declare what is shown of `model_attribution`: charts and published numbers.
+"""Declare the table `model_attribution` and what is shown of it: share of a token's state that comes from each token of the input, in a
+real model.
 
 The figure: attribution by layer in real models, one row of panels per model and phase, with the published medians of own shares.
 """
@@ -7,13 +8,34 @@ from dataclasses import replace
 
 from rankfall.annotations import Read
 from rankfall.identity.attribution.figure import draw_networks
-from rankfall.identity.attribution.shown import ALL_TOKENS
+from rankfall.identity.attribution.shown import ALL_TOKENS, ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 from rankfall.identity.attribution.shown import CHARTS as OF_CELLS
 from rankfall.report.account import seeds
 from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL
 from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import MODEL_COLUMNS, Column, Table
 from rankfall.report.style import Picture
+
+
+def columns() -> Table:
+    """Declare the table: one row per number, with the columns of attribution."""
+    return Table(
+        "model_attribution",
+        "a model x phase x seed x layer x method x kept tokens x quantity",
+        (
+            *MODEL_COLUMNS,
+            *ATTRIBUTION_COLUMNS,
+            Column(
+                "outliers",
+                "int",
+                "features of this layer's states whose mean size is above six times the median feature's, four at most",
+            ),
+        ),
+        key=("model", "revision", "phase", "definition", "text", "length", "dtype", "seed", *ATTRIBUTION_KEY),
+        cells=False,
+    )
+
 
 CHARTS = (
     replace(

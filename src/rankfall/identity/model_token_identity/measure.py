@@ -55,7 +55,7 @@ def model_token_identity(
     networks = list(sentences(subject, [0, *(every if layers is None else sorted(set(layers)))], places))
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
     found = token_rates(networks, *recipes, context.checkpoint, f" {subject.seed}", transfer=transfer)
-    return [{"variant": subject.variants[row.pop("member")].name} | row for row in found]
+    return [{"variant": variant.name} | row for variant, rows in zip(subject.variants, found) for row in rows]
 
 
 def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sentences]:

@@ -1,4 +1,5 @@
-"""Declare what is shown of `model_token_identity`: charts and published numbers.
+"""Declare the table `model_token_identity` and what is shown of it: how often a hidden state of a real model identifies the token of its
+sentence that it came from.
 
 The figure: identifiability of tokens from the hidden states of a Hugging Face model, layer by layer, one column per model and variant.
 """
@@ -9,14 +10,26 @@ from typing import Literal
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.figure import draw_rates, measured_candidates
-from rankfall.identity.token_identity.shown import ASKED
+from rankfall.identity.token_identity.shown import ASKED, TOKEN_COLUMNS, TOKEN_KEY
 from rankfall.identity.token_identity.shown import CHARTS as OF_CELLS
 from rankfall.report.account import describe_missing, seeds
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements
 from rankfall.report.page.chart import MODEL
 from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import MODEL_COLUMNS, Column, Table
 from rankfall.report.style import Picture
+
+
+def columns() -> Table:
+    return Table(
+        "model_token_identity",
+        "a model x phase x seed x variant x layer x map x loss x layer trained on x candidates x distance",
+        (*MODEL_COLUMNS, Column("variant", "text", "what is left of every block: see docs/models.md"), *TOKEN_COLUMNS),
+        key=("model", "revision", "phase", "text", "length", "dtype", "variant", "seed", *TOKEN_KEY),
+        cells=False,
+    )
+
 
 CHARTS = (
     replace(

@@ -7,8 +7,6 @@ rounding stays lost. Tasks with few symbols repeat words within a sentence. Ther
 no larger than a sentence of another task, so results on texts are more informative.
 """
 
-from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -47,41 +45,23 @@ def token_identity(
     `batch`: in tokens; `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole
     vocabulary; `transfer`: also apply maps trained on one layer to the states of all others.
     """
-    network, data, cells = context.network, context.data, context.cells
-    chosen = [different(data, member, sentences) for member in range(len(cells))]
-    where = spread(places if data.size_in else 0, chosen[0].shape[1])
+    network, data, (cell,) = context.network, context.data, context.cells
+    words = different(data, sentences)  # (N, T)
+    where = spread(places if data.size_in else 0, words.shape[1])
+    states = torch.stack([tokens(network, x)[0] for x in network.layers(network.lift(words[None]))])  # (L + 1, N, T, D)
+    every = vocabulary(network, data.size_in, where) if where else []
+    one = Sentences(cell.seed, words.cpu(), list(range(len(states))), states.cpu(), where, lambda: every)
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
-    rows = []
-    for count in sorted({len(words) for words in chosen}):  # almost always a single count
-        group = [member for member, words in enumerate(chosen) if len(words) == count]
-        # All members of the stack run; those outside the group repeat or cut their sentences, and their states are not used.
-        words = torch.stack([one[torch.arange(count) % len(one)] for one in chosen])  # (K, N, T)
-        states = torch.stack(
-            [tokens(network, x) for x in network.layers(network.lift(words))], 1
-        )  # (K, L + 1, N, T, D)
-        every = vocabulary(network, data.size_in, where) if where else []
-        networks = [
-            Sentences(
-                cells[member].seed,
-                words[member].cpu(),
-                list(range(states.shape[1])),
-                states[member].cpu(),
-                where,
-                partial(of_member, every, member),
-            )
-            for member in group
-        ]
-        with torch.enable_grad():
-            found = token_rates(networks, *recipes, context.checkpoint, f" of {count}", transfer=transfer)
-        rows += [row | {"member": group[row["member"]]} for row in found]
-    return rows
+    with torch.enable_grad():
+        (found,) = token_rates([one], *recipes, context.checkpoint, transfer=transfer)
+    return found
 
 
-def different(data: Data, member: int, most: int) -> Tensor:
-    """Return at most `most` distinct sentences (N, T) of a member. The last ones, which are tested, are the first of the test split."""
+def different(data: Data, most: int) -> Tensor:
+    """Return at most `most` distinct sentences (N, T). The last ones, which are tested, are the first of the test split."""
     found: dict[tuple[int, ...], Tensor] = {}
     for split in (data.test, data.train):
-        for words in split.inputs[member]:
+        for words in split.inputs[0]:
             if len(found) < most:
                 found.setdefault(tuple(words.tolist()), words)
     if len(found) < FEWEST:
@@ -96,14 +76,9 @@ def tokens(network: Network, states: Tensor) -> Tensor:
 
 
 def vocabulary(network: Network, size: int, places: list[int]) -> list[Tensor]:
-    """Return (K, V, D) at each position: the embedding of each word when it enters the first block in a sentence of this word alone."""
-    members = next(network.parameters()).shape[0]
+    """Return (V, D) at each position: the embedding of each word when it enters the first block in a sentence of this word alone."""
     parts: list[Tensor] = []
     for words in torch.arange(size, device=next(network.parameters()).device).split(AT_ONCE):
-        rows = words.view(1, -1, 1).expand(members, -1, max(places) + 1)  # (K, V', T)
-        parts.append(tokens(network, network.lift(rows))[:, :, places].cpu())
-    return list(torch.cat(parts, 1).unbind(2))
-
-
-def of_member(every: list[Tensor], member: int) -> Iterator[Tensor]:
-    return (one[member] for one in every)
+        rows = words.view(1, -1, 1).expand(1, -1, max(places) + 1)  # (1, V', T)
+        parts.append(tokens(network, network.lift(rows))[0][:, places].cpu())
+    return list(torch.cat(parts).unbind(1))

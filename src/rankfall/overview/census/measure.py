@@ -19,9 +19,9 @@ def census(context: Context) -> list[dict[str, Any]]:
 def types_of(table: DataFrame) -> list[dict[str, Any]]:
     """Return one row per type from the table by layer."""
     from rankfall.census.folded import fold
-    from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
+    from rankfall.overview.census_columns import SHARED
 
-    return fold(plain_rows(table), [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)])
+    return fold(plain_rows(table), SHARED)
 
 
 def plain_rows(table: DataFrame) -> list[dict[str, Any]]:

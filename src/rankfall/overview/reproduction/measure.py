@@ -28,9 +28,8 @@ from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.filters import matches_in_table, parts
 from rankfall.measure.context import Context
-from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
 from rankfall.report.published_numbers import PAPER, published_numbers
-from rankfall.report.schema import CELL_COLUMNS
+from rankfall.report.schema import CELL_COLUMNS, MODEL_COLUMNS
 
 TABLE = "reproduction"
 NEEDS = "tables"

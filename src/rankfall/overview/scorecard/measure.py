@@ -17,7 +17,6 @@ from typing import Any
 
 from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
-from rankfall.overview.scorecard.columns import CHANCE_EACH, has_chances
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
 from rankfall.report.processors import describe_mixture
@@ -99,7 +98,7 @@ def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
     of = ["_at"] if headline.components else ["_seeds", "_of", "_each"]
     beside = [f"_{name}" for name in headline.beside]
     lost = {} if headline.components else {"_lost": ""}
-    chances = [CHANCE_EACH] * has_chances(headline)
+    chances = ["_chance_each"] * headline.has_chances
     return dict.fromkeys(["", "_deviation", *of, *beside, *chances]) | lost | {"_reason": reason} | known
 
 
@@ -123,7 +122,7 @@ def mean(headline: Headline, found: DataFrame) -> Value:
         "_each": write_seeds(each),
         **known,
         **{f"_{name}": number_of(done[name].mean()) for name in headline.beside},
-        **({CHANCE_EACH: write_seeds(read_chances(done))} if has_chances(headline) else {}),
+        **({"_chance_each": write_seeds(read_chances(done))} if headline.has_chances else {}),
         "_reason": "",
     }
 

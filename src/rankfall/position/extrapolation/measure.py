@@ -1,12 +1,12 @@
 """Extrapolation: the accuracy of masked language models on texts longer or shorter than those of training.
 
 Tokens of the split `test` are hidden once, as training's evaluation hides them: in windows of the trained length T, at places drawn from
-the member's seed. The hidden text is then cut into windows of another length L, a multiple or a divisor of T. So at every length the
+the seed. The hidden text is then cut into windows of another length L, a multiple or a divisor of T. So at every length the
 same tokens are hidden by the same symbols, and lengths differ only in the context that a network sees. At L = T the accuracy equals the
 test accuracy of training bit for bit. Text that does not fill a last window is left out, so every accuracy is listed with the accuracy
 at the trained length over exactly the same targets.
 
-Members with the same seed have the same places hidden, whatever their architecture, so that architectures can be compared in pairs.
+Networks of the same seed have the same places hidden, whatever their architecture, so that architectures can be compared in pairs.
 """
 
 import math
@@ -39,9 +39,9 @@ COPIES = 4  # matrices T x T that a forward pass holds at once
 class HiddenText:
     """Windows of text in which some tokens are hidden and asked for."""
 
-    seen: Tensor  # (K, N, T): what the network sees
-    places: Tensor  # (K, N, M): the positions asked for
-    wanted: Tensor  # (K, N, M): the original tokens, -1 where none is asked for
+    seen: Tensor  # (1, N, T): what the network sees
+    places: Tensor  # (1, N, M): the positions asked for
+    wanted: Tensor  # (1, N, M): the original tokens, -1 where none is asked for
 
     def first(self, windows: int) -> "HiddenText":
         return HiddenText(self.seen[:, :windows], self.places[:, :windows], self.wanted[:, :windows])
@@ -52,20 +52,20 @@ class HiddenText:
 
     def join(self, count: int) -> "HiddenText":
         """Join every `count` consecutive windows into one. Incomplete groups are dropped."""
-        members, windows, length = self.seen.shape
+        _, windows, length = self.seen.shape
         start = (torch.arange(windows, device=self.seen.device) % count * length).view(-1, 1)  # in the long window
-        shape = (members, windows // count, -1)
+        shape = (1, windows // count, -1)
         moved = HiddenText(self.seen, self.places + start, self.wanted).first(windows // count * count)
         return HiddenText(moved.seen.reshape(shape), moved.places.reshape(shape), moved.wanted.reshape(shape))
 
     def divide(self, count: int) -> "HiddenText":
         """Split every window into `count` windows. A place is asked for only in the window that contains it."""
-        members, windows, length = self.seen.shape
+        _, windows, length = self.seen.shape
         part = length // count
-        places = self.places.unsqueeze(2).expand(-1, -1, count, -1)  # (K, N, count, M)
+        places = self.places.unsqueeze(2).expand(-1, -1, count, -1)  # (1, N, count, M)
         elsewhere = places // part != torch.arange(count, device=places.device).view(-1, 1)
         wanted = self.wanted.unsqueeze(2).masked_fill(elsewhere, -1)
-        seen = self.seen.reshape(members, windows * count, part)
+        seen = self.seen.reshape(1, windows * count, part)
         return HiddenText(seen, (places % part).flatten(1, 2), wanted.flatten(1, 2))
 
 
@@ -86,7 +86,7 @@ def extrapolation(
     for factor in times:
         length = tested_length(trained, factor)
         labels = {"times": factor, "trained_length": trained, "length": length, "refused": ""}
-        found: list[dict[str, Any]] = [{} for _ in context.cells]
+        found: dict[str, Any] = {}
         if length > trained and limited:
             labels["refused"] = limited
         elif length > windows * trained:
@@ -110,8 +110,7 @@ def extrapolation(
             "loss_trained": None,
         }
         nothing["value_reason"] = labels["refused"]
-        for member, numbers in enumerate(found):
-            rows.append({"member": member, "chance": float(data.chance[member]), **labels, **nothing, **numbers})
+        rows.append({"chance": float(data.chance), **labels, **nothing, **found})
     return rows
 
 
@@ -123,38 +122,35 @@ def hidden(context: Context) -> HiddenText:
 
 
 def grade_windows(network: Network, text: HiddenText, classes: int, megabytes: int) -> tuple[Tensor, Tensor]:
-    """Return the loss at every target and whether the answer is right, both (K, N * M).
+    """Return the loss at every target and whether the answer is right, both (1, N * M).
 
     The number of windows at once is that of training's evaluation, or fewer where their attention weights would exceed `megabytes`.
     """
-    members, _, length = text.seen.shape
+    length = text.seen.shape[2]
     heads = max(getattr(block.attention, "heads", 1) for block in network.blocks)
-    window = COPIES * members * heads * length**2 * next(network.parameters()).element_size()
+    window = COPIES * heads * length**2 * next(network.parameters()).element_size()
     size = max(1, min(EVALUATED, int(megabytes * 2**20) // window))
     found = [answers(network, part.seen, part.places, part.wanted, classes=classes) for part in text.batches(size)]
     losses, right = (torch.cat(made, 1) for made in zip(*found))
     return losses, right
 
 
-def means(text: HiddenText, losses: Tensor, right: Tensor) -> list[dict[str, Any]]:
-    """Return each member's means over its targets."""
-    asked = (text.wanted != -1).flatten(1).sum(1).tolist()
-    sums = zip(right.sum(1).tolist(), losses.double().sum(1).tolist(), asked)
-    return [{"accuracy": hits / count, "loss": loss / count, "targets": count} for hits, loss, count in sums]
+def means(text: HiddenText, losses: Tensor, right: Tensor) -> dict[str, Any]:
+    """Return means over the targets."""
+    count = int((text.wanted != -1).sum())
+    loss = losses.double().sum(1).item()
+    return {"accuracy": int(right.sum()) / count, "loss": loss / count, "targets": count}
 
 
-def compare_lengths(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each member's numbers beside those at the trained length. Accuracy and loss are null where its outputs are not finite."""
-    rows = []
-    for now, then in zip(found, before):
-        row = now | {f"{name}_trained": then[name] for name in ("accuracy", "loss")}
-        row["kept"] = now["accuracy"] / then["accuracy"] if then["accuracy"] else None
-        row["value_reason"] = "" if then["accuracy"] else "nothing was right at the trained length"
-        if not math.isfinite(now["loss"]):
-            row |= {"accuracy": None, "loss": None, "kept": None, "refused": "outputs at this length are not finite"}
-            row["value_reason"] = row["refused"]
-        rows.append(row)
-    return rows
+def compare_lengths(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    """Return numbers beside those at the trained length. Accuracy and loss are null where outputs are not finite."""
+    row = now | {f"{name}_trained": then[name] for name in ("accuracy", "loss")}
+    row["kept"] = now["accuracy"] / then["accuracy"] if then["accuracy"] else None
+    row["value_reason"] = "" if then["accuracy"] else "nothing was right at the trained length"
+    if not math.isfinite(now["loss"]):
+        row |= {"accuracy": None, "loss": None, "kept": None, "refused": "outputs at this length are not finite"}
+        row["value_reason"] = row["refused"]
+    return row
 
 
 def tested_length(trained: int, times: float) -> int:

@@ -1,4 +1,4 @@
-"""Declare what is shown of `extrapolation`: headline numbers, charts, sentences, published numbers and selections of its rows.
+"""Declare the table `extrapolation` and what is shown of it: masked language models on texts longer or shorter than those of training.
 
 The figure: masked accuracy at lengths other than the trained one, one line per architecture, with its band over seeds.
 """
@@ -19,9 +19,58 @@ from rankfall.report.page.chart import NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published
 from rankfall.report.ranking import by_setting, gather, say_extreme, say_span
+from rankfall.report.schema import Column, Table
 from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
+
+
+def columns() -> Table:
+    """Declare the table: one row per cell and tested length."""
+    return Table(
+        "extrapolation",
+        "a cell x tested length",
+        (
+            Column("trained_length", "int", "length of the windows in training, without sentinels", unit="tokens"),
+            Column("length", "int", "length of the windows here, without sentinels", unit="tokens"),
+            Column("times", "float", "the tested length in trained lengths"),
+            Column("targets", "int", "hidden tokens that were asked for; 0: the network cannot run (see refused)"),
+            Column(
+                "accuracy",
+                "float",
+                "share of the hidden tokens that are found, of the same held-out text at every length; null: see refused",
+                nullable=True,
+            ),
+            Column("loss", "float", "mean loss over the hidden tokens; null: see refused", unit="nats", nullable=True),
+            Column(
+                "accuracy_trained",
+                "float",
+                "accuracy at the trained length over exactly these targets; null: the network cannot run",
+                nullable=True,
+                nan=True,
+            ),
+            Column(
+                "loss_trained",
+                "float",
+                "loss at the trained length over exactly these targets; null: the network cannot run",
+                unit="nats",
+                nullable=True,
+                nan=True,
+            ),
+            Column("kept", "float", "accuracy / accuracy_trained; null: see value_reason", nullable=True),
+            Column(
+                "value_reason",
+                "text",
+                "why nothing is said to be kept: no accuracy here, or none at the trained length; else empty",
+                nullable=True,
+            ),
+            Column(
+                "chance", "float", "accuracy of always naming the most frequent word of the training text", nan=True
+            ),
+            Column("refused", "text", "why there is no accuracy; empty otherwise"),
+        ),
+        key=("times",),
+    )
 
 
 def compute_kept_by_chance(table: DataFrame) -> Series:

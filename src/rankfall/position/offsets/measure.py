@@ -26,11 +26,9 @@ def offsets(context: Context) -> list[dict[str, Any]]:
     length = network.lift(context.data.test.inputs[:, :1]).shape[2]
     rows = []
     for which, layer, matrix in terms(network, length):
-        values = by_offset(matrix)  # (K, H, 2T - 1)
-        for member, heads in enumerate(values.double().cpu().tolist()):
-            for head, numbers in enumerate(heads, 1):
-                place = {"member": member, "which": which, "layer": layer, "of_head": head}
-                rows += [place | {"offset": o, "value": value} for o, value in enumerate(numbers, 1 - length)]
+        for head, numbers in enumerate(by_offset(matrix)[0].double().cpu().tolist(), 1):  # 2T - 1 numbers
+            labels = {"which": which, "layer": layer, "of_head": head}
+            rows += [labels | {"offset": o, "value": value} for o, value in enumerate(numbers, 1 - length)]
     if not rows:
         about = context.cells[0].architecture
         raise RankfallError(

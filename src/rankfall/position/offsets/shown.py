@@ -1,4 +1,4 @@
-"""Declare what is shown of `offsets`: charts.
+"""Declare the table `offsets` and what is shown of it: learned terms for each offset between two tokens.
 
 The figure: learned terms by offset: the bias B and the factors C, as a line per head and as the matrix of one head.
 """
@@ -15,8 +15,32 @@ from rankfall.report.labels import join
 from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.looks import label
 from rankfall.report.page.chart import NETWORK, Chart
+from rankfall.report.schema import Column, Table
 from rankfall.report.selection import choose
 from rankfall.report.style import WIDTH, Picture, canvas
+
+
+def columns() -> Table:
+    """Declare the table: one row per entry of a Toeplitz matrix."""
+    return Table(
+        "offsets",
+        "a cell x term x layer x head x offset",
+        (
+            Column(
+                "which",
+                "text",
+                "B: what a position adds to scores; C: what the normaliser `urpe` multiplies weights by",
+            ),
+            Column("layer", "int", "1 is the first block; null: all layers share the term", nullable=True),
+            Column("of_head", "int", "1 is the first attention head"),
+            Column(
+                "offset", "int", "i - j: place of the token that looks less that of the one it looks at", unit="tokens"
+            ),
+            Column("value", "float", "the matrix's entry at this offset"),
+        ),
+        key=("which", "layer", "of_head", "offset"),
+    )
+
 
 CHARTS = (
     Chart(

@@ -30,11 +30,11 @@ def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> 
 
     `draws`: networks of the same architecture at random weights; `enough`: the accuracy that passes.
     """
-    network, data, cells = copy.deepcopy(context.network).double().cpu(), context.data, context.cells
-    design, longest = cells[0].architecture, data.train.inputs.shape[2]
+    network, data, (cell,) = copy.deepcopy(context.network).double().cpu(), context.data, context.cells
+    design, longest = cell.architecture, data.train.inputs.shape[2]
     if bool((data.train.inputs != data.train.inputs[..., :1]).any()):
         raise RankfallError(
-            f"measure probe_trained: tokens of task {cells[0].task.name!r} differ; select cells of the task probe, as in "
+            f"measure probe_trained: tokens of task {cell.task.name!r} differ; select cells of the task probe, as in "
             "`cells: {task: probe}`"
         )
     untrained = random_networks(design, Shape("tokens", "classes", longest, data.size_in, longest), draws)
@@ -47,28 +47,24 @@ def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> 
         verdict = decide(design, found.length)
         trust = "" if verdict.rows is None else rests_on(design)
         possible = int(distinct(last_rows(untrained, found.length)).rows.max())
-        zeros = zero_share(network, inputs)
-        for member in range(len(cells)):
-            agreement, reason = compare_with_theory(
-                found, member, verdict, possible, longest, enough, float(zeros[member]), trust
-            )
-            rows.append(
-                {
-                    "member": member,
-                    "length": found.length,
-                    "asked": found.asked,
-                    "beyond": found.length > longest,
-                    "theory_rows": verdict.rows,
-                    "argument": verdict.argument,
-                    "untrained_rows": possible,
-                    "trained_rows": int(found.rows[member]),
-                    "accuracy": float(found.accuracy[member]),
-                    "chance": 1 / found.asked,
-                    "ceiling": float(found.ceiling[member]),
-                    "loss": float(found.loss[member]),
-                    "passes": float(found.accuracy[member]) >= enough,
-                    "agreement": agreement,
-                    "agreement_reason": reason,
-                }
-            )
+        dead = zero_share(network, inputs)
+        agreement, reason = compare_with_theory(found, verdict, possible, longest, enough, dead, trust)
+        rows.append(
+            {
+                "length": found.length,
+                "asked": found.asked,
+                "beyond": found.length > longest,
+                "theory_rows": verdict.rows,
+                "argument": verdict.argument,
+                "untrained_rows": possible,
+                "trained_rows": found.rows,
+                "accuracy": found.accuracy,
+                "chance": 1 / found.asked,
+                "ceiling": found.ceiling,
+                "loss": found.loss,
+                "passes": found.accuracy >= enough,
+                "agreement": agreement,
+                "agreement_reason": reason,
+            }
+        )
     return rows

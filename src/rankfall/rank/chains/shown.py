@@ -1,4 +1,4 @@
-"""Declare what is shown of `chains`: charts and published numbers.
+"""Declare the table `chains` and what is shown of it: products of attention matrices along random paths of a model.
 
 The figure: products of attention matrices along random paths: distance from rank one against the number of matrices.
 """
@@ -10,7 +10,41 @@ from rankfall.report.lines import MIDDLE_HALF, POSITIVE, legend_below, lines, st
 from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import MODEL_COLUMNS, Column, Table
 from rankfall.report.style import Picture
+
+
+def columns() -> Table:
+    """Declare the table: one row per path."""
+    return Table(
+        "chains",
+        "a model x phase x seed x chain length x repeat",
+        (
+            *MODEL_COLUMNS,
+            Column("chain", "int", "matrices in the product, one a layer", unit="layers"),
+            Column("repeat", "int", "number of the random path"),
+            Column("sample", "int", "which text of the batch"),
+            Column(
+                "residual",
+                "float",
+                "what the best rank-one part leaves of the product, relative, composite norm; null: see value_reason",
+                nullable=True,
+            ),
+            Column(
+                "from_mean", "float", "what equal rows leave of it: relative residual from the mean row", nullable=True
+            ),
+            Column("floor", "bool", "the residual is rounding noise"),
+            Column(
+                "value_reason",
+                "text",
+                "why there is none: weights that are not finite, zero, or beyond the range of float64; else empty",
+                nullable=True,
+            ),
+        ),
+        key=("model", "revision", "phase", "text", "length", "dtype", "seed", "chain", "repeat"),
+        cells=False,
+    )
+
 
 CHARTS = (
     Chart(

@@ -34,11 +34,10 @@ def circle(context: Context, *, steps: int = 300) -> list[dict[str, Any]]:
     distance = (path - path.flip(2)).norm(dim=-1)  # (K, S, T), the same for both tokens
     error = (path - wanted).norm(dim=-1)
     table = torch.cat([path, distance.unsqueeze(-1), error.unsqueeze(-1)], -1)
-    numbers = table.masked_fill(~table.isfinite(), torch.nan).tolist()
+    numbers = table.masked_fill(~table.isfinite(), torch.nan)[0].tolist()
     return [
-        {"member": member, "step": step, "token": token} | dict(zip(("x", "y", "distance", "error"), values))
-        for member, steps_of in enumerate(numbers)
-        for step, tokens in enumerate(steps_of)
+        {"step": step, "token": token} | dict(zip(("x", "y", "distance", "error"), values))
+        for step, tokens in enumerate(numbers)
         for token, values in enumerate(tokens)
     ]
 

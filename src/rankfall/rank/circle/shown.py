@@ -1,4 +1,4 @@
-"""Declare what is shown of `circle`: charts and published numbers.
+"""Declare the table `circle` and what is shown of it: the points that a network reaches when it is applied repeatedly to its own output.
 
 The figure: two points that a network moves along a circle, or towards each other: paths in the plane, and their distance.
 """
@@ -16,11 +16,30 @@ from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart
 from rankfall.report.page.question import list_names
 from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import Column, Table
 from rankfall.report.selection import among, choose, one_a_seed
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
+
+
+def columns() -> Table:
+    """Declare the table: one row per step and token."""
+    return Table(
+        "circle",
+        "a cell x step x token of the roll-out",
+        (
+            Column("step", "int", "applications of the network so far; at 0 the points are opposite on the circle"),
+            Column("token", "int", "which of the two points"),
+            Column("x", "float", "where it is; NaN once it is beyond all numbers", nan=True),
+            Column("y", "float", "where it is", nan=True),
+            Column("distance", "float", "from the other point", nan=True),
+            Column("error", "float", "from the place on the circle where it should be after so many steps", nan=True),
+        ),
+        key=("step", "token"),
+    )
+
 
 CHARTS = (
     Chart(

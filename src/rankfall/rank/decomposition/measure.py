@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.measure.member import in_float64
+from rankfall.measure.shared import in_float64
 from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank.centred.assumptions import unbound
@@ -85,15 +85,14 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
             "accuracy": accuracy,
             "error": error,
         }
-        for member in range(len(inputs)):
-            numbers = {name: value[member].item() for name, value in columns.items()}
-            found: dict[str, Any] = {
-                name: value if math.isfinite(value) and (known[member] or name not in OF_OUTPUT) else None
-                for name, value in numbers.items()
-            }
-            found["value_reason"] = "" if known[member] else reason_of(whole[member].flatten(0, 1)[None])
-            part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
-            rows.append({"member": member} | part | found)
+        numbers = {name: value[0].item() for name, value in columns.items()}
+        found: dict[str, Any] = {
+            name: value if math.isfinite(value) and (known[0] or name not in OF_OUTPUT) else None
+            for name, value in numbers.items()
+        }
+        found["value_reason"] = "" if known[0] else reason_of(whole.flatten(1, 2))
+        part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
+        rows.append(part | found)
     return rows
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import double_values, each_network, in_float64
+from rankfall.measure.shared import double_values, in_float64
 from rankfall.nets.network import Network
 from rankfall.rank.powers import length, measurable, outside
 from rankfall.rank.rounding import NOISE, shaken
@@ -49,22 +49,18 @@ class Found:
 def gradients(context: Context, *, samples: int = 32) -> Rows:
     """Measure the first test samples."""
     names = weights_by_role(context.network)
-    made, whole = in_float64(context, samples)
-    test = context.data.test
-    rows: Rows = []
-    for member, alone in enumerate(each_network(made)):
-        own = slice(member, member + 1)
-        inputs = whole[own]
-        targets = inputs if test.targets is test.inputs else double_values(test.targets[own, :samples])
-        batch = context.data.batch(Split(inputs, targets), [context.cells[member].seed], (TEST, 0))
-        loss = objective(context.cells[member].training)
-        plain, moved = (gradients_of(alone, loss, batch, names, shake) for shake in (False, True))
-        for layer in range(len(names)):
-            for of in (*ROLES, INPUT):
-                about = {"member": member, "layer": layer + 1, "of": of, "samples": inputs.shape[1]}
-                about["loss"] = plain.loss if math.isfinite(plain.loss) else None
-                rows.append(about | one_row(plain, moved, layer, of))
-    return rows
+    network, inputs = in_float64(context, samples)
+    (cell,), test = context.cells, context.data.test
+    targets = inputs if test.targets is test.inputs else double_values(test.targets[:, :samples])
+    batch = context.data.batch(Split(inputs, targets), [cell.seed], (TEST, 0))
+    loss = objective(cell.training)
+    plain, moved = (gradients_of(network, loss, batch, names, shake) for shake in (False, True))
+    about = {"samples": inputs.shape[1], "loss": plain.loss if math.isfinite(plain.loss) else None}
+    return [
+        about | {"layer": layer + 1, "of": of} | one_row(plain, moved, layer, of)
+        for layer in range(len(names))
+        for of in (*ROLES, INPUT)
+    ]
 
 
 def weights_by_role(network: Network) -> list[dict[str, list[str]]]:
@@ -82,7 +78,7 @@ def weights_by_role(network: Network) -> list[dict[str, list[str]]]:
 
 
 def gradients_of(network: Network, loss: Any, batch: Samples, names: list[dict[str, list[str]]], shake: bool) -> Found:
-    """Return the gradients of a stack of one member."""
+    """Return loss and gradients. `shake`: of a pass whose rounding differs."""
     entered: list[Tensor] = []
 
     def keep(_: Any, given: tuple[Any, ...]) -> None:

@@ -22,15 +22,19 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.measure.member import in_float64
+from rankfall.measure.shared import in_float64
 from rankfall.nets.network import Network
 from rankfall.rank.bounds import (
     ALL_LAYERS,
     ONE_LAYER,
+    OUT,
     bounds,
+    exponent,
     leave_theory_empty,
     log10_norm,
+    none_reason,
     one_layer,
+    pick,
     refusal,
     slack,
     theorem,
@@ -40,7 +44,6 @@ from rankfall.rank.carried import Carried, carry
 from rankfall.rank.centred.attention import Unknown
 from rankfall.rank.centred.block import propagate
 from rankfall.rank.centred.state import State
-from rankfall.rank.exponent import OUT, exponent, none_reason, pick
 from rankfall.rank.powers import measurable
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference, shaken
@@ -74,13 +77,12 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
                 | values[layer].isnan()
                 | found["floor"],
             }
-        for member in range(len(inputs)):
-            for sample in range(inputs.shape[1]):
-                picked = {name: pick(value, member, sample) for name, value in found.items()}
-                picked["value_reason"] = why = none_reason(found["log10_residual"][member, sample])
-                if why == OUT:  # without a residual there are no bounds on it
-                    picked |= {name: None for name in (*ONE_LAYER, *ALL_LAYERS) if name in picked}
-                rows.append({"member": member, "layer": layer, "sample": sample} | withhold(picked))
+        for sample in range(inputs.shape[1]):
+            picked = {name: pick(value, sample) for name, value in found.items()}
+            picked["value_reason"] = why = none_reason(found["log10_residual"][0, sample])
+            if why == OUT:  # without a residual there are no bounds on it
+                picked |= {name: None for name in (*ONE_LAYER, *ALL_LAYERS) if name in picked}
+            rows.append({"layer": layer, "sample": sample} | withhold(picked))
     return rows
 
 

@@ -20,11 +20,20 @@ from rankfall.models.subject import Subject
 from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank import residual as res
-from rankfall.rank.bounds import bounds, leave_theory_empty, log10_norm, one_layer, refusal_of_attention, withhold
+from rankfall.rank.bounds import (
+    bounds,
+    exponent,
+    leave_theory_empty,
+    log10_norm,
+    none_reason,
+    one_layer,
+    pick,
+    refusal_of_attention,
+    withhold,
+)
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
-from rankfall.rank.exponent import exponent, none_reason, pick
 from rankfall.rank.powers import or_nan
 
 TABLE = "model_law"
@@ -78,7 +87,7 @@ def layer_rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]
     found["direct"] = res.relative_residual(ordinary)  # (1, B)
     return [
         {"layer": layer, "sample": sample, "value_reason": none_reason(found["log10_residual"][0, sample])}
-        | withhold({name: pick(value, 0, sample) for name, value in found.items()})
+        | withhold({name: pick(value, sample) for name, value in found.items()})
         for sample in range(ordinary.shape[1])
     ]
 

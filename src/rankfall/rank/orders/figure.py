@@ -12,8 +12,8 @@ from pandas import concat
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
-from rankfall.rank.orders.blocks import BARE
 from rankfall.rank.orders.shown import NEAR, PLAIN
+from rankfall.rank.orders.theory import BARE
 from rankfall.report.colours import DIRECTION, KEEPS, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN
 from rankfall.report.labels import many
 from rankfall.report.looks import label

@@ -21,9 +21,8 @@ from rankfall.filters import matches
 from rankfall.measure.context import Context
 from rankfall.nets.plain import attention_alone
 from rankfall.rank.centred.assumptions import Unknown
-from rankfall.rank.orders.blocks import BARE, BLOCKS
 from rankfall.rank.orders.slopes import leave_order_empty, measure_slopes
-from rankfall.rank.orders.theory import expect_order
+from rankfall.rank.orders.theory import BARE, BLOCKS, expect_order
 
 TABLE = "orders"
 NEEDS = "nothing"

@@ -37,6 +37,23 @@ from typing import Any
 from rankfall.components import facts_of
 from rankfall.design import Architecture
 
+BARE = "attention alone"
+BLOCKS = {  # name -> residual, norm, norm placement, mlp
+    BARE: ("none", "none", "", "none"),
+    "MLP": ("none", "none", "", "gelu"),
+    "post-norm": ("none", "layer", "post", "none"),
+    "pre-norm": ("none", "layer", "pre", "none"),
+    "RMS norm": ("none", "rms", "post", "none"),
+    "column norm": ("none", "column", "post", "none"),
+    "skip": ("add", "none", "", "none"),
+    "skip, post-norm": ("add", "layer", "post", "none"),
+    "skip, pre-norm": ("add", "layer", "pre", "none"),
+    "transformer": ("add", "layer", "post", "gelu"),
+    "pre-norm transformer": ("add", "layer", "pre", "gelu"),
+    "decoder": ("add", "rms", "pre", "swiglu"),
+}
+
+
 BY_SUMS, BY_FACTORS = "row sums depend on the position", "factors by distance make row sums differ"
 TO_ZERO, BY_QUERY = "rows of P sum to zero", "row sums depend on the query"
 SAME = "rows of P differ, but not their sums"

@@ -1,4 +1,4 @@
-"""Declare what is shown of `path_counts`: charts and published numbers.
+"""Declare the table `path_counts` and what is shown of it: number of paths of each length.
 
 The figure: number of paths of each length: nearly all paths are long.
 """
@@ -7,7 +7,29 @@ from rankfall.annotations import Read
 from rankfall.report.lines import SHARE, legend_below, lines, steps
 from rankfall.report.page.chart import Chart
 from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import Column, Table
 from rankfall.report.style import Picture
+
+
+def columns() -> Table:
+    """Declare the table: one row per model and path length."""
+    return Table(
+        "path_counts",
+        "a model x path length",
+        (
+            Column("model", "text", "name, as in the config"),
+            Column("depth", "int", "layers", unit="layers"),
+            Column("heads", "int", "attention heads of a layer"),
+            Column("length", "int", "layers that a path goes through", unit="layers"),
+            Column("log10_paths", "float", "log10 of the number of such paths, C(L, k) H^k", unit="log10"),
+            Column("proportion", "float", "share among all paths of the model, (1 + H)^L"),
+            Column("published", "float", "the same in the published figure; null: not shown there", nullable=True),
+            Column("deviation", "float", "proportion less published", nullable=True),
+        ),
+        key=("model", "length"),
+        cells=False,
+    )
+
 
 CHARTS = (
     Chart(

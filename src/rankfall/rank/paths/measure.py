@@ -14,14 +14,14 @@ pass, as in theorem 2.1. Neither is an exact decomposition of a network with nor
 
 Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds includes that of the draw. Cells
 of one seed have the same paths, so they can be compared in pairs. The first n paths of a draw are the set of n paths. Paths with a
-common prefix share its computation (`ends`), for all lengths at once: at depth 6 with 2 heads the 700 paths of a seed pass 2100 layers,
+common prefix share its computation (`path_ends`), for all lengths: at depth 6 with 2 heads the 700 paths of a seed pass 2100 layers,
 and the tree of their prefixes about 440.
 
 Independent parts of the computation run on as many threads as torch has, each part on one thread (`at_once`).
 Products of a few hundred rows gain little from a second thread, but two of them side by side take half the time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -31,9 +31,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.measure.member import data_of, each_network
 from rankfall.nets.network import Network
-from rankfall.rank.paths.ends import SKIP, path_ends, plain
 from rankfall.train.data import Data
 
 TABLE = "paths"
@@ -42,11 +40,11 @@ COST = {"seconds": 1}
 TARGETS = "classes"
 USES = ("weights", "heads", "blocks")
 LIMITS = {"counts": (1, None), "repeats": (1, None)}
-STATES = (
-    1 << 22
-)  # numbers in the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB
-
+# Numbers in the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB.
+STATES = 1 << 22
 BESIDE = 8  # largest number of parts of the test set at a time, each of which holds the final states of all paths
+SKIP = -1  # in place of a head, if the path skips this layer
+CACHED = 1 << 18  # numbers in the states that are computed together on a CPU
 
 
 @torch.no_grad()
@@ -60,7 +58,7 @@ def paths(
     """Measure test accuracy by path length, number of paths and repeat. The whole network and chance have their own rows."""
     network, data = context.network, context.data
     depth, heads = len(network.blocks), network.blocks[0].attention.heads
-    whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (K, 1)
+    whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (1, 1)
     lengths, drawn_at_once = range(depth + 1), repeats * max(counts)
     labels = [
         {"length": length, "paths": count, "repeat": repeat}
@@ -68,29 +66,23 @@ def paths(
         for count in counts
         for repeat in range(repeats)
     ]
-    rows = []
-    # One member at a time: the union of all members' paths is nearly the full set, twice the paths of one member.
-    for k, alone in enumerate(each_network(network)):
-        rows += [row(k, "whole", float(whole[k, 0])), row(k, "chance", float(data.chance[k]))]
-        drawn = np.stack(
-            [
-                draw(context.stream("paths", length, depth, heads, member=k), length, depth, heads, drawn_at_once)
-                for length in lengths
-            ]
-        )
-        distinct, which = np.unique(drawn.reshape(-1, depth), axis=0, return_inverse=True)  # (U, L)
-        which = which.reshape(depth + 1, repeats, max(counts))
-        sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
-        own = data_of(data, k)
-        sets = torch.from_numpy(np.array([sums])).to(
-            own.test.inputs.device, next(alone.parameters()).dtype
-        )  # (1, S, U)
-        ends = len(distinct) * own.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
-        batch = max(1, STATES // ends)
-        for how in evaluation:
-            predict = partial(predict_classes, alone, distinct, sets, how == "frozen")
-            right = accuracy(own, batch, predict)  # (1, S)
-            rows += [row(k, "path", float(right[0, s]), evaluation=how, **labels[s]) for s in range(len(labels))]
+    rows = [{"kind": "whole", "accuracy": float(whole)}, {"kind": "chance", "accuracy": float(data.chance)}]
+    drawn = np.stack(
+        [
+            draw(context.stream("paths", length, depth, heads, member=0), length, depth, heads, drawn_at_once)
+            for length in lengths
+        ]
+    )
+    distinct, which = np.unique(drawn.reshape(-1, depth), axis=0, return_inverse=True)  # (U, L)
+    which = which.reshape(depth + 1, repeats, max(counts))
+    sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
+    inputs = data.test.inputs
+    sets = torch.from_numpy(np.array([sums])).to(inputs.device, next(network.parameters()).dtype)  # (1, S, U)
+    batch = max(1, STATES // (len(distinct) * inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]))
+    for how in evaluation:
+        right = accuracy(data, batch, partial(predict_classes, network, distinct, sets, how == "frozen"))  # (1, S)
+        about = {"kind": "path", "evaluation": how}
+        rows += [about | label | {"accuracy": float(right[0, s])} for s, label in enumerate(labels)]
     return rows
 
 
@@ -99,10 +91,6 @@ def predict_classes(network: Network, distinct: np.ndarray, sets: Tensor, frozen
     full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
     start = network.lift(inputs) if full is None else full[0]
     return read(network, path_ends(network, start, distinct, full), sets)
-
-
-def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:
-    return {"member": member, "kind": kind, "accuracy": value, **labels}
 
 
 def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: int) -> np.ndarray:
@@ -153,3 +141,84 @@ def at_once(compute: Callable[[Item], Result], items: Iterable[Item], most: int)
             return list(pool.map(compute, given))
     finally:
         torch.set_num_threads(threads)
+
+
+def path_ends(
+    network: Network,
+    start: Tensor,
+    distinct: np.ndarray,
+    full: list[Tensor] | None = None,
+) -> Tensor:
+    """Return the final state of each of U paths (U, L): (K, U, B, T, D), from the input of the first block (K, B, T, D).
+
+    `full`: the states (K, B, T, D) at each layer that give the attention weights of all paths; by default each path's own states.
+    """
+    x = start.unsqueeze(1)  # (K, N, B, T, D): one state for each of N distinct prefixes, at first only the empty one
+    parent_of = np.zeros(len(distinct), dtype=int)
+    for layer, block in enumerate(network.blocks):
+        children, parent_of = np.unique(
+            np.column_stack([parent_of, distinct[:, layer]]), axis=0, return_inverse=True
+        )  # rows (parent, head)
+        parent_of = parent_of.reshape(-1)
+        frozen = None if full is None else block.attention.weights(attention_input(block, full[layer]))
+        x = follow_layer(block, x, children, frozen)
+    return x if np.array_equal(parent_of, np.arange(x.shape[1])) else x[:, parent_of]
+
+
+def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None) -> Tensor:
+    """Return the states (K, C, B, T, D) after a layer from those before it (K, N, B, T, D). `children` (C, 2) are rows (parent, head)."""
+    parents, heads = children.T
+    found = x.new_empty(x.shape[0], len(children), *x.shape[2:])
+    skipping = np.flatnonzero(heads == SKIP)
+    found[:, skipping] = x[:, parents[skipping]]
+    for part in parts(np.unique(parents[heads != SKIP]), x):
+        contexts = head_contexts(block, x[:, part], frozen)  # (K, A, B, H, T, d)
+        of_part = np.isin(parents, part)
+        for head in range(block.attention.heads):
+            rows = np.flatnonzero(of_part & (heads == head))
+            if not len(rows):  # none of the paths takes this head here
+                continue
+            context = contexts[:, np.searchsorted(part, parents[rows]), :, head]  # (K, R, B, T, d)
+            y = block.attention.emit(context.flatten(1, 2), head)
+            y = y if block.placement == "pre" else plain(block.norm1)(y)
+            found[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
+    return found
+
+
+def parts(active: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
+    """Yield the states to compute, a few at a time on a CPU and all at once on a GPU."""
+    few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
+    for start in range(0, len(active), few):
+        yield active[start : start + few]
+
+
+def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
+    """Return P_h (X W_V,h + 1 b_V,h) of every head, for states (K, A, B, T, D); P_h is from x, or `frozen` (K, B, H, T, T)."""
+    count, samples = x.shape[1:3]
+    flat = x.flatten(1, 2)
+    # The attention of a pre-norm block reads the normalised state.
+    before = plain(block.norm1)(flat) if block.placement == "pre" else flat
+    weights = (
+        block.attention.weights(before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)
+    )  # (K, A*B, H, T, T)
+    contexts: Tensor = block.attention.contexts(weights, before).unflatten(1, (count, samples))
+    return contexts
+
+
+def attention_input(block: Any, x: Tensor) -> Tensor:
+    """Return the input of the attention for the whole network's state before a layer."""
+    return block.norm1(x) if block.placement == "pre" else x
+
+
+def token_wise(block: Any, x: Tensor) -> Tensor:
+    """Apply the part of a block after its attention, which acts on each token alone."""
+    if block.mlp is None:
+        return x
+    if block.placement == "pre":
+        return block.mlp_residual(x, block.mlp(plain(block.norm2)(x)))
+    return plain(block.norm2)(block.mlp_residual(x, block.mlp(x)))
+
+
+def plain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return a norm without its gain and bias."""
+    return getattr(norm, "plain", norm)

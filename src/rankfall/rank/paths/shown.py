@@ -1,4 +1,4 @@
-"""Declare what is shown of `paths`: headline numbers, charts, sentences, published numbers and selections of its rows."""
+"""Declare the table `paths` and what is shown of it: accuracy of paths by length, of the whole model, and of guessing."""
 
 from rankfall.annotations import DataFrame
 from rankfall.report.headlines import Headline
@@ -6,7 +6,37 @@ from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import Column, Table
 from rankfall.report.selection import select
+
+
+def columns() -> Table:
+    """Declare the table: one row per random set of paths, or per reference line."""
+    return Table(
+        "paths",
+        "a cell x evaluation x path length x number of paths x repeat; whole model and chance as own rows",
+        (
+            Column("kind", "text", "path (a set of paths), whole (the whole model) or chance (a guess without input)"),
+            Column(
+                "evaluation",
+                "text",
+                "attention recomputed from the path's own states, or frozen: the whole model's; null: chance",
+                nullable=True,
+            ),
+            Column(
+                "length",
+                "int",
+                "blocks in which it takes a head; null unless a path",
+                unit="layers",
+                nullable=True,
+            ),
+            Column("paths", "int", "how many paths were summed; null unless a path", nullable=True),
+            Column("repeat", "int", "which random set of paths; null unless a path", nullable=True),
+            Column("accuracy", "float", "accuracy on the test set, per token", nan=True),
+        ),
+        key=("kind", "evaluation", "length", "paths", "repeat"),
+    )
+
 
 PATHS = {"kind": "path"}
 WHOLE = {"kind": "whole"}

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.measure.context import Context
-from rankfall.measure.member import in_float64
+from rankfall.measure.shared import in_float64
 from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
@@ -46,7 +46,7 @@ def residuals(
     first = list(places(made, inputs, steps))
     with shaken(made):
         second = list(places(made, inputs, steps, repeat=True))
-    reasons = [[reason_of(x, lost=lost) for x, lost in zip(one.unit, one.lost)] for _, _, one in first]
+    reasons = [reason_of(one.unit[0], lost=one.lost[0]) for _, _, one in first]
     passes = [(layer, place, *units(state, moved)) for (layer, place, state), (_, _, moved) in zip(first, second)]
     about_best: list[dict[str, Tensor]] = []
     if best:  # all layers in one search, which ends for each matrix separately, instead of a search per layer
@@ -56,16 +56,15 @@ def residuals(
         for labels, values, floor in quantities(
             state, moved, norms, about_best[layer] if best and place == STATE else {}
         ):
-            mean, deviation = values.mean(1), values.std(1) if values.shape[1] > 1 else torch.zeros_like(values[:, 0])
-            for member in range(len(inputs)):
-                known = bool(mean[member].isfinite())
-                found = {
-                    "value": mean[member].item() if known else None,
-                    "deviation": deviation[member].item() if known else None,
-                    "floor_share": None if floor is None or not known else floor[member].double().mean().item(),
-                    "value_reason": "" if known else why[member] or TOO_SMALL,
-                }
-                rows.append({"member": member, "layer": layer, "place": place} | labels | found)
+            mean, deviation = values.mean(), values.std() if values.numel() > 1 else torch.zeros(())
+            known = bool(mean.isfinite())
+            found = {
+                "value": mean.item() if known else None,
+                "deviation": deviation.item() if known else None,
+                "floor_share": None if floor is None or not known else floor.double().mean().item(),
+                "value_reason": "" if known else why or TOO_SMALL,
+            }
+            rows.append({"layer": layer, "place": place} | labels | found)
     return rows
 
 

@@ -1,15 +1,74 @@
-"""Declare what is shown of `residuals`: headline numbers, charts and selections of its rows."""
+"""Declare the table `residuals` and what is shown of it: distance of each layer's states from rank one."""
 
 import itertools
 import math
+from collections.abc import Callable
 from functools import partial
 
 from rankfall.annotations import DataFrame
 from rankfall.report.cell_numbers import EQUAL, NOTHING, Line, at_last, by_cell
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, by_name
+from rankfall.report.labels import write_float
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import Chart
+from rankfall.report.page.question import Question, fit, list_names, name, say_range
+from rankfall.report.schema import Column, Table
 from rankfall.report.selection import select
+from rankfall.report.settings import Setting
+from rankfall.report.style import power
+
+
+def columns() -> Table:
+    """Declare the table: one row per cell, layer, place and quantity."""
+    return Table(
+        "residuals",
+        "a cell x layer x place x quantity x norm x centre",
+        (
+            Column("layer", "int", "0 is the embedding", bounds=(0, "depth")),
+            Column(
+                "place",
+                "text",
+                "state: after the block (or the embedding); before or after a norm of the block, which call if it is called again",
+            ),
+            Column(
+                "quantity",
+                "text",
+                "residual: |res(X)|/|X|; absolute_residual: |res(X)|; sigma_ratio: sigma_2/sigma_1; stable_rank: "
+                "|X|_F^2/|X|_2^2; numerical_rank: singular values above rounding",
+            ),
+            Column("matrix_norm", "text", "composite: sqrt(l1 linf), operator norms; null: spectral", nullable=True),
+            Column(
+                "centre",
+                "text",
+                "mean of the tokens, or best: minimises the norm, exactly for l1 and frobenius, to 1% of the value for "
+                "linf; for composite the best that a descent finds, never worse than the mean; null: spectral",
+                nullable=True,
+            ),
+            Column("value", "float", "mean over samples; null: see value_reason", nullable=True, bounds=(0, None)),
+            Column(
+                "deviation",
+                "float",
+                "standard deviation over samples (seeds are cells)",
+                nullable=True,
+                bounds=(0, None),
+            ),
+            Column(
+                "floor_share",
+                "float",
+                "share of samples whose value is float64 rounding noise: below 16 units relative, or the matrix moves by "
+                "more than a tenth in a second pass that moves states by 4 units on their way; null: has no floor, or no value",
+                nullable=True,
+            ),
+            Column(
+                "value_reason",
+                "text",
+                "why there is no value: a state that is zero or beyond the range of float64, whose ratio is not 0 but unknown; else empty",
+                nullable=True,
+            ),
+        ),
+        key=("layer", "place", "quantity", "matrix_norm", "centre"),
+    )
+
 
 STATES = {"place": "state"}
 BY_DEFAULT = {"matrix_norm": "composite", "centre": "mean"}  # about the mean of the tokens; mean over samples
@@ -108,4 +167,81 @@ CHARTS = (
         opening=True,
         place=10,
     ),
+)
+
+
+NEAR = 0.1  # orders that differ by less count as equal
+KEEPS = 0.5  # residual at the last layer from which on tokens count as kept apart
+PER_LAYER = {
+    3: ": every layer cubes a small residual",
+    1: ": every layer shrinks it by a factor",
+    0: ": a small residual does not vanish",
+}
+ASKED_OF = ("residual_last", "log_residual")
+
+
+def say_fastest(rows: DataFrame, setting: Setting) -> str:
+    """Write which blocks have the highest order, or which residual is smallest if orders decide nothing: if all are alike, or if a row
+    without an order has a smaller residual than all rows of the highest order. Its order may be even higher."""
+    known = rows[rows.residual_last.notna() | rows.log_residual.notna()]
+    ordered = known[known.block_order.notna()]
+    first = ordered[ordered.block_order > ordered.block_order.max() - NEAR]
+    column = choose_number(known).name
+    least = known[known.block_order.isna()][column].astype(float).min()
+    if len(first) == len(ordered) or least < first[column].astype(float).min():
+        return say_smallest(known, setting)
+    order = float(first.block_order.max())
+    does = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
+    of = len(ordered) if len(ordered) == len(known) else f"the {len(ordered)} whose order is known"
+    names = list_names([name(row) for _, row in first.iterrows()])
+    return fit(f"fastest of {of}: {names} (order {round(order, 2) + 0.0:.2g}{does})", say_kept(rows))
+
+
+def say_smallest(rows: DataFrame, setting: Setting) -> str:
+    """Write which architectures are left with the largest and with the smallest residual."""
+    headline = choose_number(rows)
+    text = "the residual at the last layer is largest in"
+    return say_range(rows, setting, number=headline.name, text=text, write=choose_words(headline), more=say_kept(rows))
+
+
+def choose_number(rows: DataFrame) -> Headline:
+    """Return the number by which residuals are compared.
+
+    This is the residual at the last layer, as in the scorecard. If rounding of float64 hides it and all rows have a law, it is the law,
+    which uses other samples and another mean.
+    """
+    hidden = rows.residual_last.isna() | (rows.residual_last_floor.astype(float) > 0)
+    return by_name("log_residual" if hidden.any() and rows.log_residual.notna().all() else "residual_last")
+
+
+def choose_words(headline: Headline) -> Callable[[float], str]:
+    """Return the function that writes a residual."""
+    return power if headline.unit == "log10" else partial(write_float, digits=headline.digits)
+
+
+def say_kept(rows: DataFrame) -> str:
+    """Write how many of the architectures with a residual at the last layer keep their tokens apart."""
+    known = rows.residual_last[rows.residual_last.notna()]
+    return f"; {int((known >= KEEPS).sum())} of {len(known)} keep at least {KEEPS}" if len(known) > 1 else ""
+
+
+def say_tenth(rows: DataFrame, setting: Setting) -> str:
+    """Write in which architectures the residual falls below a tenth last and first, and how many stay above it."""
+    asked = rows[rows.depth_below_tenth_of.notna()]
+    above = int(asked.depth_below_tenth_reason.str.contains(STILL, regex=False).sum())
+    stay = f"{above} of {len(asked)} stay above it in at least one seed"
+    said = say_range(
+        asked,
+        setting,
+        number="depth_below_tenth",
+        text="the residual falls below 0.1 after most layers in",
+        write=lambda layers: f"{layers:.1f}".removesuffix(".0"),
+        more=f"; {stay}" * (above > 0),
+    )
+    return said or fit(stay.replace("it", "0.1")) * (above > 0)
+
+
+SENTENCES = (
+    Question("Which architecture collapses fastest?", ASKED_OF, say_fastest, place=10),
+    Question("At which layer does the residual fall below 0.1?", ("depth_below_tenth",), say_tenth, place=30),
 )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import each_network, in_float64, mean_of_samples
+from rankfall.measure.shared import in_float64, mean_of_samples
 from rankfall.nets.network import Network
 from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit
@@ -36,14 +36,11 @@ def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
 
     `channels`: how many of the largest are left out.
     """
-    made, inputs = in_float64(context, samples)
-    rows: Rows = []
-    for member, alone in enumerate(each_network(made)):
-        for layer, (state, moved) in enumerate(passes(alone, inputs[member : member + 1])):
-            found = of_layer(state, moved, channels)
-            about = {"member": member, "layer": layer, "tokens": state.unit.shape[2]}
-            rows += [about | row for row in found]
-    return rows
+    return [
+        {"layer": layer, "tokens": state.unit.shape[2]} | row
+        for layer, (state, moved) in enumerate(passes(*in_float64(context, samples)))
+        for row in of_layer(state, moved, channels)
+    ]
 
 
 def passes(network: Network, inputs: Tensor) -> list[tuple[Carried, Tensor]]:
@@ -80,7 +77,7 @@ def wrap_states(layers: Iterator[Tensor]) -> Iterator[Carried]:
 
 
 def of_layer(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str, Any]]:
-    """Yield all rows of one member's layer."""
+    """Yield all rows of a layer."""
     lost = (state.lost | ~state.unit.isfinite().flatten(-2).all(-1))[0]  # (B,)
     x, y = (torch.where(lost[:, None, None], 0.0, one[0]) for one in (state.unit, moved))  # (B, T, D)
     width = x.shape[-1]

@@ -1,14 +1,63 @@
-"""Declare what is shown of `cells`: headline numbers, charts, sentences, published numbers and selections of its rows."""
+"""Declare the table `cells` and what is shown of it: the results of each cell."""
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.cell_numbers import all_rows, plain
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, by_name
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import Chart, Level
-from rankfall.report.page.question import Read, TableQuestion, ask_range, percent
+from rankfall.report.page.question import Read, TableQuestion, ask_range, fit, list_names, name, percent
+from rankfall.report.part_numbers import is_missing
 from rankfall.report.published_numbers import read_published
-from rankfall.report.settings import settings_in
-from rankfall.use.cells.depths import say_depth
+from rankfall.report.ranking import say_span, weigh
+from rankfall.report.schema import Column, Table
+from rankfall.report.settings import Setting, rows_at, settings_in
+
+
+def columns() -> Table:
+    """Declare the table: one row per cell."""
+    return Table(
+        "cells",
+        "a cell",
+        (
+            Column("steps", "int", "optimiser steps that counted", unit="steps"),
+            Column(
+                "train_loss",
+                "float",
+                "loss on the training set at the end, without dropout; NaN if untrained",
+                unit="nats",
+                nan=True,
+            ),
+            Column(
+                "train_accuracy",
+                "float",
+                "accuracy on the training set at the end; NaN for regression, and if untrained",
+                nan=True,
+            ),
+            Column("test_loss", "float", "loss on the test set at the end", unit="nats", nan=True),
+            Column("test_accuracy", "float", "accuracy on the test set at the end; NaN for regression", nan=True),
+            Column("chance", "float", "test accuracy of the best guess that never sees an input", nan=True),
+            Column(
+                "attainable",
+                "float",
+                "expected test accuracy of the best answers that are any function of their place and of the tokens that the mask lets it "
+                "read, through all layers; null: not known, see `attainable_reason`",
+                nullable=True,
+            ),
+            Column("attainable_reason", "text", "why `attainable` is not known; empty where it is"),
+            Column("seconds", "float", "the cell's share of its stack's training time", unit="s", provenance=True),
+            Column(
+                "step_ms",
+                "float",
+                "its share of an optimiser step of the stack, median over epochs, without data, evaluation and checkpoints; null: "
+                "fewer than 20 steps were timed",
+                unit="ms",
+                nullable=True,
+                provenance=True,
+            ),
+            Column("together", "int", "networks in its stack; null: not recorded", nullable=True, provenance=True),
+            Column("threads", "int", "that PyTorch had; null: not recorded", nullable=True, provenance=True),
+        ),
+    )
 
 
 def is_trained(table: DataFrame) -> Series:
@@ -90,3 +139,46 @@ SENTENCES = (
 
 DATA = ["use/cells/published.csv"]
 PUBLISHED = read_published(__file__)
+
+
+def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
+    """Return (sentence, setting without its depth) for the settings in which most architectures have two depths.
+
+    The sentence compares the shallowest with the deepest, seed by seed. It is empty if no architecture has two depths, or if nothing
+    differs.
+    """
+    families: dict[str, list[Setting]] = {}
+    for setting in sorted(settings, key=lambda one: one.depth):
+        families.setdefault(setting.but_depth, []).append(setting)
+    pairs = {family: pair_depths(scores, members[0], members[-1]) for family, members in sorted(families.items())}
+    chosen = max(pairs, key=lambda family: len(pairs[family]), default="")
+    if not pairs.get(chosen):
+        return "", ""
+    from pandas import concat
+
+    moves: dict[str, list[str]] = {"falls": [], "rises": []}
+    for before, after in pairs[chosen]:
+        moved = weigh(concat([before, after], axis=1, ignore_index=True).T, by_name("accuracy")).against(0)[1]
+        values = f"{percent(before.accuracy)} to {percent(after.accuracy)}"
+        if moved in (-1, 1):  # otherwise they tie, or have too few shared seeds
+            moves["falls" if moved < 0 else "rises"].append(f"{name(before)} ({values})")
+    said = [f"{move} in {list_names(each)}" for move, each in moves.items() if each]
+    if not said:
+        return "", ""
+    first, last = families[chosen][0].depth, families[chosen][-1].depth
+    chances = [row.accuracy_chance for pair in pairs[chosen] for row in pair if not is_missing(row.accuracy_chance)]
+    more = [*(f", {one}" for one in said[1:]), f"; chance: {say_span(chances, percent)}" * bool(chances)]
+    return fit(f"from depth {first} to {last} accuracy {said[0]}", *more), chosen
+
+
+def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[Series, Series]]:
+    """Return the (shallow, deep) rows of each architecture that has an accuracy at both depths; none if the depths are the same."""
+    here, there = (
+        {
+            (row.architecture, row.variant): row
+            for _, row in rows_at(scores, one).iterrows()
+            if row.accuracy == row.accuracy
+        }
+        for one in (flat, deep)
+    )
+    return [(row, there[place]) for place, row in here.items() if place in there and flat != deep]

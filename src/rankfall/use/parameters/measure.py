@@ -9,16 +9,12 @@ PARTS_OF_NETWORKS = ("all", "attention", "mlp", "others", "outside")
 
 
 def parameters(context: Context) -> Rows:
-    """Count the parameters of one network. All members of a stack have the same counts."""
+    """Count the parameters of one network."""
     counts: Counter[str] = Counter()
     for name, value in context.network.named_parameters():  # a shared parameter appears once, under its first name
         counts[part_of(name)] += value[0].numel()
     counts["all"] = sum(counts.values())
-    return [
-        {"member": member, "part": part, "count": counts[part]}
-        for member in range(len(context.cells))
-        for part in PARTS_OF_NETWORKS
-    ]
+    return [{"part": part, "count": counts[part]} for part in PARTS_OF_NETWORKS]
 
 
 def part_of(name: str) -> str:

@@ -1,7 +1,28 @@
-"""Declare what is shown of `parameters`: charts."""
+"""Declare the table `parameters` and what is shown of it: the number of learned parameters of each network."""
 
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import Chart
+from rankfall.report.schema import Column, Table
+
+
+def columns() -> Table:
+    """Declare the table: one row per part of a network."""
+    return Table(
+        "parameters",
+        "a cell x part",
+        (
+            Column(
+                "part",
+                "text",
+                "all; attention: of all blocks; mlp; norms, gains and the rest of blocks: others; outside blocks: outside",
+            ),
+            Column(
+                "count", "int", "numbers that are learned; one that several layers share counts once, outside blocks"
+            ),
+        ),
+        key=("part",),
+    )
+
 
 CHARTS = (
     Chart(

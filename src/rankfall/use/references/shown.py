@@ -1,7 +1,28 @@
-"""Declare what is shown of `references`: charts."""
+"""Declare the table `references` and what is shown of it: the accuracy of predictors that mix no tokens, as a reference for the accuracy of
+a path."""
 
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import Chart, Level
+from rankfall.report.schema import Column, Table
+
+
+def columns() -> Table:
+    """Declare the table: one row per predictor on a cell's data."""
+    return Table(
+        "references",
+        "a cell's data x a predictor without a network",
+        (
+            Column(
+                "predictor",
+                "text",
+                "what it sees of a token: position, token, token_position (learned from the training set); or oracle: it knows the "
+                "answers, but must say the same for equal tokens of a sample, as a network without positions must",
+            ),
+            Column("accuracy", "float", "accuracy on the test set, per token"),
+        ),
+        key=("predictor",),
+    )
+
 
 CHARTS = (
     Chart(

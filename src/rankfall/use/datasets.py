@@ -1,9 +1,11 @@
-"""datasets.parquet: the data set that each task draws for each seed."""
+"""Declare the table `datasets` and what is shown of it: the data set that each task draws for each seed."""
 
+from rankfall.report.lines import SHARE
+from rankfall.report.page.chart import Chart
 from rankfall.report.schema import Column, Table
 
 
-def datasets() -> Table:
+def columns() -> Table:
     """Declare the table: one row per split of a data set."""
     return Table(
         "datasets",
@@ -35,3 +37,22 @@ def datasets() -> Table:
         key=("task", "seed", "data_key", "split"),
         cells=False,
     )
+
+
+CHARTS = (
+    Chart(
+        "chance",
+        "What a guess is worth",
+        "Chance of each task: test accuracy of the best guess that never sees an input.",
+        "task",
+        "chance",
+        "",
+        "chance",
+        kind="points",
+        line="task",
+        choose=(),
+        where={"split": "test"},
+        within=SHARE,
+        place=30,
+    ),
+)

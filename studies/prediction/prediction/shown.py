@@ -1,11 +1,11 @@
-"""The table prediction.parquet: each network at birth, and its outcome after training."""
+"""Declare the table `prediction` and its chart: each network at birth, and its outcome after training."""
 
-from rankfall import Column, Table
+from rankfall import Chart, Column, Table
 from studies.prediction.prediction.rows import BIRTH, PARTS, column
 
 
-def prediction() -> Table:
-    """Describe the table: one row per counted network, trained at the learning rate that the rule chose."""
+def columns() -> Table:
+    """Declare the table: one row per counted network, trained at the learning rate that the rule chose."""
     return Table(
         "prediction",
         "a task x architecture x depth x seed",
@@ -65,3 +65,21 @@ def prediction() -> Table:
         key=("task", "architecture", "depth", "seed"),
         cells=False,
     )
+
+
+CHARTS = (
+    Chart(
+        "prediction",
+        "What became of networks, by depth",
+        "Accuracy over chance after a fixed budget, at the learning rate that the rule chose: 0 is what a guess is worth, 1 all right.",
+        "depth",
+        "over_chance",
+        "depth",
+        "accuracy over chance",
+        line="task",
+        choose=("architecture",),
+        within=(-1.0, 1.0),
+        place=190,
+        study="use",
+    ),
+)

@@ -1,4 +1,4 @@
-"""The table scorecard.parquet: the headline number of every study, one row per architecture and setting."""
+"""Declare the table `scorecard`: the headline number of every study, one row per architecture and setting."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,10 @@ from rankfall.report.schema import Column, Table
 from rankfall.report.variants import MADE_OF
 
 FINDS = ["headline"]
-CHANCE_EACH = "_chance_each"
 
 
-def scorecard() -> Table:
-    """Describe the table: one row per architecture, variant and setting."""
+def columns() -> Table:
+    """Declare the table: one row per architecture, variant and setting."""
     unread = {field for fields in UNREAD.values() for field in fields}
     return Table(
         "scorecard",
@@ -61,11 +60,6 @@ def scorecard() -> Table:
     )
 
 
-def has_chances(headline: Headline) -> bool:
-    """Return whether each seed of a headline has a chance of its own."""
-    return "chance" in headline.beside and not headline.components
-
-
 def columns_of(headline: Headline) -> Iterator[Column]:
     """Yield the columns of a headline: the number, its variation, its networks, comparisons, and the reason if it is missing."""
     name, unit, timed = headline.name, headline.unit, headline.provenance
@@ -90,9 +84,9 @@ def columns_of(headline: Headline) -> Iterator[Column]:
             nullable=True,
             provenance=timed,
         )
-    if has_chances(headline):
+    if headline.has_chances:
         means = f"chance of each seed, for `{name}_each`: the test sets of seeds differ"
-        yield Column(f"{name}{CHANCE_EACH}", "text", means, nullable=True)
+        yield Column(f"{name}_chance_each", "text", means, nullable=True)
     for kind, means in headline.beside.items():
         yield Column(f"{name}_{kind}", "float", f"beside `{name}`: {means}", nullable=True)
     yield Column(f"{name}_reason", "text", f"why there is no `{name}`; empty where there is", provenance=timed)

@@ -1,9 +1,30 @@
-"""Declare what is shown of `training`: charts and selections of its rows."""
+"""Declare the table `training` and what is shown of it: loss and accuracy during training."""
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import NETWORK, Chart, Level
+from rankfall.report.schema import Column, Table
 from rankfall.use.cells.shown import is_trained
+
+
+def columns() -> Table:
+    """Declare the table: one row per cell, epoch, split and metric."""
+    return Table(
+        "training",
+        "a cell x epoch x split x metric",
+        (
+            Column(
+                "epoch", "int", "epochs completed; 0: at initialisation, of cells that are not trained", unit="epochs"
+            ),
+            Column("split", "text", "train: over the epoch's steps, with dropout; test and others: then, without"),
+            Column(
+                "metric", "text", "loss, in nats for classes, or another of the objective's metrics, such as accuracy"
+            ),
+            Column("value", "float", "mean over what was asked", nan=True),
+        ),
+        key=("epoch", "split", "metric"),
+    )
+
 
 TESTED = {"split": "test", "metric": "accuracy"}
 

@@ -1,1 +1,0 @@
-"""Data sets that tasks draw, by seed."""

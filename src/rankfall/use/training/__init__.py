@@ -1,1 +1,0 @@
-"""Loss and accuracy during training."""
