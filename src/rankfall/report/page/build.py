@@ -180,10 +180,10 @@ def find_differing_fields(cells: DataFrame) -> list[str]:
 
 
 def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return claim -> the figures whose captions contain its result."""
+    """Return claim -> the figures whose captions contain its statement."""
     return {
-        claim: [name for name, caption in sorted(figures.items()) if said in caption]
-        for claim, said in zip(claims.claim, claims.said, strict=True)
+        claim: [name for name, caption in sorted(figures.items()) if says in caption]
+        for claim, says in zip(claims.claim, claims.says, strict=True)
     }
 
 
