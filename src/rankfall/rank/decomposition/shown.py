@@ -106,6 +106,7 @@ def figure(
         grid.figure,
         f"What paths of each length contribute to the output of {label(architecture)} on {label(task)}: "
         f"{describe_lines(paths, ['training'])}. Above: shares. Below: accuracy of one length "
-        f"alone, and of all others (dotted: chance, {chance}). Paths of length 0 and 1 make up {short} of the output.{describe_missing(paths, ['training'], whole=whole)}",
+        f"alone, and of all others (dotted: chance, {chance}). Paths of length 0 and 1 make up {short} of "
+        f"the output.{describe_missing(paths, ['training'], whole=whole)}",
         summary(paths, ["training", "length"], *LINES, "error"),
     )
