@@ -41,7 +41,13 @@ class Opened:
     """The page, and what the browser did beside showing it."""
 
     def __init__(
-        self, browser: Any, path: Path, size: str = "desktop", theme: str = "light", address: str = "", unfold: bool = True
+        self,
+        browser: Any,
+        path: Path,
+        size: str = "desktop",
+        theme: str = "light",
+        address: str = "",
+        unfold: bool = True,
     ) -> None:
         width, height = SIZES[size]
         self.context = browser.new_context(

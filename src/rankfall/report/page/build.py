@@ -39,8 +39,8 @@ MOST = 4_800_000  # maximum number of characters of a page; tables that do not f
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")
 BUNDLE = "vega-embed"
 FIRST = ("scorecard",)  # sections that stand before "more"
-SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "pairs", "published", "claims", "meetings", "drawing",
-           "point", "panel", "start")  # fmt: skip
+SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "pairs", "published", "claims", "meetings",
+           "drawing", "point", "panel", "start")  # fmt: skip
 
 
 @dataclass(frozen=True)

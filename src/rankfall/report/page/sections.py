@@ -131,7 +131,7 @@ SCORECARD = (
     '<p class="hint" id="score-count" role="status"></p>'
     '<details id="pairs"><summary>Compare two architectures, seed by seed</summary><div class="controls"><label>architecture'
     '<select id="pairs-one"></select></label><label>less<select id="pairs-other"></select></label></div>'
-    "<p class=\"hint\">Of each number: both means, and the mean of the differences over the seeds that both have, with its 95% interval "
+    '<p class="hint">Of each number: both means, and the mean of the differences over the seeds that both have, with its 95% interval '
     "(Student's t). Residuals are compared by their logarithms: a difference of 1 is a factor of ten.</p>"
     '<div class="scroll" role="region" aria-label="Two architectures" tabindex="0"><table id="pairs-table"></table></div></details>'
 )
