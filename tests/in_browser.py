@@ -41,7 +41,13 @@ class Opened:
     """The page, and what the browser did beside showing it."""
 
     def __init__(
-        self, browser: Any, path: Path, size: str = "desktop", theme: str = "light", address: str = ""
+        self,
+        browser: Any,
+        path: Path,
+        size: str = "desktop",
+        theme: str = "light",
+        address: str = "",
+        unfold: bool = True,
     ) -> None:
         width, height = SIZES[size]
         self.context = browser.new_context(
@@ -55,6 +61,8 @@ class Opened:
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         self.page.goto(address or path.as_uri())
         self.page.wait_for_selector("html[data-ready]", timeout=60_000)
+        if unfold:
+            self.page.evaluate("window.rankfall.unfold()")
 
     def chart(self, name: str) -> Any:
         box = self.page.locator(f"#chart-{name}")

@@ -12,7 +12,7 @@ import pytest
 from rankfall import cli
 from rankfall.commands import open as opening
 from rankfall.report import tables
-from rankfall.report.compare import equal
+from rankfall.report.runs import differences
 
 ROWS: list[dict[str, Any]] = [
     {"task": "sorting", "seed": 0, "data_key": "a", "split": "test", "samples": 3, "length": 5, "size_in": 6}
@@ -59,7 +59,7 @@ def test_the_suffix_chooses_the_form(results: Path, tmp_path: Path, capsys: pyte
     assert table(results, "datasets", "--out", str(tmp_path / "x.csv")) == 0
     assert (tmp_path / "x.csv").read_text().startswith('"task"')
     assert table(results, "datasets", "--out", str(tmp_path / "x.parquet")) == 0
-    assert equal(pq.read_table(tmp_path / "x.parquet"), tables.read(results / "tables" / "datasets.parquet"))
+    assert not differences(pq.read_table(tmp_path / "x.parquet"), tables.read(results / "tables" / "datasets.parquet"))
     assert table(results, "datasets", "--csv", "--out", str(tmp_path / "x.txt")) == 0
     assert (tmp_path / "x.txt").read_bytes() == (tmp_path / "x.csv").read_bytes()
     capsys.readouterr()

@@ -14,7 +14,7 @@ from programs import Hang, Program
 from small_grid import EDITS, TABLES, Grid, Texts, unforeseen
 
 from rankfall.report import tables
-from rankfall.report.compare import differences
+from rankfall.report.runs import differences
 
 LONGEST = 180.0  # seconds that any one program may take
 FINISHED = re.compile(r"^Finished jobid: \d+ \(Rule: (?!all)", re.MULTILINE)

@@ -19,7 +19,7 @@ from checkout import CONFIG, changed
 from cluster import wait_for
 
 from rankfall.report import tables
-from rankfall.report.compare import differences
+from rankfall.report.runs import differences
 from rankfall.run.store import Store
 
 DELAY = 2.0  # seconds

@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 import pytest
 from masked_rows import KEPT, abouts, lengths
-from matplotlib.collections import PathCollection
 
 from rankfall import components
 from rankfall.report import style, tables
@@ -83,18 +82,15 @@ def numbers_of(picture: style.Picture) -> pd.DataFrame:
 
 def test_a_point_has_the_numbers_of_three_tables(given: Tables, tmp_path: Path) -> None:
     picture = saved(given, tmp_path)
-    (axis,) = picture.figure.axes
-    points = {tuple(found.get_offsets()[0]): found for found in axis.collections if isinstance(found, PathCollection)}
-    assert set(points) == {(1 / 32, KEPT["soft"]), (1.0, KEPT["gated"])}
+    rows, kept, _ = picture.figure.axes
+    points = [[float(bar.lines[0].get_xdata()[0]) for bar in panel.containers] for panel in (rows, kept)]
+    assert points == [[1.0, 1 / 32], [KEPT["gated"], KEPT["soft"]]]
+    assert [text.get_text() for text in rows.get_yticklabels()] == ["gated", "soft"]
     numbers = numbers_of(picture)
     assert numbers.rows["soft"] == pytest.approx(1 / 32) and numbers.kept["soft"] == pytest.approx(0.75)
     assert (
         numbers.rows["gated"] == 1 and numbers.kept["gated"] == 0.5 and numbers.accuracy["gated"] == pytest.approx(0.41)
     )
-    assert numbers.deviation["soft"] == pytest.approx(0, abs=1e-9)
-    said = "what is kept is in gated (0.50); of those with fewer than half their rows distinct it is in soft (0.75)."
-    assert said in picture.caption
+    assert numbers.kept_deviation["soft"] == pytest.approx(0, abs=1e-9)
+    assert "keep from 0.50 (gated) to 0.75 (soft) of their accuracy" in picture.caption
     assert numbers.missing["learned"] == "position learned admits no more"
-    colours = [tuple(points[at].get_facecolor()[0]) for at in sorted(points)]
-    assert colours[0] != colours[1]  # order 3 and order 1
-    assert {text.get_text() for text in axis.texts} == {"soft", "gated"}

@@ -43,7 +43,7 @@ def test_lines_are_accuracies_at_the_end_over_seeds() -> None:
     assert line(panel, WHOLE) == pytest.approx([0.125] * 3)
     assert list(panel.get_xticks()) == pytest.approx([-np.log2(9), -np.log2(5), 0])
     assert (
-        "laces at a share of 1: RPE 0.125 ± 0.010, URPE 0.800 ± 0.010." in picture.caption
+        "laces at a share of 1: from 0.125 ± 0.010 (RPE) to 0.800 ± 0.010 (URPE)." in picture.caption
         and "over 3 seeds" in picture.caption
     )
     assert picture.numbers is not None and picture.numbers["deviation over seeds"].tolist() == pytest.approx([0.01] * 6)

@@ -31,8 +31,8 @@ TABLE = pd.concat(
 
 def test_caption_says_how_many_met_and_how_far_off_they_are() -> None:
     caption = circle(lambda name: TABLE).caption
-    assert "training published" in caption and "at width 32, seed 0" in caption and "over 3 seeds" in caption
-    assert "in one place in 2 of 9 roll-outs: 2 of 3 of SAN and 0 of 6 of SAN+skip." in caption
+    assert "training published" in caption and "at width 32" in caption and "a line for each of 3 seeds" in caption
+    assert "meet in 2 of 9 roll-outs: 2 of 3 of SAN and 0 of 6 of SAN+skip." in caption
     numbers = circle(lambda name: TABLE).numbers
     assert numbers is not None
     san = numbers[numbers.architecture == "SAN"].iloc[0]
@@ -42,15 +42,16 @@ def test_caption_says_how_many_met_and_how_far_off_they_are() -> None:
     assert skip.roll_outs.sum() == 6 and skip.met.sum() == 0 and skip.median_ratio.tolist() == pytest.approx([1.0, 1.0])
 
 
-def test_a_pair_of_panels_an_architecture_and_a_line_a_width() -> None:
+def test_a_pair_of_panels_an_architecture_and_a_line_a_network() -> None:
     figure = circle(lambda name: TABLE).figure
     top, other, bottom, right = figure.axes[:4]
-    assert [panel.get_title(loc="left") or panel.get_title() for panel in (top, other)] == ["SAN", "SAN+skip"]
-    # One line a width, and the dashed one at the start's distance.
+    assert [panel.get_title(loc="left") or panel.get_title() for panel in (top, other)] == [
+        "SAN, seed 1",  # the median of 0, 0.04 and 0.5
+        "SAN+skip, seed 1",
+    ]
+    # One line a network, and the dashed one at the start's distance.
     drawn = [[one for one in panel.lines if len(one.get_xdata())] for panel in (bottom, right)]
-    assert [len(found) for found in drawn] == [2, 3]
-    assert drawn[0][0].get_ydata()[[0, -1]].tolist() == pytest.approx([1.0, 0.04])  # the median of 0, 0.04 and 0.5
-    edges = bottom.collections[0].get_paths()[0].vertices[:, 1]
-    assert edges.min() == pytest.approx(0.02)  # the first quartile of 0, 0.04 and 0.5
+    assert [len(found) for found in drawn] == [4, 7]
+    assert sorted(one.get_ydata()[-1] for one in drawn[0]) == pytest.approx([0.0, 0.04, 0.5, 1.0])
     (points,) = top.collections
-    assert len(points.get_offsets()) == 2 * STEPS  # seed 0 alone
+    assert len(points.get_offsets()) == 2 * STEPS  # seed 1 alone

@@ -27,6 +27,6 @@ def test_published_curves_lie_only_on_the_model_that_they_are_of(sizes: tuple[in
     picture = models(lambda name: measured)
     (panel,) = picture.figure.axes
     assert any(line.get_linestyle() == "--" for line in panel.lines) is same
-    assert ("dashed lines published curves" in picture.caption) is same
+    assert ("Dashed: published curves" in picture.caption) is same
     assert f"Layers x heads x width: bert-base-cased {' x '.join(map(str, sizes))}" in picture.caption
-    assert ("(not the published 12 x 12 x 768)" in picture.caption) is not same
+    assert ("(published: 12 x 12 x 768)" in picture.caption) is not same

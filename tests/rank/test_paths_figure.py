@@ -38,8 +38,8 @@ SHORT = [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34]  # short paths carry, long ones do
 VERDICTS = {
     "holds": (0.95, SHORT, "holds: short ones give 75%."),
     "long paths carry": (0.95, [0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9], "does not hold: short ones give 43 ± 1%."),
-    "nothing learned": (0.3, SHORT, "cannot be seen, since the network itself is less than 0.05 above chance."),
-    "at the limit": (0.95, [0.5, 0.648, 0.6, 0.5, 0.4, 0.35, 0.34], "one seed is left: short ones give 50 ± 1%."),
+    "nothing learned": (0.3, SHORT, "cannot be seen (the network itself is less than 0.05 above chance)."),
+    "at the limit": (0.95, [0.5, 0.648, 0.6, 0.5, 0.4, 0.35, 0.34], "there is one seed): short ones give 50 ± 1%."),
 }
 
 

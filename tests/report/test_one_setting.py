@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankfall.report.account import account
+from rankfall.report.captions import describe_missing
 from rankfall.report.selection import chances
 from rankfall.report.settings import differences, say_differ
 
@@ -53,6 +53,8 @@ def test_chance_is_a_mean_over_seeds_and_never_over_tasks() -> None:
 def test_a_network_of_another_depth_than_the_figures_is_left_out_for_that() -> None:
     table = networks()
     drawn = table[table.depth == 4]
-    known = account(table, drawn, ["architecture"], only_depth=4)
-    assert known.left_out == " Not drawn: 2 networks of depth 2 each of A, B (another depth is drawn)."
-    assert "nothing of it can be drawn" in account(table, drawn, ["architecture"]).left_out
+    gone = describe_missing(drawn, ["architecture"], whole=table)
+    assert gone == " Not drawn: 4 networks (another depth is drawn: A 2, B 2)."
+    alike = table[table.architecture != "C"]
+    gone = describe_missing(alike[alike.architecture == "A"], ["architecture"], whole=alike)
+    assert gone == " Not drawn: 2 networks (it has nothing to draw: B 2)."

@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from in_browser import SIZES, Opened, browser
 from page_tables import LAYERS, charted_page, frames, made_page
 
+from rankfall.report.headlines import headlines
 from rankfall.report.page.chart import charts
+from rankfall.report.ranking import weigh
+from rankfall.report.settings import say_setting
 
 pytestmark = pytest.mark.slow
 __all__ = ["browser"]
@@ -133,6 +137,46 @@ def test_charts_are_drawn_without_being_looked_at(opened: Opened) -> None:
     drawn = "[...document.querySelectorAll('[data-chart]')].every((box) => box.dataset.drawn)"
     opened.page.wait_for_function(drawn, timeout=60_000)
     assert opened.page.evaluate("scrollY") == 0
+
+
+def test_most_of_it_is_folded_until_it_is_asked_for_or_printed(browser: Any, folder: Path) -> None:
+    found = Opened(browser, folder / "report" / "index.html", unfold=False)
+    more, height = found.page.locator("#more"), "document.documentElement.scrollHeight / innerHeight"
+    assert not more.is_visible() and found.page.evaluate(height) <= 3
+    found.page.emulate_media(media="print")
+    assert more.is_visible()
+    found.page.emulate_media(media="screen")
+    found.page.locator("nav a[href='#glossary']").click()
+    assert more.is_visible() and found.page.locator("#unfold").get_attribute("aria-expanded") == "true"
+    found.page.locator("#unfold").click()
+    assert not more.is_visible() and found.said == []
+    found.context.close()
+
+
+def test_two_architectures_are_compared_as_in_the_scorecard(opened: Opened, folder: Path) -> None:
+    """By the same interval over the seeds that both have as shades and findings."""
+    scores = pd.read_parquet(folder / "tables" / "scorecard.parquet").set_index("architecture", drop=False)
+    opened.page.locator("#pairs summary").click()
+    setting = opened.page.locator("#score-setting").input_value()
+    rows = scores[scores.setting.map(say_setting) == setting]
+    names = list(rows.architecture)
+    assert len(names) > 1
+    words = {1.0: "more", -1.0: "less", 0.0: "a tie"}
+    for one, other in ((names[0], names[1]), (names[1], names[0])):
+        opened.page.locator("#pairs-one").select_option(one)
+        opened.page.locator("#pairs-other").select_option(other)
+        opened.page.wait_for_function(
+            "(name) => document.querySelector('#pairs-table th:nth-child(2)')?.textContent === name", arg=one
+        )
+        table = opened.page.locator("#pairs-table tbody tr").evaluate_all(
+            "rows => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+        )
+        said = {row[0]: row[-1] for row in table}
+        for headline in headlines():
+            if headline.title not in said or headline.components or headline.counted != "seed":
+                continue
+            side = weigh(rows.loc[[one, other]], headline).against(other)[one]
+            assert said.pop(headline.title) == words.get(side, "one shared seed: undecided"), headline.name
 
 
 def test_lines_can_be_left_out(opened: Opened) -> None:

@@ -8,7 +8,7 @@ from score_rows import row
 from rankfall.report.conform import conform
 from rankfall.report.decision import band
 from rankfall.report.headlines import by_name
-from rankfall.report.ranking import Evidence, find_extreme, gather, say_ends, say_extreme, shade, sides, span_readings
+from rankfall.report.ranking import Evidence, find_extreme, shade, sides, span_readings
 from rankfall.report.settings import settings_in
 
 
@@ -75,29 +75,12 @@ def test_readings_of_a_clock_have_the_interval_of_their_median() -> None:
     assert (low.tolist(), high.tolist()) == ([2, 1], [8, 5])
 
 
-def test_captions_rank_by_seeds_and_name_numbers_where_there_is_one() -> None:
-    rows = pd.DataFrame(
-        [{"architecture": name, "seed": seed, "value": 0.1 * seed + more} for name, more in (("a", 0.0), ("b", 0.02), ("c", 0.0201))
-         for seed in range(4)]
-    )  # fmt: skip
-    wobble = rows.assign(value=rows.value + 0.01 * ((rows.architecture == "c") & (rows.seed == 1)))
-    write = "{:.2f}".format
-    assert (
-        say_ends(gather(wobble, "value"), write, "most", "least")
-        == "most in c and b (0.17, a tie) and least in a (0.15)"
-    )
-    one = gather(rows[rows.seed == 0], "value")
-    assert say_ends(one, write, "most", "least") == "0.02 in c, 0.02 in b, 0.00 in a (one seed: not decided)"
-    assert say_extreme(one, write, "best", most=True) == "0.02 in c, 0.02 in b, 0.00 in a (one seed: not decided)"
-
-
 def test_more_seeds_of_one_turn_no_order_round() -> None:
     """A row that another beats on every seed that both have was named beside it, "a tie": its mean was of fewer seeds."""
     nan = float("nan")
     evidence = seeds_of(one=[0.80, 0.81, 0.79, 0.95, 0.95], two=[0.82, 0.835, 0.81, nan, nan])
     assert evidence.level["two"] < evidence.level["one"] and evidence.against("two")["one"] == -1
     assert evidence.unbeaten(most=False) == ["one"] and evidence.unbeaten(most=True) == ["two"]
-    assert say_extreme(evidence, "{:.2f}".format, "least", most=False) == "least in one (0.86)"
 
 
 def test_who_is_beaten_by_any_other_is_not_first() -> None:

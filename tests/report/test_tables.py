@@ -18,10 +18,10 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report import conform as conforming
 from rankfall.report import tables
-from rankfall.report.compare import differences, equal
 from rankfall.report.conform import conform
 from rankfall.report.docs import document
 from rankfall.report.rows import cell_columns
+from rankfall.report.runs import differences
 from rankfall.report.schema import CELL_COLUMNS, Column, Table, table_names
 from rankfall.run.jobs.row_keeper import check_numbers
 
@@ -189,14 +189,16 @@ def test_comparison_leaves_out_provenance_and_nothing_else(tmp_path):
         return tables.read(tmp_path / name)
 
     one = table("one")
-    assert equal(one, table("two", device="cuda:0", stack="s2"))
-    assert differences(one, table("two", accuracy=0.75))[0].startswith("accuracy: 1 of 7 rows differ, first 0.28")
-    assert not equal(one, table("two", accuracy=2 / 7 + 1e-12))
-    assert equal(one, table("two", accuracy=2 / 7 + 1e-12), tolerance=1e-9)
-    assert not equal(one, table("two", accuracy=math.nan), tolerance=1e9)
-    assert equal(table("one", accuracy=math.nan), table("two", accuracy=math.nan))
+    assert not differences(one, table("two", device="cuda:0", stack="s2"))
+    assert differences(one, table("two", accuracy=0.75))[0].startswith(
+        "accuracy: 1 of 7 rows differ, by up to 0.62 relative: 0.28"
+    )
+    assert differences(one, table("two", accuracy=2 / 7 + 1e-12))
+    assert not differences(one, table("two", accuracy=2 / 7 + 1e-12), tolerance=1e-9)
+    assert differences(one, table("two", accuracy=math.nan), tolerance=1e9)
+    assert not differences(table("one", accuracy=math.nan), table("two", accuracy=math.nan))
     assert "only in the second" in " ".join(differences(one, table("two", length=3)))
-    assert not equal(one, table("two", dropout=0.2))
+    assert differences(one, table("two", dropout=0.2))
 
 
 def test_a_cell_says_its_whole_spec_in_columns():

@@ -10,7 +10,7 @@ from pathlib import Path
 from checkout import CONFIG, Checkout, changed
 from cluster import wait_for
 
-from rankfall.report.compare import differences
+from rankfall.report.runs import differences
 
 PROFILE = "workflow/profiles/slurm"
 

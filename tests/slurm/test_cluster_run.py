@@ -12,7 +12,7 @@ from checkout import CONFIG, ROOT, Checkout, changed
 from cluster import Cluster, wait_for
 from runs import UNASKED, ClusterCheckout
 
-from rankfall.report.compare import differences
+from rankfall.report.runs import differences
 from rankfall.run.plan import make_plan
 from rankfall.run.screen.cluster import cancel_left, name_in
 

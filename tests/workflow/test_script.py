@@ -8,7 +8,7 @@ import pytest
 from checkout import CONFIG, Checkout, changed
 
 from rankfall.report import tables
-from rankfall.report.compare import differences
+from rankfall.report.runs import differences
 
 SMOKE = "workflow/presets/smoke.yaml"
 

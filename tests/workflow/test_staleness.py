@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from checkout import CONFIG, Checkout, changed
 
-from rankfall.report.compare import differences
+from rankfall.report.runs import differences
 
 pytestmark = pytest.mark.slow  # each starts Snakemake, most of them several times
 

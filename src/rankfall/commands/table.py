@@ -30,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the file to write, CSV or Parquet by its suffix; combine: by default the one of the plan",
     )
     _planned.add_arguments(parser, required=False)
-    parser.add_argument(
-        "--tolerance", type=float, default=0.0, help="compare: relative, and absolute below 1 (default 0)"
-    )
+    parser.add_argument("--tolerance", type=float, default=0.0, help="compare: relative (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -132,7 +130,7 @@ def _combine(args: argparse.Namespace) -> int:
 def _compare(one: Path, other: Path, tolerance: float) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import tables
-    from rankfall.report.compare import differences
+    from rankfall.report.runs import differences
 
     if not 0 <= tolerance < math.inf:
         raise RankfallError(f"--tolerance {tolerance}: it must be a finite number of at least 0")

@@ -2,7 +2,6 @@
 
 from rankfall.annotations import Read
 from rankfall.identity.attention_identity.shown import WHOLE
-from rankfall.report.coincide import coincide
 from rankfall.report.lines import legend_below, lines, steps
 from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.selection import select
@@ -10,7 +9,7 @@ from rankfall.report.style import Picture
 
 TABLES = ["model_attention_identity"]
 KINDS = ("first", "separator", "punctuation", "other")
-QUANTITIES = {"effective_share": "effective", "share": "raw"}
+QUANTITIES = {"share": "raw", "effective_share": "effective"}
 
 
 def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = None) -> Picture:
@@ -31,18 +30,16 @@ def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = 
     table = table.assign(panel=titles, weight=table.quantity.map(QUANTITIES), value=table.value.astype(float))
     points = table.groupby(["panel", "kind", "weight", "layer"]).value.mean().reset_index()
     grid = lines(
-        points, "layer", "value", "kind", steps(KINDS), col="panel", col_order=sorted(set(titles)), col_wrap=3, errorbar=None,
-        style="weight", style_order=["effective", "raw"], dashes={"effective": "", "raw": (2, 1.5)}, shared=(False, True),
+        points, "layer", "value", "kind", steps(KINDS), row="panel", row_order=sorted(set(titles)), col="weight",
+        col_order=list(QUANTITIES.values()), errorbar=None, shared=("row", True),
     )  # fmt: skip
-    grid.set(ylim=(0, 1), ylabel="share of absolute weight")
-    legend_below(grid, 6, skip=("kind", "weight"))
+    grid.set(ylim=(0, 1), ylabel="share of weight")
+    legend_below(grid, 4)
     first = points[points.kind == "first"].groupby(["panel", "weight"]).value.mean().unstack()
-    said = "; ".join(f"{name}: {row.raw:.2f} raw and {row.effective:.2f} effective" for name, row in first.iterrows())
+    said = "; ".join(f"{row.raw:.2f} and {row.effective:.2f} ({name})" for name, row in first.iterrows())
     caption = (
-        "Share of absolute attention weight by kind of token, raw (dashed) and effective (solid: without the part that does "
-        "not reach the "
-        "output), means over heads and samples; separators are special tokens other than the first. The first token has, over "
-        f"all layers, {said}."
-        + coincide(points.assign(one=points.weight + " " + points.kind), "one", "layer", "value", ["panel"], span=1.0)
+        "Share of absolute attention weight by kind of token: of the weights themselves (left, raw), and without the part that does not "
+        "reach the output (right, effective). Numbers are means over heads and samples. Separators are special tokens other than the "
+        f"first. Averaged over layers, the first token has these shares, raw and effective: {said}."
     )
     return Picture(grid.figure, caption, points)

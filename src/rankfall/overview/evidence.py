@@ -112,11 +112,10 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
         )
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
-    said = dict(zip(verdicts.claim, (verdicts.said + " " + verdicts.extends).str.strip()))
     return Picture(
         figure,
         f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
-        + " ".join(f"{name.replace('_', ' ')}: {said[name]}{say_rule(known[name])}" for name in shown)
+        + " ".join(f"{name.replace('_', ' ').capitalize()}: {known[name].says}" for name in shown)
         + say_left_out(table, known, shown)
         + say_missing(table, known, shown),
         concat(parts, ignore_index=True),
@@ -143,11 +142,6 @@ def say_missing(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> 
         if values.isna().any():
             parts.append(f"{name.replace('_', ' ')} {values.isna().sum()} of {many(len(values), 'value')}")
     return f" Without a number: {', '.join(parts)}." if parts else ""
-
-
-def say_rule(claim: Claim) -> str:
-    """Return the numbers of a rule, including those that no axis shows."""
-    return f" The rule: {'; '.join(map(str, claim.thresholds))}." if claim.thresholds else ""
 
 
 def say_left_out(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:

@@ -12,10 +12,9 @@ from rankfall.identity.attention_identity.shown import RANK, of_heads
 from rankfall.identity.attribution.shown import JACOBIAN, OWN
 from rankfall.identity.token_identity.shown import LINEAR, NEAREST, is_own
 from rankfall.rank.residuals.shown import RESIDUAL
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import CHANCE, colours
-from rankfall.report.lines import FLOOR, POSITIVE, SHARE, below, collect_labels, on, raise_zeros, say_cut, summary
+from rankfall.report.lines import FLOOR, POSITIVE, SHARE, below, collect_labels, on, raise_zeros, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean
 from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
@@ -62,13 +61,7 @@ def figure(
         "own share": own_share(tables["attribution"]),
     }
     cells = table[CELL].drop_duplicates()
-    known = account(
-        select_asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures),
-        table,
-        ["architecture", "training"],
-        only_depth=depth,
-        why="not in all of the tables that this is drawn from",
-    )
+    whole = select_asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures)
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
     shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]
     values = {
@@ -95,17 +88,13 @@ def figure(
     guesses = within.chance.astype(float)
     least, most = (f"{guess:.3g}" for guess in (guesses.min(), guesses.max()))
     level = least if least == most else f"{least} to {most}"
-    every = concat(
-        [one.assign(quantity=NAMES[name].replace("\n", " ")) for name, one in values.items() if name != "residual"]
-    )
+    by = ["architecture", "training"]
     caption = (
-        f"Four ways to lose a token on {label(task)}, by depth of the state: means over {known.seeds} (of residuals, the geometric "
-        f"mean, with 0 as the smallest value above it){', bands one standard deviation over seeds' * known.several}; "
-        f"the rank of T, which a head's weights are multiplied "
-        f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of; dotted: where float64 rounds residuals; "
-        f"below, a guess among the tokens, and equal shares ({level}). "
-        f"{describe_finding(values, shown, say_differ(table))}{say_cut(figure)}"
-        f"{coincide(every, 'architecture', 'layer', 'value', ['quantity', 'training'], span=1.0)}{known.left_out}"
+        f"Four ways to lose a token on {label(task)}, by layer: {describe_lines(table, by)}. Means of residuals are geometric. "
+        f"T is the matrix that a head multiplies its weights by; its rank (tolerance {tolerance:g}) stands at the layer that T is made of. "
+        f"Dotted, in the first row: where float64 rounds. Dotted, below: a guess among the tokens ({level}). "
+        f"{describe_finding(values, shown, say_differ(table))}"
+        f"{describe_missing(table, by, whole=whole, why='not in all of the tables that this is drawn from')}"
     )
     return Picture(figure, caption, tabulate_together(values))
 
@@ -138,7 +127,7 @@ def describe_finding(values: dict[str, DataFrame], shown: list[str], differ: str
     said = " and ".join(
         f"{say_correlation(found.loc[training])} ({label(training)})" for training in shown if training in found.index
     )
-    return f"Rank correlation of residual and identity rate over layers and architectures{differ}: {said or 'there is no common layer'}."
+    return f"The rank correlation of residual and identity rate, over layers and architectures{differ}, is {said or 'unknown'}."
 
 
 def say_correlation(one: Series) -> str:

@@ -1,7 +1,6 @@
 """Accuracy against the share of repeated tokens, from independent to identical tokens: one panel per task, one line per architecture."""
 
 import math
-from collections.abc import Mapping
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -11,14 +10,11 @@ import numpy as np
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import WHOLE, colours
-from rankfall.report.lines import SHARE, legend_below, lines, say_cut, summary
+from rankfall.report.lines import SHARE, legend_below, lines, summary
 from rankfall.report.looks import label
-from rankfall.report.ranking import average, say_mean
 from rankfall.report.selection import among, describe_filter, one_a_seed, one_of, select_asked, select_finished
-from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 from rankfall.series import power
 
@@ -44,11 +40,6 @@ def figure(
     every = select_repeated(read("training"))
     table, training = one_of(ends(select_finished(every, "rho", where), read("cells")), "rho", "training", training)
     table = among(table, "rho", "architecture", architectures)
-    known = account(
-        select_asked(every, where, training=training, architecture=architectures),
-        table,
-        ["architecture", "kind", "rho"],
-    )
     one_a_seed(table, "rho", ["kind", "architecture", "rho"])
     kinds = sorted(table.kind.unique(), reverse=True)
     names = architectures or sorted(table.architecture.unique())
@@ -56,7 +47,7 @@ def figure(
     table = table.assign(panel=table.kind.map(titles), x=table.x.astype(float))
     grid = lines(
         table, "x", "value", "architecture", colours(names), col="panel", col_order=[titles[kind] for kind in kinds], height=2.5,
-        sizes={name: 1.2 + 1.3 * place for place, name in enumerate(reversed(names))}, bounds=SHARE,  # most lines coincide
+        bounds=SHARE,
     )  # fmt: skip
     for kind in kinds:
         panel, part = grid.axes_dict[titles[kind]], table[table.kind == kind]
@@ -70,14 +61,12 @@ def figure(
     legend_below(grid, 3 if len(kinds) == 1 else 6)
     sizes = [" or ".join(map(str, sorted(table[name].unique()))) for name in ("length", "symbols")]
     dashed = " and ".join(BEST[kind] for kind in kinds)
+    by = ["architecture", "kind", "rho"]
     caption = (
-        f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols against the share that is one symbol, training "
-        f"{label(training)}{', ' + describe_filter(where) if where else ''}: means over "
-        f"{known.with_bands()}; dashed, computed: what can be reached {dashed}. "
-        + describe_finding(table, kinds, names, differences(table, but=["task", "task_component"]))
-        + say_cut(grid.figure)
-        + coincide(table, "architecture", "x", "value", ["panel"], span=1.0)
-        + known.left_out
+        f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols, by the share of tokens that are one symbol. Training "
+        f"{label(training)}{', ' + describe_filter(where) if where else ''}: {describe_lines(table, by)}. "
+        f"Dashed: what can be reached {dashed}, computed.{describe_finding(table, kinds)}"
+        f"{describe_missing(table, by, whole=select_asked(every, where, training=training, architecture=architectures))}"
     )
     return Picture(grid.figure, caption, summary(table, ["kind", "architecture", "rho"], "value"))
 
@@ -118,18 +107,13 @@ def set_ticks(panel: Axes, part: DataFrame) -> None:
     panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
 
 
-def describe_finding(table: DataFrame, kinds: list[str], names: list[str], settings: Mapping[str, str]) -> str:
-    """Write the accuracy of each architecture at the largest share of repeated tokens."""
-    parts = []
-    for kind in kinds:
-        part = table[table.kind == kind]
-        end = average(part[part.rho == part.rho.max()], "value", "architecture")
-        known = [name for name in names if name in end.index]
-        said = {name: label(name) + f" ({settings[name]})" * bool(settings[name]) for name in known}
-        values = [f"{said[name]} {say_mean(end['mean'][name], end['std'][name], 3)}" for name in known]
-        parts.append(f"{kind.replace('_', ' ')} at a share of {part.rho.max():g}: {', '.join(values)}")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+def describe_finding(table: DataFrame, kinds: list[str]) -> str:
+    """Write the lowest and the highest accuracy at the largest share of repeated tokens."""
+    ends = {kind: part[part.rho == part.rho.max()] for kind, part in table.groupby("kind")}
+    return "".join(
+        f" {kind.replace('_', ' ').capitalize()} at a share of {ends[kind].rho.max():g}: {describe_ends(ends[kind], 'value', 3)}."
+        for kind in kinds
+    )
 
 
 @cache

@@ -1,8 +1,7 @@
 """Rank collapse in real models: relative residual against layer, four variants, one panel per model and phase.
 
-Two bands are kept apart: the filled band is one standard deviation over seeds (of means over samples), the dotted lines are one standard
-deviation over samples (within a seed). A published curve is a thin dashed line of the same colour, drawn only where the measured model
-has the sizes of the published one.
+Bands are one standard deviation over samples, within a seed; the numbers of the figure have that over seeds too. A published curve is a
+thin dashed line of the same colour, drawn only where the measured model has the sizes of the published one.
 """
 
 import math
@@ -11,10 +10,10 @@ from typing import Literal
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.model_residuals.shown import RESIDUAL
-from rankfall.report.account import describe_missing, seeds
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import colour, colours
-from rankfall.report.lines import POSITIVE, legend_below, lines, note_cut, say_cut
+from rankfall.report.labels import join
+from rankfall.report.lines import POSITIVE, legend_below, lines
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements, name_models, short
 from rankfall.report.selection import select
@@ -54,31 +53,28 @@ def figure(
     shown = [name for name in VARIANTS if name in set(table.variant)]
     grid = lines(
         each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.panel), col_wrap=3,
-        marker=None, shared=(False, True), bounds=POSITIVE,
+        marker=None, shared=(False, True), bounds=POSITIVE, errorbar=None,
     )  # fmt: skip
-    overlay, dashed = published(), False
+    overlay, off = published(), []
     for model, phase, title, *sizes in panels[["model", "phase", "panel", *SIZES]].itertuples(index=False, name=None):
         panel = grid.axes_dict[title]
         for variant, line in points[points.panel == title].groupby("variant"):
-            for edge in (line["mean"] - line.samples, line["mean"] + line.samples):
-                (dotted,) = panel.plot(line.layer, edge, color=colour(str(variant)), linewidth=0.6, linestyle=":")
-                note_cut(dotted, line.layer.to_numpy(), edge.to_numpy(), POSITIVE)
+            low, high = line["mean"] - line.samples, line["mean"] + line.samples
+            panel.fill_between(line.layer, low.clip(lower=0), high, color=colour(str(variant)), alpha=0.15, linewidth=0)
         name, of_sizes = PUBLISHED_CURVES.get(short(model), ("", ()))
         known = overlay[(overlay.model == name) & (overlay.phase == phase) & (tuple(sizes) == of_sizes)]
         for variant, line in known.groupby("variant"):
-            dashed = True
             panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.7, linestyle="--")
-    top = float((points["mean"] + points.samples).max())
-    grid.set(ylabel="relative residual", ylim=(0, max(1.05, min(top, 1.5))))
+            ours = points[(points.panel == title) & (points.variant == variant)].set_index("layer")["mean"]
+            off += [(ours - line.set_index("layer")["mean"]).abs().max()]
+    grid.set(ylabel="relative residual", ylim=(0, max(1.05, 1.02 * float((points["mean"] + points.samples).max()))))
     legend_below(grid, 5)
-    several = bool((each.groupby("panel").seed.nunique() > 1).any())
-    bands = "filled bands are one standard deviation over these, where there are several, dotted lines one over samples"
-    lined = bands if several else "dotted lines are one standard deviation over samples"
+    dashed = f" Dashed: published curves, which differ from ours by up to {max(off):.2f}." if off else ""
     caption = (
-        f"Relative residual (composite norm, from the token mean) by layer, {'means over' if several else 'of'} {seeds(each, ['panel'])}; "
-        f"{lined}{', and dashed lines published curves' * dashed}. {say_sizes(panels)} {describe_finding(points)}"
-        f"{say_cut(grid.figure, 'a band or a dotted line')}{coincide(each, 'variant', 'layer', 'value', ['panel'], span=1.05)}"
-        f"{describe_missing(table, 'value', ['panel', 'variant'])}"
+        f"Relative residual by layer, of whole models and of models without some of their parts: "
+        f"{describe_lines(each, ['panel'], band='')} and samples, bands one standard deviation over samples."
+        f"{dashed} {say_sizes(panels)} {describe_finding(points)}"
+        f"{describe_missing(table, ['panel', 'variant'], 'value')}"
     )
     return Picture(grid.figure, caption, points)
 
@@ -98,12 +94,10 @@ def describe_finding(points: DataFrame) -> str:
     """Write in which panels SAN loses rank and from which layer on, and the least residual that a whole model keeps."""
     san = points[points.variant == "SAN"]
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()
-    parts = [f"{title}: from layer {layer}" for title, layer in lost.items()]
-    said = f"Less than {LOST:g} is left of {label('SAN')} in {len(lost)} of {san.panel.nunique()} panels ({'; '.join(parts) or 'none'})"
+    parts = [f"from layer {layer} on in {title}" for title, layer in lost.items()]
+    said = f"{label('SAN')} is below {LOST:g} {join(parts)}." if parts else f"{label('SAN')} stays above {LOST:g}."
     least = points[points.variant == "transformer"]["mean"].min()
-    return said + (
-        f"; the whole model keeps at least {down(float(least)):g} at every layer." if least == least else "."
-    )
+    return said + (f" The whole model keeps at least {down(float(least)):g} at every layer." if least == least else "")
 
 
 def down(value: float) -> float:
@@ -121,7 +115,7 @@ def say_sizes(panels: DataFrame) -> str:
     said = []
     for model, *sizes in panels[["model", *SIZES]].drop_duplicates().itertuples(index=False, name=None):
         _, published_sizes = PUBLISHED_CURVES.get(short(model), ("", tuple(sizes)))
-        other = f" (not the published {' x '.join(map(str, published_sizes))})" * (tuple(sizes) != published_sizes)
+        other = f" (published: {' x '.join(map(str, published_sizes))})" * (tuple(sizes) != published_sizes)
         said.append(f"{names[model]} {' x '.join(map(str, sizes))}{other}")
     return f"Layers x heads x width: {', '.join(said)}."
 

@@ -11,13 +11,11 @@ from rankfall.annotations import Axes, DataFrame, Read, Series
 from rankfall.design import Training, names
 from rankfall.errors import RankfallError
 from rankfall.rank.law.shown import clear, has_no_residual
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import colours
 from rankfall.report.labels import join, labels, many, order
 from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
-from rankfall.report.ranking import gather, say_ends
 from rankfall.report.selection import describe_filter, one_a_seed, select_asked, select_finished
 from rankfall.report.settings import PARTS
 from rankfall.report.style import Picture, power, space_ticks, tower
@@ -68,15 +66,13 @@ def figure(
     why = left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
     kinds = left_out.assign(why=why).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
     reasons = [f"{what} ({many(count, 'value')})" for what, count in kinds.items()]
-    known = account(whole, data, ["panel", "line"] if panels else ["line"])
+    by = ["panel", "line"] if panels else ["line"]
+    seeds = describe_lines(data, by, band="one standard deviation of the logarithm", mean="geometric means")
     what = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
     dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
     text = (
-        f"Relative residual by {x} (composite norm, token mean), {describe_filter(where) or 'all cells'}: geometric means over "
-        f"{known.with_bands('bands one standard deviation over seeds of the logarithm')}. {dropped}"
-        f"{describe_finding(each, x)}{others(data, [*lines, *panels, x])}"
-        f"{coincide(each.assign(height=height(each.log10_residual)), 'line', x, 'height', ['panel'] if panels else [])}"
-        f"{known.left_out}"
+        f"Relative residual by {x}, {describe_filter(where) or 'all cells'}: {seeds}. {dropped}"
+        f"{describe_finding(each, x)}{others(data, [*lines, *panels, x])}{describe_missing(data, by, whole=whole)}"
     )
     points = summary(each, ["panel", "line", x], "log10_residual")
     return Picture(grid.figure, text, points)
@@ -107,11 +103,6 @@ def without_gaps(data: DataFrame, x: str) -> DataFrame:
     if x == "layer":
         return data[clear(data, line)]
     return data[~has_no_residual(data).groupby([data[column] for column in (*line, x)]).transform("any")]
-
-
-def height(log10: Series) -> Series:
-    """Return the position of a residual on its axis: linear in log10 of the residual above 10^-1, logarithmic in it below."""
-    return log10.where(log10 > -1, -1 - np.log10((-log10).clip(lower=1)))
 
 
 def join_labels(data: DataFrame, columns: list[str], named: bool = False) -> Series | str:
@@ -151,7 +142,7 @@ def describe_finding(each: DataFrame, x: str) -> str:
     ends = {str(panel): say_end(part, x) for panel, part in each.groupby("panel")}
     if len(ends) > NAMED:
         return ""
-    return f"The residual is {'; '.join(said + f' ({panel})' * (len(ends) > 1) for panel, said in ends.items())}."
+    return f"The residual is {'; '.join(said + f', in {panel}' * (len(ends) > 1) for panel, said in ends.items())}."
 
 
 def others(data: DataFrame, shown: list[str]) -> str:
@@ -168,7 +159,6 @@ def others(data: DataFrame, shown: list[str]) -> str:
 def say_end(part: DataFrame, x: str) -> str:
     """Write which lines of one panel have the smallest and the largest residual at the end of the axis."""
     at = part[x].max()
-    found = gather(part[part[x] == at], "log10_residual", "line")
-    lines = part.line.nunique()
-    some = f", of the {len(found.values)} of {lines} lines that reach it" if len(found.values) < lines else ""
-    return f"{say_ends(found, power, 'largest', 'smallest', high=False)} at {x} {at:g}{some}"
+    there, lines = part[part[x] == at], part.line.nunique()
+    some = f", where {there.line.nunique()} of {lines} lines end" if there.line.nunique() < lines else ""
+    return f"{describe_ends(there, 'log10_residual', power, 'line', settings=False)} at {x} {at:g}{some}"

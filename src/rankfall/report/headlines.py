@@ -86,7 +86,7 @@ def by_name(name: str) -> Headline:
 
 
 SHOWN = ("name", "title", "study", "meaning", "table", "columns", "unit", "first", "good", "digits", "provenance", "beside",
-         "counted")  # fmt: skip
+         "counted", "scale")  # fmt: skip
 
 
 def describe(headline: Headline) -> dict[str, Any]:

@@ -1,30 +1,22 @@
 """Lines with bands in panels, drawn by seaborn from a tidy table with one row per network or seed at each point of a line, so that a band
 shows the variation within a point."""
 
-import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall.annotations import Axes, DataFrame, FacetGrid, Figure, Series
 from rankfall.errors import RankfallError
 from rankfall.report.colours import COLOURS, colours
 from rankfall.report.labels import FLOOR as FLOOR
-from rankfall.report.labels import many
 from rankfall.report.looks import label, own_colour
 from rankfall.report.selection import among
 from rankfall.report.style import WIDTH
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
 
 Bounds = tuple[float | None, float | None]
 SHARE: Bounds = (0.0, 1.0)
 POSITIVE: Bounds = (0.0, None)
 SINGLE = 4.6  # inches, the width of a figure with one panel
-CUT = "_cut"  # prefix of the labels of artists that were clipped at the bounds of their quantity
-UNSEEN = 1e-9  # a relative excess over a bound up to this is rounding
 MIDDLE_HALF = ("pi", 50)  # from the first quartile to the third
 LETTER = 0.066  # inches, the approximate width of a letter of a title
 USUAL: dict[str, Any] = {
@@ -132,35 +124,39 @@ def cut(panel: Axes, bounds: Bounds, colour: str = "") -> None:
             continue
         for path in band.get_paths() if isinstance(band, PolyCollection) else ():
             corners = np.asarray(path.vertices)  # a view, not a copy
-            note_cut(band, corners[:, 0], corners[:, 1], bounds)
             corners[:, 1] = np.clip(corners[:, 1], *bounds)
 
 
-def note_cut(artist: "Artist", x: Any, y: Any, bounds: Bounds) -> None:
-    """Record at how many places an artist exceeds the bounds before it is clipped, in its label, which legends omit and `say_cut` reads."""
-    import numpy as np
+def plain_ticks(panel: Axes) -> None:
+    """Label a logarithmic axis of values with plain numbers, 0.05 and 0.1, at 1, 2 and 5 if it spans less than two decades."""
+    from matplotlib.ticker import LogLocator, NullFormatter
 
-    x, y = np.atleast_1d(x), np.atleast_1d(y)
-    low, high = (sign * math.inf if end is None else end for sign, end in zip((-1, 1), bounds))
-    beyond = {f"below {low:g}": y < low - UNSEEN * abs(low), f"above {high:g}": y > high + UNSEEN * abs(high)}
-    found = [f"{len(np.unique(x[there]))} {end}" for end, there in beyond.items() if there.any()]
-    if found:
-        artist.set_label(f"{CUT}: {', '.join(found)}")
+    low, high = panel.get_ylim()
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter(NullFormatter())
 
 
-def say_cut(figure: Figure, what: str = "a band", names: Mapping[str, str] = {}) -> str:
-    """Return a sentence for a caption on what was clipped at the bounds of its quantity, preceded by a space, or an empty string. `what`:
-    the clipped item; `names`: end, such as `below 0` -> its name, if an axis has other numbers than the quantity."""
-    counts: dict[str, int] = {}
-    for artist in figure.findobj(lambda one: str(one.get_label()).startswith(CUT)):
-        for count, end in re.findall(r"(\d+) ((?:below|above) [^,]+)", str(artist.get_label())):
-            counts[names.get(end, end)] = counts.get(names.get(end, end), 0) + int(count)
-    if not counts:
-        return ""
-    ends = " or ".join(sorted(counts, reverse=True))
-    return (
-        f" At {many(sum(counts.values()), 'point')} {what} would go {ends}, where the quantity ends, and is cut there."
-    )
+def label_ends(panel: Axes, ends: Mapping[str, tuple[float, float]], palette: Mapping[Any, str]) -> None:
+    """Write the names of lines to the right of a panel, each beside the (x, y) at which its line ends, without overlap."""
+    heights = {
+        name: panel.transAxes.inverted().transform(panel.transData.transform(end))[1] for name, end in ends.items()
+    }
+    step = 10.5 / (
+        72 * panel.get_window_extent().height / panel.figure.dpi
+    )  # height of a name, as a share of the panel
+    order = sorted(heights, key=lambda name: heights[name])
+    places, least, most = [heights[name] for name in order], -1.0, 1.0
+    for at, place in enumerate(places):
+        places[at] = least = max(place, least)
+        least += step
+    for at in reversed(range(len(places))):
+        places[at] = most = min(places[at], most)
+        most -= step
+    for name, place in zip(order, places):
+        panel.annotate(
+            label(name), (1.02, place), xycoords="axes fraction", color=palette[name], fontsize=7.5, va="center"
+        )
 
 
 def whole_ticks(panel: Axes, values: Series) -> None:
@@ -262,9 +258,8 @@ def band_across(panel: Axes, values: Series, name: str, colour: str, style: str)
 
     mean, deviation = float(values.mean()), float(values.std()) if len(values) > 1 else 0.0
     panel.axhline(mean, color=colour, linestyle=style, linewidth=1.2, label=name, zorder=1.5)
-    ends = [mean - deviation, mean + deviation]
-    band = panel.axhspan(*np.clip(ends, *SHARE), color=colour, alpha=0.12, linewidth=0)
-    note_cut(band, [0.0, 0.0], ends, SHARE)
+    ends = np.clip([mean - deviation, mean + deviation], *SHARE)
+    panel.axhspan(*ends, color=colour, alpha=0.12, linewidth=0)
 
 
 def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ therefore compared seed by seed, over the seeds that both have. They tie if the 
 zero. With one shared seed there is no interval, and the comparison is undecided. Residuals are compared by their logarithms, and all
 rounding noise counts as equal. Numbers without seeds (of components, of a clock) have separate intervals, and tie if these overlap.
 
-Page, figures, scorecard, sentences and captions all use `Evidence.against`.
+The page, the scorecard, its figure and sentences all use `Evidence.against`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,15 +14,13 @@ from typing import Any
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline
-from rankfall.report.labels import join, many, write_float
+from rankfall.report.labels import write_float
 from rankfall.report.lines import FLOOR
-from rankfall.report.looks import label
-from rankfall.report.settings import NAMED, Setting, check_one
+from rankfall.report.settings import Setting, check_one
 
 LEVEL = 0.95  # confidence level of an interval
 FEWEST = 2  # least number of shared seeds for an interval
 ROUNDING = 1e-9  # a relative difference up to this is rounding
-SHARED = ("panel", "task", "training", "depth", "seed")  # columns whose values two lines of a figure can share
 UNDECIDED = "one seed: not decided"
 UNSHARED = "fewer than two shared seeds: not decided"
 
@@ -178,29 +176,6 @@ def say_standing(rows: DataFrame, headline: Headline) -> str:
     return "a tie" if evidence.decides(rows.index) else UNSHARED
 
 
-def gather(rows: DataFrame, value: str, by: str = "architecture") -> Evidence:
-    """Return the evidence of rows of a figure, by the names of its lines. It has a column for each seed, or for each combination of panel,
-    task, training, depth and seed if lines have several of these. Rows with the same name and column are averaged."""
-    lines = rows[by].astype(str)
-    varied = [
-        name for name in SHARED if name in rows and (name == "seed" or rows.groupby(lines)[name].nunique().max() > 1)
-    ]
-    known = rows.assign(**{value: rows[value].astype(float), "seed": rows.seed.fillna(-1)}, line=lines)
-    each = known.groupby(["line", *varied], observed=True)[value].mean()
-    return Evidence(each.unstack(varied).dropna(how="all"))
-
-
-def by_setting(
-    rows: DataFrame, settings: Mapping[str, str], say: Callable[[DataFrame], str], by: str = "architecture"
-) -> str:
-    """Return the text of `say` for rows, separately for each setting if lines have several (`settings.differences`)."""
-    words = rows[by].astype(str).map(lambda name: settings.get(name, ""))
-    if words.nunique() <= 1:
-        return say(rows)
-    said = [f"with {setting}: {say(part)}" for setting, part in rows.groupby(words)]
-    return "; ".join(said[:NAMED] + [f"{many(len(said) - NAMED, 'other setting')}"] * (len(said) > NAMED))
-
-
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:
     """Return `mean` and `std` of each name over its seeds. `rows` has one row per name and seed."""
     known = rows.assign(**{value: rows[value].astype(float)})
@@ -220,61 +195,3 @@ def say_span(values: Iterable[float], write: Callable[[float], str]) -> str:
         return ""
     least, most = write(known[0]), write(known[-1])
     return least if least == most else f"{least} to {most}"
-
-
-def find_first(evidence: Evidence, *, most: bool) -> list[str]:
-    """Return the names than which none has more (or less); empty if nothing can be ranked."""
-    can = evidence.decidable
-    if (can.sum() < 2 and len(can) > 1) or not can.any():
-        return []
-    return [str(name) for name in evidence.among(can).unbeaten(most=most)]
-
-
-def say_names(evidence: Evidence, names: Sequence[str], write: Callable[[float], str]) -> str:
-    """Write names with their numbers: `A (0.41)`, or `A and B (0.40 to 0.41, a tie)`."""
-    level = evidence.level[list(names)]
-    why = f", {'a tie' if evidence.decides(names) else UNSHARED}" if len(names) > 1 else ""
-    return f"{join(map(label, names))} ({say_span(level, write)}{why})"
-
-
-def say_undecided(evidence: Evidence, write: Callable[[float], str]) -> str:
-    """Write the numbers of lines with a single seed, in descending order: `0.41 in A, 0.40 in B (one seed: not decided)`."""
-    level = evidence.level[~evidence.decidable].sort_values(ascending=False, kind="stable")
-    listed = [f"{write(value)} in {label(name)}" for name, value in level.items()]
-    listed = listed[:NAMED] + [f"{len(listed) - NAMED} more"] * (len(listed) > NAMED)
-    return f"{', '.join(listed)} ({UNDECIDED})"
-
-
-def say_extreme(evidence: Evidence, write: Callable[[float], str], word: str, *, most: bool) -> str:
-    """Write for a caption which line has the most (or least), after `word`: `best in A (0.41)`; only the numbers if nothing is decided."""
-    if not len(evidence.values):
-        return "none"
-    if len(evidence.values) == 1:
-        (name,) = evidence.values.index
-        return f"in {label(name)} ({write(evidence.level[name])})"
-    names = find_first(evidence, most=most)
-    return (
-        f"{word} in {say_names(evidence, names, write)}{say_rest(evidence, write)}"
-        if names
-        else say_undecided(evidence, write)
-    )
-
-
-def say_ends(evidence: Evidence, write: Callable[[float], str], most: str, least: str, *, high: bool = True) -> str:
-    """Write for a caption which lines have the most and the least: `most in A (0.41) and least in B (0.10)`. `high`: whether the most comes
-    first. If the two overlap, only the first is named."""
-    words = (most, least) if high else (least, most)
-    first, last = (find_first(evidence, most=end) for end in (high, not high))
-    if len(evidence.values) < 2 or not first:
-        return say_extreme(evidence, write, words[0], most=high)
-    if len(first) == evidence.decidable.sum():
-        return f"alike in {say_names(evidence, first, write)}{say_rest(evidence, write)}"
-    said = f"{words[0]} in {say_names(evidence, first, write)}"
-    if not set(first) & set(last):
-        said += f" and {words[1]} in {say_names(evidence, last, write)}"
-    return said + say_rest(evidence, write)
-
-
-def say_rest(evidence: Evidence, write: Callable[[float], str]) -> str:
-    """Write the numbers of lines that cannot be ranked, after those that can; empty if all can be ranked."""
-    return f"; {say_undecided(evidence, write)}" if not evidence.decidable.all() else ""

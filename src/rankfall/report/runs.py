@@ -1,4 +1,4 @@
-"""Comparison of two runs by specification: the effect of an edit of the code, or of another machine, on the numbers.
+"""Comparison of two runs, or of two tables, by specification: the effect of an edit of the code, or of another machine, on the numbers.
 
 Keys change with the code, so rows of two runs are matched by the cell's whole specification and the table's key columns. The tables may be
 from two versions of Rankfall: columns that only one of them has are listed, and the others are compared.
@@ -8,12 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.report.labels import many
 from rankfall.report.schema import CELL_COLUMNS, schema, table_names
+from rankfall.report.tables import about_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SPEC = tuple(
     column.name for column in CELL_COLUMNS if not column.provenance and column.name not in ("key", "status", "reason")
@@ -44,6 +48,16 @@ def compare_runs(one: Path, other: Path, tolerance: float = 0.0) -> dict[str, li
     return {name: list(_table_differences(name, first, second, tolerance)) for name in sorted({*first, *second})}
 
 
+def differences(one: "pa.Table", other: "pa.Table", tolerance: float = 0.0) -> list[str]:
+    """Return the differences of two tables, one line each, except for provenance columns and metadata. NaN equals NaN; relative differences
+    up to `tolerance` are ignored."""
+    name, second = about_of(one).get("table", ""), about_of(other).get("table", "")
+    if name != second:
+        return [f"one is the table {name!r}, the other {second!r}"]
+    found = list(compare_frames(name, one.to_pandas(), other.to_pandas(), tolerance))
+    return [line.strip() for line in as_lines({name: found})][1:]
+
+
 def _tables(run: Path) -> dict[str, Path]:
     found = {path.stem: path for path in (run / "tables").glob("*.parquet")}
     if not found:
@@ -60,6 +74,13 @@ def _table_differences(
         yield Difference(name, "", 0, 0, f"only the {'second' if name not in one else 'first'} run has this table")
         return
     first, second = (_specify(pd.read_parquet(run[name]), run.get("cells")) for run in (one, other))
+    yield from compare_frames(name, first, second, tolerance)
+
+
+def compare_frames(name: str, first: DataFrame, second: DataFrame, tolerance: float) -> Iterator[Difference]:
+    """Yield the differences of a table between two runs."""
+    import pandas as pd
+
     for column in [c for c in (*first, *second) if c not in second or c not in first]:
         yield Difference(name, column, 0, 0, f"only the {'first' if column in first else 'second'} run has this column")
     keys = _identity(name, first, second)

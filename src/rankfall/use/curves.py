@@ -4,14 +4,12 @@ from typing import Any
 
 from rankfall.annotations import Read
 from rankfall.errors import RankfallError
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import POSITIVE, SHARE, draw_panels, legend_below, panels_of, say_cut, summary
+from rankfall.report.lines import POSITIVE, SHARE, draw_panels, legend_below, panels_of, summary
 from rankfall.report.looks import label
-from rankfall.report.ranking import by_setting, gather, say_ends, say_span
+from rankfall.report.ranking import say_span
 from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
-from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
 TABLES = ["training", "cells"]
@@ -56,29 +54,15 @@ def figure(
         grid.set(xticks=sorted(table.epoch.unique()))
     legend_below(grid)
     ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
-    high = metric.startswith("accuracy")
-    best = by_setting(
-        ends,
-        differences(table),
-        lambda rows: say_ends(gather(rows, "value"), "{:.3f}".format, "highest", "lowest", high=high),
-    )
     if chance:
         dashed, options = ("", ", by the options of the task") if " to " in chance else (" (dashed)", "")
-        chance = f"; chance{dashed}, the best guess without the input, is {chance}{options}"
+        chance = f" Chance{dashed}, the best guess without the input, is {chance}{options}."
     names = [name for some in shown.values() for name in some]
-    known = account(
-        select_asked(read("training"), where, task=task, training=training, architecture=names if panels else []),
-        table,
-        ["architecture"],
-        "value",
-    )
+    whole = select_asked(read("training"), where, task=task, training=training, architecture=names if panels else [])
     text = (
-        f"{split.capitalize()} {metric} on {label(task)} by epoch (training {label(training)}): means over "
-        f"{known.with_bands()}. "
-        f"At the end it is {best}{chance}."
-        + say_cut(grid.figure)
-        + coincide(table, "architecture", "epoch", "value")
-        + known.left_out
+        f"{split.capitalize()} {metric} on {label(task)} by epoch, training {label(training)}: "
+        f"{describe_lines(table, ['architecture'], 'value')}. After the last epoch: {describe_ends(ends, 'value', 3)}.{chance}"
+        f"{describe_missing(table, ['architecture'], 'value', whole)}"
     )
     return Picture(
         grid.figure, text, summary(table, ["architecture", "epoch"], "value").assign(quantity=f"{split} {metric}")

@@ -16,7 +16,7 @@ for name in components.names("figure"):
 """
 TABLE = """
 import sys
-import rankfall.commands.table, rankfall.run.plan, rankfall.run.snakemake.jobs, rankfall.report.tables, rankfall.report.compare
+import rankfall.commands.table, rankfall.run.plan, rankfall.run.snakemake.jobs, rankfall.report.tables, rankfall.report.runs
 """
 MEASURE = """
 import sys

@@ -8,10 +8,9 @@ from typing import Any
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.attribution.shown import ALL_TOKENS, JACOBIAN, OWN
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
-from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RED, SKY
-from rankfall.report.lines import below, collect_labels, on
+from rankfall.report.captions import describe_lines, describe_missing
+from rankfall.report.colours import BLUE, CHANCE, KEEPS, LOSES, RED
+from rankfall.report.lines import below, collect_labels
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
 from rankfall.report.selection import choose, deepest, select
@@ -19,19 +18,13 @@ from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["attribution", "datasets"]
-METHODS = {
-    "jacobian": BLACK,
-    "jacobian without outliers": SKY,
-    "jacobian x input": BLUE,
-    "norms": GREEN,
-    "rollout": ORANGE,
-    "attention": PINK,
-    "ablation": RED,
-}
+METHODS = (
+    "jacobian", "jacobian without outliers", "jacobian x input", "norms", "rollout", "attention", "ablation"
+)  # fmt: skip
 SHARES = ("own share", "distance 1", "distance 2", "distance 3", "distance 4-5", "distance 6-10", "distance 11+")
 DRAWN = [*SHARES, "not first", "spearman of others"]
 QUANTILES = {"med": "median", "q1": "lower", "q3": "upper", "whislo": "low", "whishi": "high"}
-TITLES = ("own share", "share by distance", "own token\nnot first", "rank correlation\nwith the Jacobian")
+TITLES = ("own share", "share by distance", "another token\nis first", "rank correlation\nwith the Jacobian")
 PUBLISHED = {1: 0.306, 6: 0.149, 12: 0.107}  # medians of own shares in BERT-base, second-hand (Brunner et al. 2020)
 
 
@@ -50,7 +43,7 @@ def attribution(
     asked = {"task": task, "architecture": architectures, "training": trainings}
     table, whole, (task,) = choose(read("attribution"), "attribution", where, **asked)
     table = deepest(table, "attribution", ["architecture", "training"])
-    known = account(whole, table[table.quantity.isin(DRAWN)], ["architecture", "training"], "value")
+    drawn, by = table[table.quantity.isin(DRAWN)], ["architecture", "training"]
     sizes = read("datasets")
     lengths = sizes[(sizes.task == task) & (sizes.split == "test")]["length"].dropna().unique()
     settings = differences(table, but=["training"])
@@ -61,9 +54,8 @@ def attribution(
     equal = say_span((1 / length for length in lengths), "{:.1%}".format)
     several = f" Equal shares of all tokens are {equal}, by the options of the task." if len(lengths) > 1 else ""
     length = int(lengths[0]) if len(lengths) == 1 else None
-    return draw_networks(
-        networks, f"{several} Means over {known.seeds}.{known.left_out}", length, on=f", on {label(task)}"
-    )
+    about = f" Numbers are {describe_lines(drawn, by, 'value', band='')}.{describe_missing(drawn, by, 'value', whole)}"
+    return draw_networks(networks, several + about, length, on=f", on {label(task)}")
 
 
 def draw_networks(
@@ -77,51 +69,40 @@ def draw_networks(
 
     if not networks:
         raise RankfallError("figure attribution: no network to draw")
-    figure, axes = canvas(len(networks), 4, WIDTH, 1.5 * len(networks) + 1.1, sharex="row")
+    figure, axes = canvas(len(networks), 4, WIDTH, 1.5 * len(networks) + 1.1)
     for row, (name, table) in zip(axes, networks.items()):
         layers = sorted(table.layer.unique())
         draw_boxes(row[0], table, published)
         draw_distances(row[1], table)
-        draw_methods(row[2], select(table, ALL_TOKENS | {"quantity": "not first"}))
+        draw_methods(row[2], select(table, ALL_TOKENS | {"quantity": "not first"}), LOSES)
         others = select(table, {"quantity": "spearman of others"})
         first, second = others.method == JACOBIAN["method"], others.other == JACOBIAN["method"]
-        draw_methods(row[3], others.assign(method=others.other.where(first, others.method))[first | second])
-        row[2].set_ylim(-0.03, 1.03)
+        draw_methods(row[3], others.assign(method=others.other.where(first, others.method))[first | second], KEEPS)
         if length:
             row[0].axhline(1 / length, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
-        for axis in row:
+        for axis in row[:2]:
             many = len(layers) > 8
             axis.set_xticks(
                 layers, [str(layer) if not many or layer == 1 or layer % 3 == 0 else "" for layer in layers]
             )
             axis.set(xlabel="", ylabel="")
         row[0].set_ylabel(name.replace(", ", ",\n"))
-    lowest = min(-0.03, *(row[3].get_ylim()[0] for row in axes))
-    for row in axes:
-        row[3].set_ylim(lowest, 1.03)
     for axis, title in zip(axes[0], TITLES):
         axis.set_title(title)
     for axis in axes[-1]:
         axis.set_xlabel("layer")
-    below(figure, collect_labels([axes[0][1], axes[0][2], axes[0][3], axes[0][0]]), 5)
-    equal = f"; dotted: equal shares of {length:g} tokens, {1 / length:.1%}" if length else ""
+    below(figure, collect_labels([axes[0][1], axes[0][0]]), 4)
+    equal = f" Dotted: equal shares of {length:g} tokens, {1 / length:.1%}." if length else ""
     caption = (
-        f"Where each token's state comes from, by layer{on}: share of its own input in norms of whole Jacobian blocks (box: "
-        "quartiles, whiskers: 5 "
-        f"and 95% of tokens{'; crosses: published medians, second-hand' * published}{equal}), shares of other tokens by distance, how "
-        "often another token has the largest share, and how alike methods and the Jacobian rank the other tokens. "
+        f"Where each token's state comes from, by layer{on}. From left to right: the share of a token's own input, by norms of Jacobian "
+        "blocks (boxes: quartiles over tokens, whiskers: 5 and 95%); the shares of other tokens by distance; how often another token has "
+        "the largest share, by method; the rank correlation of each method's shares of other tokens with the Jacobian's."
+        f"{' Crosses: published medians, second-hand.' * published}{equal} "
     )
     parts = [part[part.quantity.isin(DRAWN)].assign(network=name) for name, part in networks.items()]
     by = ["network", "quantity", "kept_tokens", "method", "other", "layer"]
     means = concat(parts).groupby(by, dropna=False)[["value", *QUANTILES.values()]].mean().reset_index()
-    return Picture(figure, caption + describe_finding(networks) + about + say_alike(means), means)
-
-
-def say_alike(means: "DataFrame") -> str:
-    """Name methods whose lines coincide in the panels of how often the own token is not first."""
-    drawn = select(means, ALL_TOKENS | {"quantity": "not first"})
-    said = coincide(drawn[drawn.method.isin(METHODS)], "method", "layer", "value", ["network"], span=1.0)
-    return said.replace("On each other lie", "In the third column lie on each other", 1)
+    return Picture(figure, caption + describe_finding(networks) + about, means)
 
 
 def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
@@ -147,18 +128,29 @@ def draw_distances(axis: Axes, table: DataFrame) -> None:
     )
     below_it = stacked.cumsum(axis=1) - stacked
     for name, colour in zip(SHARES, color_palette("cividis", len(SHARES))):
-        if name in stacked:
+        if name in stacked and (stacked[name] > 0).any():
             axis.bar(stacked.index, stacked[name], bottom=below_it[name], width=0.85, color=colour, label=name)
     axis.set_ylim(0, 1.02)
     axis.grid(visible=False)
 
 
-def draw_methods(axis: Axes, part: DataFrame) -> None:
-    """Draw a line per method, mean over seeds."""
-    shown = {name: colour for name, colour in METHODS.items() if name in set(part.method)}
-    if shown:
-        part = part.dropna(subset="value").astype({"value": float})
-        on(axis, part, "layer", "value", "method", shown, errorbar=None, markersize=3)
+def draw_methods(axis: Axes, part: DataFrame, colour: str) -> None:
+    """Draw a row per method and a column per layer: lines of methods would lie on each other. Numbers are means over seeds."""
+    import seaborn as sns
+
+    part = part.dropna(subset="value").astype({"value": float, "layer": int})
+    grid = part.pivot_table(index="method", columns="layer", values="value")
+    grid = grid.reindex([name for name in METHODS if name in grid.index])
+    if grid.empty:
+        axis.set_axis_off()
+        return
+    few = len(grid.columns) <= 8
+    sns.heatmap(grid, ax=axis, vmin=0, vmax=1, cmap=sns.light_palette(colour, as_cmap=True), cbar=False, linewidths=0.5,
+                annot=grid.round(1) + 0.0 if few else None, fmt=".1f", annot_kws={"fontsize": 6})  # fmt: skip
+    axis.set(xlabel="", ylabel="")
+    axis.set_yticklabels(axis.get_yticklabels(), rotation=0, fontsize=6.5)
+    axis.grid(visible=False)
+    axis.tick_params(length=0)
 
 
 def describe_finding(networks: dict[str, DataFrame]) -> str:

@@ -6,9 +6,9 @@ The figure: influence of position on the last token of causal stacks: at initial
 
 from rankfall.annotations import Axes, DataFrame, Read, Series
 from rankfall.errors import RankfallError
-from rankfall.report.account import account
+from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import BLUE, CHANCE, RED, WHOLE
-from rankfall.report.lines import SHARE, below, collect_labels, on, say_cut, steps, summary
+from rankfall.report.lines import SHARE, below, collect_labels, on, plain_ticks, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart, Level
 from rankfall.report.published_numbers import read_published
@@ -149,9 +149,8 @@ def figure(
     draw_untrained(left, places[places.alpha == alpha], ("averaging", "in squares"))
     draw_untrained(middle, places[places.network == "pre-norm"], ("averaging",))
     right.set_yscale("log")
-    known = account(
-        select_asked(read("cell_influence"), {}, architecture=chosen, task=of), cells, ["training"], "share"
-    )
+    asked = select_asked(read("cell_influence"), {}, architecture=chosen, task=of)
+    missing = describe_missing(cells, ["training"], "share", asked)
     cells = cells[cells.share.notna()].astype({"share": float})
     on(right, cells, "x", "share", "training", steps(init_first(cells.training)), bounds=SHARE)
     titles = (
@@ -163,6 +162,7 @@ def figure(
         axis.set(xlabel="place / number of places", ylabel="", yscale="log", title=title)
     for axis, many in zip(axes[0], (places.length.iloc[0], places.length.iloc[0], cells.places.iloc[0])):
         axis.axhline(1 / many, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
+        plain_ticks(axis)
     left.set_ylabel("share of the influence\non the last token")
     below(figure, collect_labels(axes[0], ("training",)), 3)
     found = whole[(whole.source == "jacobian") & (whole.depth == depth) & (whole.alpha == alpha)]
@@ -173,13 +173,12 @@ def figure(
     halves = ", ".join(
         f"{label(name)} {say_mean(early['mean'][name], early['std'][name], 2)}" for name in init_first(cells.training)
     )
+    seeds = describe_lines(cells, ["training"], band="one standard deviation of the logarithm", mean="geometric means")
     caption = (
-        "Share of each place in what reaches the last token, by norms of whole Jacobian blocks; lines are closed forms, and "
-        f"on the right geometric means over {known.with_bands('with a band of one standard deviation of the logarithm over seeds')}; "
-        "dotted: equal shares of all places. "
-        f"On the left the rank correlation with uniform averaging is {said}; "
-        "on the right the first half of the places has this share of the "
-        f"influence: {halves}.{say_cut(figure)}{known.left_out}"
+        "How much each place influences the last token, by norms of Jacobian blocks. Left and middle: untrained networks (points) and "
+        f"closed forms (lines). Right: {seeds}. Dotted: equal shares. "
+        f"Left, the rank correlation with uniform averaging is {said}. "
+        f"Right, the first half of the places has this share of the influence: {halves}.{missing}"
     )
     return Picture(figure, caption, tabulate_influence(whole[whole.depth == depth], places, cells))
 

@@ -10,7 +10,7 @@ from rankfall.annotations import Read
 from rankfall.identity.attribution.figure import draw_networks
 from rankfall.identity.attribution.shown import ALL_TOKENS, ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 from rankfall.identity.attribution.shown import CHARTS as OF_CELLS
-from rankfall.report.account import seeds
+from rankfall.report.captions import describe_lines
 from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL
 from rankfall.report.published_numbers import read_published
@@ -69,5 +69,5 @@ def figure(read: Read, *, models: list[str] = []) -> Picture:
     every = table.assign(line=name_measurements(table), seed=table.seed.fillna(-1))
     shown = {str(name): part for name, part in every.groupby("line")}
     lengths = every["length"].unique()
-    about = f" Means over {seeds(every, ['line'])}." if seeded else ""
+    about = f" Numbers are {describe_lines(every, ['line'], band='')}." if seeded else ""
     return draw_networks(shown, about, int(lengths[0]) if len(lengths) == 1 else None, published=True)

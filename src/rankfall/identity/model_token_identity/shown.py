@@ -12,7 +12,7 @@ from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.figure import draw_rates, measured_candidates
 from rankfall.identity.token_identity.shown import ASKED, TOKEN_COLUMNS, TOKEN_KEY
 from rankfall.identity.token_identity.shown import CHARTS as OF_CELLS
-from rankfall.report.account import describe_missing, seeds
+from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements
 from rankfall.report.page.chart import MODEL
@@ -75,14 +75,14 @@ def figure(
     names = [f"{name}, {label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]
     table = table.assign(network=names)
     random = table[table.phase == "init"]
-    seeded = f" (of initialised models, means over {seeds(random, ['network'])})" if len(random) else ""
+    seeded = f" Of initialised models: {describe_lines(random, ['network'], band='')}." if len(random) else ""
     return draw_rates(
         table,
         list(table.sort_values(NETWORK, kind="stable").network.unique()),
         measured_candidates(table, candidates, "model_token_identity"),
         transfer,
-        f"on at least {int(table.sentences.min())} sentences that no map was trained on; bands are 95% intervals over sentences{seeded}",
-        describe_missing(table, "rate", ["network"]),
+        f"on at least {int(table.sentences.min())} sentences that no map was trained on; bands are 95% intervals over sentences.{seeded}",
+        describe_missing(table, ["network"], "rate"),
         drawn=intervals(table),
         estimator="median",
         errorbar=("pi", 100),

@@ -1,20 +1,17 @@
 """Draw how often tokens are identified from hidden states: a column per network, a row per set of candidates, and maps between layers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any, Literal
 
 from rankfall.annotations import Axes, DataFrame, Figure, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.shown import ASKED, is_own
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
-from rankfall.report.lines import SHARE, below, collect_labels, fit_title, on, say_cut
+from rankfall.report.lines import SHARE, below, collect_labels, fit_title, on
 from rankfall.report.looks import label
-from rankfall.report.ranking import by_setting, gather, say_ends
 from rankfall.report.selection import choose, deepest, select
-from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["token_identity"]
@@ -104,22 +101,20 @@ def mean_rates(table: DataFrame) -> DataFrame:
     return found.astype(float).reset_index()
 
 
-def describe_finding(table: DataFrame, networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
-    """Write how often a linear map identifies tokens at the last layer, by cosine: most and least often among networks of one setting."""
+def describe_finding(table: DataFrame, networks: list[str], candidates: str) -> str:
+    """Write how often a linear map identifies tokens at the last layer, by cosine: in the networks where it is least and most often."""
     part = select_own(select(table, ASKED | {"candidates": candidates}))
     part = part[part.network.isin(networks)]
     last = part[part.layer == part.groupby("network").layer.transform("max")]
-
-    def say(there: DataFrame) -> str:
-        return say_ends(gather(there, "rate", "network"), "{:.2f}".format, "most often", "least")
-
-    said = [
-        f"after layer {layer:g} {by_setting(there, settings, say, 'network')}" for layer, there in last.groupby("layer")
+    cells = "key" in table  # models have no settings
+    ends = [
+        f"after layer {layer:g} {describe_ends(there, 'rate', '{:.2f}'.format, 'network', settings=cells)}"
+        for layer, there in last.groupby("layer")
     ]
-    among, guesses = CANDIDATES[candidates], part.chance.astype(float)
+    guesses = part.chance.astype(float)
     least, most = (f"{guess:.2g}" if guess < 0.005 else f"{guess:.2f}" for guess in (guesses.min(), guesses.max()))
-    chance = f"; a guess (dotted) finds {least if least == most else f'{least} to {most}'}" if len(guesses) else ""
-    return f"A linear map finds the token among the {among} {', '.join(said) or 'in no network'}{chance}."
+    chance = f" A guess (dotted): {least if least == most else f'{least} to {most}'}." if len(guesses) else ""
+    return f"A linear map finds, among the {CANDIDATES[candidates]}: {'; '.join(ends)}.{chance}" if ends else ""
 
 
 def measured_candidates(table: DataFrame, asked: Sequence[str], figure: str) -> list[str]:
@@ -152,15 +147,15 @@ def token_identity(
     table = deepest(table, "token_identity", ["architecture"])
     there = sorted(str(name) for name in table.architecture.unique())
     names = [name for name in architectures or there if name in there]
-    known = account(whole, table[table.candidates.isin(candidates)], ["architecture"], "rate")
+    drawn = table[table.candidates.isin(candidates)]
     return draw_rates(
         table.assign(network=table.architecture).drop(columns=["low", "high"], errors="ignore"),
         names,
         measured_candidates(table, candidates, "token_identity"),
         transfer,
-        f"{label(training)} networks on {label(task)}, on sentences that no map was trained on: means over {known.with_bands()}",
-        known.left_out,
-        differences(table, but=["depth"]),
+        f"{label(training)} networks on {label(task)}, on sentences that no map was trained on: "
+        f"{describe_lines(drawn, ['architecture'], 'rate')}.",
+        describe_missing(drawn, ["architecture"], "rate", whole),
     )
 
 
@@ -171,7 +166,6 @@ def draw_rates(
     transfer: bool,
     about: str,
     left_out: str,
-    settings: Mapping[str, str] = {},
     drawn: DataFrame | None = None,
     **band: Any,
 ) -> Picture:
@@ -181,11 +175,9 @@ def draw_rates(
     """
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     figure = panels(table if drawn is None else drawn, networks, candidates, transfer, **band)
-    lines = select_own(table[(table["map"] != "position") & table.candidates.isin(candidates)])
     caption = (
         f"Share of tokens whose embedding is the nearest to their mapped state, {about}"
-        f"{'; below, linear maps of one layer on the states of another' * transfer}. "
-        f"{describe_finding(table, networks, candidates[-1], settings)}{say_cut(figure)}"
-        f"{coincide(lines[lines.distance == 'cosine'], 'map', 'layer', 'rate', ['network', 'candidates'], span=1.0)}{left_out}"
+        f"{' Below: linear maps of one layer on the states of another.' * transfer} "
+        f"{describe_finding(table, networks, candidates[-1])}{left_out}"
     )
     return Picture(figure, caption, mean_rates(table))

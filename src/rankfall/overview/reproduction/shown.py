@@ -3,6 +3,7 @@
 The figure: published numbers: comparisons that hold by paper and experiment, worst first, and misses at published settings.
 """
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -109,8 +110,7 @@ MOST = 14  # misses that are drawn individually
 
 
 def figure(read: Read, *, most: int = MOST) -> Picture:
-    """Draw counts by paper and experiment (above), and the worst misses at the published settings (below, at most `most`). The CSV has
-    all."""
+    """Draw counts by paper (above), and the worst misses at the published settings (below, at most `most`). The CSV has all."""
     table = read("reproduction")
     numbers = table.astype(dict.fromkeys(("ours", "difference"), float))  # NaN if there is no number
     reasons = [
@@ -124,16 +124,16 @@ def figure(read: Read, *, most: int = MOST) -> Picture:
     missed = measured[measured.outcome == "misses"]
     misses = worst(missed)
     shown = misses.head(most)
-    counts = measured.groupby(["experiment", "outcome"]).size().unstack(fill_value=0)
+    counts = measured.groupby(["source_name", "outcome"]).size().unstack(fill_value=0)
     alike = bool(measured.at_published.astype(bool).any())
-    heights = [0.24 * max(2, len(counts)) + 0.5, 0.24 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
+    heights = [0.24 * max(2, len(counts)) + 0.5, 0.4 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
     figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
     bars(axes[0][0], counts)
     draw_list(axes[1][0], shown, alike)
     below(figure, collect_labels([axes[0][0], axes[1][0]]), 3)
     return Picture(
         figure,
-        f"{say_count(table)}{say_sources(measured)} {say_misses(misses, len(missed), most) if alike else ''}".strip(),
+        f"{say_count(table)} {say_misses(misses, len(missed), most) if alike else ''}".strip(),
         every.sort_values(["experiment", "name", "setting"]),
     )
 
@@ -193,7 +193,7 @@ def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
     """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `alike` says whether anything is compared at
     the published settings."""
     low, high = FRAME
-    names = list(shown.name)
+    names = [f"{textwrap.fill(what, 48)}\n({source})" for what, source in zip(shown.what, shown.source_name)]
     for place, one in enumerate(shown.itertuples()):
         published, ours = (
             min(max(value, low), high) for value in (one.published, one.ours if one.ours == one.ours else one.published)
@@ -227,16 +227,8 @@ def say_count(table: DataFrame) -> str:
     return (
         f"{int(held.sum())} of {len(measured)} comparisons with published numbers hold, "
         f"{f'{int((held & alike).sum())} of {int(alike.sum())}' if alike.any() else 'none of which is'} "
-        "at the published settings (above: by paper and experiment, largest share of misses first; "
-        f"{unmeasured})."
+        f"at the published settings. Above: by paper, the largest share of misses first ({unmeasured})."
     )
-
-
-def say_sources(measured: DataFrame) -> str:
-    """Explain the names of papers on the axis that differ from the papers' full names."""
-    known = dict(zip(measured.source, measured.source_name))
-    said = "; ".join(f"{name}: {one}" for name, one in known.items() if name != one)
-    return f" On the axis, {said}." if said else ""
 
 
 def say_misses(misses: DataFrame, comparisons: int, most: int) -> str:
@@ -249,6 +241,6 @@ def say_misses(misses: DataFrame, comparisons: int, most: int) -> str:
     more = f", the {most} worst drawn below" if len(misses) > most else ", drawn below"
     return (
         f"{comparisons} {'misses' if comparisons == 1 else 'miss'} at the published settings, of {len(misses)} "
-        f"number{'s' * (len(misses) != 1)}{more}; the worst is {first['name']!r}: published {first.published:.3g}, "
+        f"number{'s' * (len(misses) != 1)}{more}. The worst is {first.what} ({first.source_name}): published {first.published:.3g}, "
         f"ours {ours}, {first.reason}."
     )

@@ -13,13 +13,14 @@ from rankfall.report.quantities import STUDIES
 from rankfall.report.ranking import shade
 from rankfall.report.score_text import choose, list_attainable, name_row, say_seeds, write_chance, write_score
 from rankfall.report.settings import Setting, rows_at, say_setting
-from rankfall.report.style import Picture, canvas
+from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["scorecard"]
 FINDS = ["headline"]
 KEEPS = 0.5  # residual at the last layer from which a network counts as keeping it
 FITS = 11  # letters of a cell at the usual size
 WIDE, HIGH, LABELS, HEADER = 0.74, 0.235, 2.1, 1.95  # inches of a column, a row, the names, and the headings
+LOW = 0.9  # inches of headings that are names of architectures
 
 
 def scorecard(
@@ -43,21 +44,35 @@ def scorecard(
     shown = [headline for headline in chosen if table[headline.name].notna().any()]
     if not shown:
         raise RankfallError(f"figure scorecard: no architecture has any of the numbers at the setting {at.label!r}")
+    equal = [headline for headline in shown if not numbers and is_equal(table, headline)]
+    shown = [headline for headline in shown if headline not in equal] or shown
     table = table.sort_values(["residual_last", "architecture", "variant"], na_position="last")
     left, table = max(len(table) - most, 0), table.head(most)
-    figure, ((panel,),) = canvas(
-        1, 1, LABELS + WIDE * len(shown), HEADER + HIGH * len(table), gridspec_kw={"left": 0.2}
-    )
-    draw(panel, table, shown, at)
+    across = LABELS + WIDE * len(shown) <= WIDTH or len(table) > (WIDTH - LABELS) / WIDE  # else numbers run down
+    columns, rows = (len(shown), len(table)) if across else (len(table), len(shown))
+    height = (HEADER if across else LOW) + HIGH * rows
+    figure, ((panel,),) = canvas(1, 1, LABELS + WIDE * columns, height)
+    draw(panel, table, shown, at, across)
     figure.suptitle(f"{say_setting(at.label)} ({at.sizes})", fontsize=8.5)
-    return Picture(figure, caption(table, at, shown, left, others))
+    return Picture(figure, caption(table, at, shown, equal, left, others))
 
 
-def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting) -> None:
+def is_equal(table: DataFrame, headline: Headline) -> bool:
+    """Return whether all of several architectures have the same number, which says nothing about them."""
+    return (
+        len(table) > 1
+        and table[headline.name].notna().all()
+        and len({write_score(row, headline) for _, row in table.iterrows()}) == 1
+    )
+
+
+def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting, across: bool) -> None:
+    """Draw a square for each number, a column for each headline if `across`, else a row."""
     shades = np.array([shade(table, headline, setting) for headline in shown]).T
     words: np.ndarray = np.array([[write_score(row, headline) for headline in shown] for _, row in table.iterrows()])
+    titles, names = [headline.title for headline in shown], [name_row(row) for _, row in table.iterrows()]
     seaborn.heatmap(
-        shades,
+        shades if across else shades.T,
         ax=panel,
         cmap=seaborn.light_palette("#0072B2", as_cmap=True),
         vmin=0,
@@ -65,10 +80,10 @@ def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting)
         cbar=False,
         linewidths=0.6,
         linecolor="white",
-        xticklabels=[fill(headline.title, 13) for headline in shown],
-        yticklabels=[name_row(row) for _, row in table.iterrows()],
+        xticklabels=[fill(title, 13) for title in (titles if across else names)],
+        yticklabels=names if across else titles,
     )
-    for y, line in enumerate(words):
+    for y, line in enumerate(words if across else words.T):
         for x, word in enumerate(line):
             size = 7 if len(word) <= FITS else 5.5
             panel.text(x + 0.5, y + 0.5, word, ha="center", va="center", fontsize=size, color="#111111")
@@ -79,10 +94,12 @@ def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting)
     for study in STUDIES:
         of_study = [place for place, headline in enumerate(shown) if headline.study == study]
         if of_study and of_study[0]:
-            panel.axvline(of_study[0], color="#444444", linewidth=1)
+            (panel.axvline if across else panel.axhline)(of_study[0], color="#444444", linewidth=1)
 
 
-def caption(table: DataFrame, setting: Setting, shown: list[Headline], left: int, others: int) -> str:
+def caption(
+    table: DataFrame, setting: Setting, shown: list[Headline], equal: list[Headline], left: int, others: int
+) -> str:
     """Describe what is shown and what is left out."""
     count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
     more = f" {left} more of this setting are in the table." if left else ""
@@ -92,12 +109,11 @@ def caption(table: DataFrame, setting: Setting, shown: list[Headline], left: int
     beside = f" Chance: {'; '.join(chances)}." if chances else ""
     beside += "".join(f" {note[0].upper()}{note[1:]}." for note in list_attainable(table, shown, titles=True))
     gone = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
+    same = "".join(f" All have the same {one.title}, {write_score(table.iloc[0], one)}." for one in equal)
     keep = table.residual_last[table.residual_last.notna()] >= KEEPS
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
-        f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}; "
-        "darker where more is kept than by the others of this setting, seed by seed (alike where two tie; grey where neither end is "
-        "better, and where there is one seed, which decides nothing), a dash where there is no such number, blank "
-        "where nothing was measured, floor where all is rounding noise of "
-        f"float64.{kept}{beside}{gone}{more}"
+        f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}. "
+        "Darker: more is kept, compared seed by seed; ties are alike. Grey: neither end is better, or one seed decides nothing. "
+        f"Dash: no such number. Blank: not measured. Floor: rounding noise of float64.{kept}{same}{beside}{gone}{more}"
     )

@@ -8,20 +8,19 @@ from typing import Any, Literal
 
 from rankfall.annotations import DataFrame, Read, Series
 from rankfall.errors import RankfallError
-from rankfall.report.account import account
+from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.cell_numbers import plain
-from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
 from rankfall.report.headlines import Headline
-from rankfall.report.lines import POSITIVE, SHARE, draw_panels, legend_below, panels_of, say_cut, summary
+from rankfall.report.labels import join
+from rankfall.report.lines import POSITIVE, SHARE, draw_panels, legend_below, panels_of, summary
 from rankfall.report.looks import label
 from rankfall.report.page.chart import NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published
-from rankfall.report.ranking import by_setting, gather, say_extreme, say_span
+from rankfall.report.ranking import say_span
 from rankfall.report.schema import Column, Table
 from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
-from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
 
@@ -182,38 +181,26 @@ def figure(
         panel.set_xticks([], minor=True)
     legend_below(grid)
     names = [name for some in shown.values() for name in some]
-    known = account(
-        select_asked(read("extrapolation"), where, task=task, training=training, architecture=names if panels else []),
-        table,
-        ["architecture"],
-        quantity,
+    whole = select_asked(
+        read("extrapolation"), where, task=task, training=training, architecture=names if panels else []
     )
-    dashed, options = ("", ", by the options of the task") if " to " in guess else ("dashed: ", "")
-    chance = f" ({dashed}chance, {guess}{options})" if guess else ""
+    dashed, options = ("", ", by the options of the task") if " to " in guess else (" (dashed)", "")
+    chance = f" Chance{dashed} is {guess}{options}." if guess else ""
     text = (
-        f"{' '.join(LABELS[quantity].split()).capitalize()}{chance} on held-out text of {label(task)} in windows of other lengths than the "
-        f"trained one ({', '.join(f'{length:g}' for length in trained)}): means over {known.with_bands()}. "
-        f"{describe_finding(drawn, quantity, differences(table))}{say_cut(grid.figure)}"
-        f"{coincide(drawn, 'architecture', 'length', quantity)}{known.left_out}"
+        f"{' '.join(LABELS[quantity].split()).capitalize()} on held-out text of {label(task)}, by the length of the text: "
+        f"{describe_lines(drawn, ['architecture'])}. Networks were trained on {join(f'{length:g}' for length in trained)} tokens."
+        f"{describe_finding(drawn, quantity)}{chance}{describe_missing(table, ['architecture'], quantity, whole)}"
     )
     points = summary(drawn, ["architecture", "length"], quantity)
     refused = table[table.refused != ""].groupby(["architecture", "length"]).refused.first().reset_index()
     return Picture(grid.figure, text, points.merge(refused, how="outer", on=["architecture", "length"]))
 
 
-def describe_finding(drawn: DataFrame, quantity: str, settings: dict[str, str]) -> str:
-    """Write which architecture is best at the trained length, and at the longest tested length."""
+def describe_finding(drawn: DataFrame, quantity: str) -> str:
+    """Write the lowest and highest mean at the trained length, and at the longest tested length."""
     trained, longest = drawn.trained_length.max(), drawn.length.max()
     asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
-    said = []
-    for length in dict.fromkeys(asked):
-        there = drawn[drawn.length == length]
-        if len(there):
-            best = by_setting(there, settings, lambda rows: say_best(rows, quantity))
-            said.append(f"at {length:g} tokens {best}")
-    text = "; ".join(said)
-    return text[:1].upper() + text[1:] + "."
-
-
-def say_best(there: DataFrame, quantity: str) -> str:
-    return say_extreme(gather(there, quantity), "{:.3f}".format, "best", most=quantity != "loss")
+    ends = {length: drawn[drawn.length == length] for length in dict.fromkeys(asked)}
+    return "".join(
+        f" At {length:g} tokens: {describe_ends(there, quantity, 3)}." for length, there in ends.items() if len(there)
+    )

@@ -9,9 +9,9 @@ import numpy as np
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.report.account import account
+from rankfall.report.captions import describe_missing
 from rankfall.report.colours import CHANCE
-from rankfall.report.labels import join
+from rankfall.report.labels import join, many
 from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.looks import label
 from rankfall.report.page.chart import NETWORK, Chart
@@ -84,7 +84,6 @@ def figure(
             "figure offsets: every layer has its own terms, but the figure draws terms that all layers share"
         )
     one = common[common.seed == common.groupby(["task", "architecture"]).seed.transform("min")]
-    known = account(whole, common, ["architecture", "task"])
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
     figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.4)
@@ -103,10 +102,9 @@ def figure(
     lines = [panel for row in axes for panel in row[::2]]
     below(figure, {f"head {name}": handle for name, handle in collect_labels(lines, ("of_head",)).items()}, 8)
     caption = (
-        f"What networks have learned about each offset i - j, training {label(training)}: a line a head of the "
-        f"lowest seed, shared by all layers (dashed: "
-        "what has no effect), and the matrix of the head whose values differ most. "
-        f"Over all heads and {known.seeds} {ranges(common)}.{known.left_out}"
+        f"What networks have learned about each offset i - j, training {label(training)}. Lines: heads of the lowest seed, shared by all "
+        "layers (dashed: no effect). Squares: the head whose values differ most. "
+        f"Over {many(common.seed.nunique(), 'seed')}, {ranges(common)}.{describe_missing(common, ['architecture', 'task'], whole=whole)}"
     )
     columns = ["task", "architecture", "seed", "layer", "which", "of_head", "offset", "value"]
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))

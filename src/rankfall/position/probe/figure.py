@@ -14,7 +14,7 @@ from rankfall.annotations import Axes, DataFrame, Figure, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import matches_in_table, parts
 from rankfall.rank.orders.figure import NAMES
-from rankfall.report.account import account
+from rankfall.report.captions import describe_missing
 from rankfall.report.colours import DIRECTION, KEEPS, KEEPS_SOME, LOSES, UNKNOWN
 from rankfall.report.labels import join, many
 from rankfall.report.looks import label
@@ -77,8 +77,8 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
         **{"seeds that find the places": [one[0] for one in found], "trained seeds": [one[1] for one in found]}
     )
     wanted = networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
-    known = account(wanted, wanted[wanted.key.isin(keys)], ["architecture", "task"])
-    return Picture(figure, caption(table, n, learned, known.seeds) + known.left_out, numbers.drop(columns="row"))
+    missing = describe_missing(wanted[wanted.key.isin(keys)], ["architecture", "task"], whole=wanted)
+    return Picture(figure, caption(table, n, learned) + missing, numbers.drop(columns="row"))
 
 
 def row_name(attention: str, normaliser: Any) -> str:
@@ -206,22 +206,22 @@ def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
     figure.legend(handles=entries, loc="outside lower center", ncols=2, title=DIRECTION)
 
 
-def caption(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]], seeds: str) -> str:
+def caption(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -> str:
     """Write the caption, with counts."""
     measured = table[table.untrained_rows.notna()]
     whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
     agree, differ = int((measured.agreement == "agree").sum()), int(measured.agreement.isin(DIFFER).sum())
     undecided = len(measured) - agree - differ
     fewer, more = (int((measured.agreement == one).sum()) for one in DIFFER)
-    apart = [f"random weights tell fewer apart than theory allows in {fewer}"] * bool(fewer)
-    apart += [f"more than it allows, which contradicts it, in {more}"] * bool(more)
-    apart += [f"theory is undecided in {undecided}"] * bool(undecided)
+    apart = [f" In {fewer}, random weights tell fewer apart than theory allows."] * bool(fewer)
+    apart += [f" In {more}, they tell more apart than theory allows, which contradicts it."] * bool(more)
+    apart += [f" In {undecided}, theory is undecided."] * bool(undecided)
     text = (
-        f"Which attention tells places apart ({DIRECTION}). Of {many(len(measured), 'kind')} of attention, given {n} equal tokens in "
-        f"{many(int(table.depth.iloc[0]), 'layer')}, {whole} can tell all places apart, {one} none, {len(measured) - whole - one} some; "
-        f"theory and random weights agree in {agree}{''.join(f', {said}' for said in apart)}."
+        f"Which attention tells places apart ({DIRECTION}). Given {n} equal tokens in {many(int(table.depth.iloc[0]), 'layer')}, "
+        f"{whole} of {many(len(measured), 'kind')} of attention tell all places apart, {one} none, {len(measured) - whole - one} some. "
+        f"Theory and random weights agree in {agree}.{''.join(apart)}"
     )
-    return text + (f" Trained ({seeds}), {say_trained(table, n, learned)}." if learned else "")
+    return text + (f" Trained networks: {say_trained(table, n, learned)}." if learned else "")
 
 
 def say_trained(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -> str:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankfall.annotations import Axes, DataFrame, Read
-from rankfall.report.account import account
+from rankfall.annotations import Axes, DataFrame, Read, Series
+from rankfall.report.captions import describe_missing
 from rankfall.report.colours import CHANCE
 from rankfall.report.labels import many
-from rankfall.report.lines import MIDDLE_HALF, POSITIVE, below, collect_labels, on, steps
+from rankfall.report.lines import POSITIVE, below, collect_labels, on, steps
 from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart
 from rankfall.report.page.question import list_names
@@ -95,9 +95,8 @@ def figure(
     shown = int(among(table, "circle", "width", [] if width is None else [width]).width.min())
     of_seed = among(table, "circle", "seed", [] if seed is None else [seed])
     of_seed = of_seed[of_seed.width == shown]
-    first = of_seed.groupby(["task", "architecture"]).seed.min()
-    known = account(whole, table, ["architecture", "task", "width"])
     table = table.assign(ratio=table.distance / table.groupby(["key", "token"]).distance.transform("first"))
+    first = find_typical(table.loc[of_seed.index])
     widths = steps(sorted(table.width.unique()))
     drawn = None
     for number, (task, architecture) in enumerate(pairs):
@@ -105,8 +104,7 @@ def figure(
         chosen = table[(table.task == task) & (table.architecture == architecture)]
         seed = first.get((task, architecture), -1)
         drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or drawn
-        other = f", seed {seed}" if seed >= 0 else f", none at width {shown}"
-        name = label(architecture) + ("" if seed == first.min() else other)
+        name = f"{label(architecture)}, " + (f"seed {seed}" if seed >= 0 else f"none at width {shown}")
         top.set_title(name if len({one for one, _ in pairs}) == 1 else f"{name}\n{label(task)}")
         on(
             bottom,
@@ -115,10 +113,11 @@ def figure(
             "ratio",
             "width",
             widths,
-            estimator="median",
-            errorbar=MIDDLE_HALF,
+            estimator=None,
+            units="key",
+            errorbar=None,
             marker=None,
-            bounds=POSITIVE,
+            alpha=0.7,
         )
         bottom.axhline(1.0, color=CHANCE, linestyle="--", linewidth=0.8, zorder=1)
         bottom.set(ylabel="distance of the points\nover that at the start" if number % columns == 0 else "")
@@ -129,20 +128,27 @@ def figure(
     for row in range(2):
         for left in axes[-2 + row][len(pairs) - columns * (rows - 1) :]:
             left.set_visible(False)
-    handles = {f"width {name}": handle for name, handle in collect_labels(axes[1]).items()}
+    handles = {f"width {name}": handle for name, handle in collect_labels(axes[1]).items() if len(widths) > 1}
     if drawn is not None:
         figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
     below(figure, handles)
     last = count_meetings(table)
     caption = (
-        f"Roll-outs on the circle, training {label(training)}: above, both points at width {shown}, seed "
-        f"{first.min()} unless a title has another, light to dark with time (circle and square: open at the start, filled at the "
-        "end, one in the other where "
-        f"the points have met); below, their distance, median and quartiles over {known.seeds}. "
-        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs"
-        f"{count_by_architecture(last)}.{known.left_out}"
+        f"A network moves two points along a circle, again and again; training {label(training)}. Above: both points at width {shown}, for "
+        "the seed with the median distance at the end, light to dark with time (circle and square: open at the start, filled at the end). "
+        f"Below: their distance, a line for each of {many(table.seed.nunique(), 'seed')}. The points meet in {int(last.met.sum())} of "
+        f"{int(last.roll_outs.sum())} roll-outs{count_by_architecture(last)}."
+        f"{describe_missing(table, ['architecture', 'task', 'width'], whole=whole)}"
     )
     return Picture(figure, caption, last)
+
+
+def find_typical(table: DataFrame) -> Series:
+    """Return (task, architecture) -> the seed with the median distance at the end; the lower one of an even number."""
+    end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))].sort_values(
+        "ratio", kind="stable"
+    )
+    return end.groupby(["task", "architecture"]).seed.agg(lambda seeds: seeds.iloc[(len(seeds) - 1) // 2])
 
 
 def count_meetings(table: DataFrame) -> DataFrame:

@@ -7,10 +7,10 @@ from math import comb
 from typing import Any
 
 from rankfall.annotations import Read
-from rankfall.report.account import account
+from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK, WHOLE
 from rankfall.report.labels import join
-from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
+from rankfall.report.lines import SHARE, cut, legend_below, lines, summary
 from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart
 from rankfall.report.ranking import average, say_mean, say_span
@@ -144,11 +144,11 @@ def figure(
         f"{say_mean(first['mean'][name], first['std'][name], 0)}% ({label(name)}{others[name]})"
         for name in grid.col_names
     )
-    known = account(whole, paths, ["training"])
     return Picture(
         grid.figure,
-        f"Exact decomposition of the output of {label(architecture)} on {label(task)} by path length, above as shares, below by accuracy "
-        f"(dotted: chance, {chance}): means over {known.with_bands()}. "
-        f"Paths of length 0 and 1 make up {short} of the output.{say_cut(grid.figure)}{known.left_out}",
+        f"What paths of each length contribute to the output of {label(architecture)} on {label(task)}: "
+        f"{describe_lines(paths, ['training'])}. Above: shares. Below: accuracy of one length "
+        f"alone, and of all others (dotted: chance, {chance}). Paths of length 0 and 1 make up {short} of "
+        f"the output.{describe_missing(paths, ['training'], whole=whole)}",
         summary(paths, ["training", "length"], *LINES, "error"),
     )

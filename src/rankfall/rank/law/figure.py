@@ -7,15 +7,12 @@ import numpy as np
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.rank.law.shown import clear
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import colours
 from rankfall.report.labels import many
-from rankfall.report.lines import below, collect_labels, on, say_cut, summary
+from rankfall.report.lines import below, collect_labels, label_ends, on, summary
 from rankfall.report.looks import label
-from rankfall.report.ranking import by_setting, gather, say_ends
 from rankfall.report.selection import choose, deepest
-from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
 
 TABLES = ["law"]
@@ -57,27 +54,21 @@ def law(
         names,
     )
     slack(right, table, names)
-    below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred")))
-    known = account(whole, table, ["architecture"], "log10_residual")
+    below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred", *names)))
+    means = resolved.astype({"log10_residual": float}).groupby(["architecture", "layer"]).log10_residual.mean()
+    ends = means.reset_index().groupby("architecture").tail(1).itertuples(index=False, name=None)
+    label_ends(left, {name: (layer, twice(log10)) for name, layer, log10 in ends}, colours(names))
     each = mean_by_seed(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
     points = summary(each, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
-    dashed = (
-        "dashed: a plain float64 pass, which ends with a cross where it is rounding noise; "
-        if (methods == PLAIN).any()
-        else ""
+    dashed = " Dashed: a plain float64 pass; it ends with a cross, where it is rounding noise." * bool(
+        (methods == PLAIN).any()
     )
     caption = (
-        f"Left: residual by layer of networks of training {label(training)} on {label(task)}, means over {known.seeds} on an axis of "
-        "log10(-log10 residual), on which doubly exponential collapse is a straight line "
-        f"({'bands: one standard deviation over seeds; ' * known.several}{dashed}grey: where passes in float32 and float64 end); right: "
-        "decades by which bounds on one layer are too high. "
-        + describe_finding(mean_by_seed(resolved, "log10_residual", "exponent"), names, differences(table))
-        + say_cut(figure, names={f"below {twice(0.0):g}": "above 1"})
-        + coincide(
-            resolved.assign(height=twice(resolved.log10_residual.astype(float))), "architecture", "layer", "height"
-        )
-        + known.left_out
+        f"Left: residual by layer of networks of training {label(training)} on {label(task)}. On this axis, log10(-log10 residual), doubly "
+        f"exponential collapse is a straight line. Lines are {describe_lines(table, ['architecture'], 'log10_residual')}. Grey: where "
+        f"float32 and float64 end.{dashed} Right: decades by which two bounds on one layer exceed the residual. "
+        f"{describe_finding(resolved, names)}{describe_missing(table, ['architecture'], 'log10_residual', whole)}"
     )
     return Picture(figure, caption, points.merge(about, on="architecture"))
 
@@ -180,18 +171,13 @@ def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # keeps a violated bound visible
 
 
-def describe_finding(each: DataFrame, names: list[str], settings: dict[str, str]) -> str:
-    """Write which architectures have the local exponent 3 at their last layer, and which residuals are largest and smallest there."""
-    deepest = each[each.layer == each.groupby("architecture").layer.transform("max")]
-    exponents = deepest.groupby("architecture").exponent.mean().dropna().round(2)
+def describe_finding(resolved: DataFrame, names: list[str]) -> str:
+    """Write which architectures have the local exponent 3 at their last layer, and the smallest and largest residual there."""
+    last = resolved[resolved.layer == resolved.groupby("architecture").layer.transform("max")]
+    exponents = last.groupby("architecture").exponent.mean().dropna().astype(float).round(2)
     cubed = [label(name) for name in names if name in exponents and abs(exponents[name] - 3) < 0.05]
     which = f" ({', '.join(cubed)})" if cubed else ""
-    said = f"The local exponent of the last layer is 3 in {len(cubed)} of {many(len(exponents), 'architecture')}{which}"
-    return f"{said}; at the last layer the residual is {by_setting(deepest, settings, say_ends_of)}."
-
-
-def say_ends_of(deepest: DataFrame) -> str:
-    """Write which residuals are smallest and largest among networks of one setting, each at its last layer that has one."""
-    ends = say_ends(gather(deepest, "log10_residual"), power, "largest", "smallest", high=False)
-    layers = sorted({*deepest.layer.astype(int)})
-    return f"{ends} (after {' or '.join(map(str, layers))} layers)"
+    return (
+        f"The last layer cubes the residual in {len(cubed)} of {many(len(exponents), 'architecture')}{which}. "
+        f"After it, the residual is {describe_ends(last, 'log10_residual', power)}."
+    )

@@ -11,14 +11,13 @@ from rankfall.errors import RankfallError
 from rankfall.rank.law.figure import label_towers, twice
 from rankfall.rank.law.shown import ONE_LAYER, size
 from rankfall.rank.models import VARIANTS
-from rankfall.report.account import describe_missing, seeds
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import colours
-from rankfall.report.labels import many
+from rankfall.report.labels import join
 from rankfall.report.lines import legend_below, lines
+from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements
 from rankfall.report.page.chart import MODEL, Chart
-from rankfall.report.ranking import gather, say_ends
 from rankfall.report.schema import MODEL_COLUMNS, Column, Table
 from rankfall.report.style import Picture, power
 
@@ -117,34 +116,28 @@ def figure(read: Read, *, variants: list[str] = []) -> Picture:
         panel.set_ylabel("residual |res(X)| / |X|")
     legend_below(grid, 4, skip=("variant", "pass", "log10_residual", "direct"))
     known = table[table.log10_residual.notna()]
+    by = ["panel", "variant"]
     caption = (
-        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted), medians over "
-        f"{seeds(known.assign(seed=known.seed.fillna(-1)), ['panel', 'variant'])} and samples, on an axis "
-        "of log10(-log10 residual), on which a cubic law is a line of the grey slope; grey, across: where float32 and float64 end. "
+        f"Residuals of real models: {describe_lines(known.assign(seed=known.seed.fillna(-1)), by, band='', mean='medians')} and samples. "
+        "Solid: without a rounding floor. Dotted: an ordinary float64 pass, which ends at its floor (grey, across). On this axis, "
+        "log10(-log10 residual), a cubic law has the grey slope. "
     )
-    why = describe_missing(table, "log10_residual", ["panel", "variant"])
-    drawn = long[long["pass"] == "log10_residual"]
     return Picture(
-        grid.figure,
-        caption + describe_finding(known, points) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why,
-        points,
+        grid.figure, caption + describe_finding(points) + describe_missing(table, by, "log10_residual"), points
     )
 
 
-def describe_finding(known: DataFrame, points: DataFrame) -> str:
-    """Write which variants of each model end lowest and largest, at the last layer that any of them reaches, and the median local exponent
-    of the lowest once it is below 0.01."""
+def describe_finding(points: DataFrame) -> str:
+    """Write the residual of each variant at the last layer of its model, and the local exponent of the lowest once it is below 0.01."""
     said = []
-    for name, part in known.groupby("panel"):
-        last = int(part.layer.max())
-        each = part[part.layer == last].groupby(["variant", "seed"], dropna=False).log10_residual.median()
-        found = gather(each.astype(float).reset_index(), "log10_residual", "variant")
-        lowest = (points.panel == name) & (points.variant == found.level.idxmin()) & (points.log10_residual < -2)
-        pace = points[lowest].exponent.astype(float).median()
-        exponent = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
-        ends = say_ends(found, power, "largest", "lowest", high=False)
-        said.append(f"{ends} after {many(last, 'layer')}{exponent} ({name})")
-    return f"At the end the residual is {'; '.join(said)}."
+    for name, part in points.groupby("panel"):
+        last = part[part.layer == part.layer.max()].dropna(subset="log10_residual").sort_values("log10_residual")
+        ends = join(f"{power(float(one.log10_residual))} ({label(one.variant)})" for one in last.itertuples())
+        lowest = part[(part.variant == last.variant.iloc[0]) & (part.log10_residual < -2)]
+        pace = lowest.exponent.astype(float).median()
+        exponent = f"; each layer takes the lowest to its power {pace:.2f}" if pace == pace else ""
+        said.append(f"{name}, layer {last.layer.iloc[0]}: {ends}{exponent}")
+    return f"{'. '.join(said)}."
 
 
 def slope(panel: Axes, points: DataFrame) -> None:

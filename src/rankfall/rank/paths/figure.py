@@ -9,11 +9,10 @@ from rankfall.annotations import Read
 from rankfall.errors import RankfallError
 from rankfall.rank.paths import shown
 from rankfall.rank.paths.shown import LEAST
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import CHANCE, WHOLE
 from rankfall.report.labels import many
-from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
+from rankfall.report.lines import SHARE, band_across, legend_below, lines, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span, sides
 from rankfall.report.selection import choose, one_a_seed, select
@@ -25,8 +24,8 @@ HALF = 0.5  # share of the accuracy over chance that short paths must reach for 
 SAID = {  # outcome -> the words of the caption
     "holds": "holds",
     "does not hold": "does not hold",
-    "cannot be told": "is undecided, since a limit lies within the interval over seeds or one seed is left,",
-    "cannot be seen": f"cannot be seen, since the network itself is less than {LEAST:g} above chance,",
+    "cannot be told": "is undecided (its interval over seeds contains a limit, or there is one seed)",
+    "cannot be seen": f"cannot be seen (the network itself is less than {LEAST:g} above chance)",
 }
 REFERENCES = {"whole": ("whole network", WHOLE, "-"), "chance": ("chance (no input seen)", CHANCE, "--")}
 
@@ -75,14 +74,13 @@ def paths(
     grid.set(ylim=(0, 1.03), xlabel="path length (layers)", ylabel="accuracy per token")
     legend_below(grid)
     verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
-    known = account(whole, table, ["architecture", "training", "depth"])
+    by = ["architecture", "training", "depth"]
     chance = say_span((one["chance"] for one in verdicts.values()), "{:.2f}".format)
     chance += ", by panel" * (" to " in chance)
     caption = (
-        f"Accuracy on {label(task)} of sums of random paths of one length ({evaluation} attention): means over "
-        f"{known.with_bands(f'bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths)')}. "
-        f"Dashed: chance, the best guess that sees no input ({chance}). {say_shapes(verdicts)}{say_cut(grid.figure)}"
-        f"{coincide(each, 'line', 'length', 'accuracy', ['panel'], span=1.0)}{known.left_out}"
+        f"Accuracy on {label(task)} of sums of random paths of one length, with {evaluation} attention: {describe_lines(table, by)}. "
+        f"The draw of paths makes {draws(table)} of the bands' variance. Dashed: chance, the best guess without the input ({chance}). "
+        f"{say_shapes(verdicts)}{describe_missing(table, by, whole=whole)}"
     )
     return Picture(grid.figure, caption, tabulate_paths(table, each, verdicts))
 
@@ -148,7 +146,7 @@ def shares(table: DataFrame, each: DataFrame) -> dict[str, float]:
 
 def say_shapes(verdicts: dict[str, dict[str, Any]]) -> str:
     """Write in how many panels the published shape holds; for a single panel, with the share of short paths."""
-    shape = "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none,"
+    shape = "In the published shape, short paths give at least half of the network's accuracy over chance, and long ones none. It"
     counts = Counter(one["published shape"] for one in verdicts.values())
     of = f" of {len(verdicts)} panels"
     said = "; ".join(f"{SAID[outcome]} in {count}{of}" for outcome, count in sorted(counts.items(), reverse=True))
@@ -157,7 +155,7 @@ def say_shapes(verdicts: dict[str, dict[str, Any]]) -> str:
         return f"{shape} {said}."
     short, deviation = (100 * one[name] for name in ("way from chance by short paths", "its deviation over seeds"))
     share = f": short ones give {say_mean(short, deviation, 0)}%" if short == short else ""
-    return f"{shape} {SAID[one['published shape']].removesuffix(',')}{share}."
+    return f"{shape} {SAID[one['published shape']]}{share}."
 
 
 def tabulate_paths(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:

@@ -7,8 +7,7 @@ import numpy as np
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.residuals.shown import STATES
-from rankfall.report.account import account
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import CHANCE, colours
 from rankfall.report.labels import join, many
 from rankfall.report.lines import FLOOR, legend_below, lines, raise_zeros, summary
@@ -60,11 +59,14 @@ def residuals(
         )
     table = deepest(table, "residuals", ["architecture", "training"])
     by = ["training", "architecture", "layer"]
-    known = account(whole, table, ["architecture", "training"], "value")
+    missing = describe_missing(table, ["architecture", "training"], "value", whole)
+    seeds = describe_lines(
+        table, ["architecture", "training"], "value", "one standard deviation of the logarithm", "geometric means"
+    )
     table = table.assign(value=table.value.astype(float))
     each = table[table.value.notna()].groupby([*by, "seed"])[["value", "floor_share"]].mean().reset_index()
     if each.empty:
-        raise RankfallError(f"figure residuals: no network of {task} has a {quantity}.{known.left_out}")
+        raise RankfallError(f"figure residuals: no network of {task} has a {quantity}.{missing}")
     title = LABELS.get(quantity, quantity)
     drawn = each.assign(value=raise_zeros(each.value)).rename(columns={"value": title})
     grid = lines(
@@ -80,21 +82,13 @@ def residuals(
             noise.layer, 10**noise.log, "o", markerfacecolor="white", markeredgecolor="#555555", linestyle="none"
         )
     legend_below(grid)
-    said = (
-        f" ({norm} norm about the {'token mean' if centre == 'mean' else 'best centre'})"
-        if quantity in OF_A_NORM
-        else ""
+    measured = f", {norm} norm about the {'token mean' if centre == 'mean' else 'best centre'}" * (
+        quantity in OF_A_NORM
     )
-    dotted = f" (dotted: {FLOOR:.0e}, 16 units of its last digit)" if floor else ""
+    rounding = f" Open marks are rounding noise of float64 (dotted: {FLOOR:.0e})." if floor else ""
     return Picture(
         grid.figure,
-        f"{title} by layer on {label(task)}{said}: lines are geometric means over "
-        f"{known.with_bands('bands one standard deviation of the logarithm over seeds')}; "
-        f"open marks are at the floor of float64{dotted}, where rows that are equal to the last digit are drawn "
-        "at the smallest value there is. "
-        + describe_finding(each, names, quantity)
-        + coincide(drawn, "architecture", "layer", title, ["training"], log=True)
-        + known.left_out,
+        f"{title} by layer on {label(task)}{measured}: {seeds}.{rounding} {describe_finding(each, names, quantity)}{missing}",
         summary(drawn, by, title, log=True),
     )
 

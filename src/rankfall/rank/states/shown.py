@@ -10,13 +10,12 @@ import numpy as np
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.sweep import select_points
-from rankfall.report.account import account
+from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import colours
 from rankfall.report.labels import order
 from rankfall.report.lines import legend_below, lines, summary
 from rankfall.report.lines import steps as graded
 from rankfall.report.page.chart import NETWORK, Chart
-from rankfall.report.ranking import gather, say_ends
 from rankfall.report.schema import Column, Table
 from rankfall.report.selection import describe_filter, select
 from rankfall.report.style import Picture
@@ -126,11 +125,11 @@ def draw_means(
     """Draw means over seeds of the values of the chosen rows, a line and a panel for each value of some columns."""
     whole, rows = select_points(table, figure, each, panels, x, where)
     rows = select(rows, chosen)
-    known = account(whole, rows, ["panel", "line"], "value")
+    missing = describe_missing(rows, ["panel", "line"], "value", whole)
     rows = rows[rows.value.notna()].assign(value=rows.value.astype(float))
     rows = rows[rows.value > 0] if log else rows
     if rows.empty:
-        raise RankfallError(f"figure {figure}: no finished cell has a {what}.{known.left_out}")
+        raise RankfallError(f"figure {figure}: no finished cell has a {what}.{missing}")
     names, titles = (sorted(rows[column].unique(), key=order) for column in ("line", "panel"))
     palette = colours(names) if each == ["architecture"] else graded(names)
     by = ["panel", "line", x]
@@ -144,13 +143,13 @@ def draw_means(
             axis.xaxis.set_major_formatter("{x:g}")
     legend_below(grid, title=", ".join(each))
     last = shown[shown[x] == shown.groupby(["panel", "line"])[x].transform("max")]
-    ends = gather(last.assign(**{what: np.log10(last[what])}) if log else last, what, "line")
+    ends = last.assign(**{what: np.log10(last[what])}) if log else last
     write = (lambda value: f"{10**value:.3g}") if log else "{:.3g}".format
-    found = f"At its end it is {say_ends(ends, write, 'largest', 'smallest')}, mean over panels."
+    found = f"At the end, averaged over panels: {describe_ends(ends, what, write, 'line', settings=False)}."
     at = "by layer" if x == "layer" else f"after the last layer, by {x}"
+    seeds = describe_lines(rows, ["panel", "line"], band="one standard deviation" + " of the logarithm" * bool(log))
     return Picture(
         grid.figure,
-        f"{what} {at}, {describe_filter(where) or 'all cells'}: means over "
-        f"{known.with_bands('bands one standard deviation over seeds' + (' of the logarithm' if log else ''))}. {found}{known.left_out}",
+        f"{what} {at}, {describe_filter(where) or 'all cells'}: {seeds}. {found}{missing}",
         summary(shown, by, what, log=bool(log)),
     )

@@ -10,6 +10,7 @@ from rankfall.annotations import DataFrame
 from rankfall.report.colours import colour
 from rankfall.report.headlines import describe as describe_headline
 from rankfall.report.headlines import headlines
+from rankfall.report.labels import join
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_models
 from rankfall.report.page.chart import MENUS, Chart, charts, describe
@@ -37,8 +38,9 @@ from rankfall.report.variants import MADE_OF, number_variants
 MOST = 4_800_000  # maximum number of characters of a page; tables that do not fit are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")
 BUNDLE = "vega-embed"
-SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "published", "claims", "meetings", "drawing",
-           "point", "panel", "start")  # fmt: skip
+FIRST = ("scorecard",)  # sections that stand before "more"
+SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "pairs", "published", "claims", "meetings",
+           "drawing", "point", "panel", "start")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ def page(given: Given, most: int = MOST) -> str:
             choose_picture(drawn),
             next((say_setting(one.setting) for one in first if one.study == "rank"), ""),
         ),
-        "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections),
+        "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections if name in FIRST),
+        "rest": "\n".join(write_section(name, main, given.figures, link) for name in sections if name not in FIRST),
+        "more": f"More: {join([*(SHORT[name].lower() for name in sections if name not in FIRST), 'tables', 'glossary'])}",
         "glossary": write_glossary(terms(cells)),
         "links": write_links(papers.values(), given.links),
         "tables": "".join(write_download(name, frame, name in tables) for name, frame in sorted(frames.items())),
@@ -180,10 +184,10 @@ def find_differing_fields(cells: DataFrame) -> list[str]:
 
 
 def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return claim -> the figures whose captions contain its result."""
+    """Return claim -> the figures whose captions contain its statement."""
     return {
-        claim: [name for name, caption in sorted(figures.items()) if said in caption]
-        for claim, said in zip(claims.claim, claims.said, strict=True)
+        claim: [name for name, caption in sorted(figures.items()) if says in caption]
+        for claim, says in zip(claims.claim, claims.says, strict=True)
     }
 
 

@@ -121,17 +121,19 @@ OPENING = (
 )
 SCORECARD = (
     '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
-    "<p>Each row is an architecture, each column a headline number of a study, with its standard deviation over seeds. Bluer numbers "
-    "keep more, compared seed by seed: ties have the same shade, and a single seed decides nothing. All rows have the "
-    "chosen setting, because numbers of different settings are not comparable. Select a heading to sort, a name for "
-    "the parts of the architecture, a number for its definition, its networks and "
-    "their rows. A dash: measured, but the number does not exist; blank: not measured. Select one to see why. By keyboard: Tab "
-    "enters the table, arrow keys move in it.</p>"
+    "<p>Each row is an architecture of this setting, each column a headline number, with its standard deviation over seeds. Bluer "
+    "numbers keep more, compared seed by seed; ties share a shade. Dash: no such number. Blank: not measured. "
+    "Select a heading to sort, a name for its parts, a number for its definition and networks.</p>"
     '<div class="controls"><label>setting<select id="score-setting"></select></label>'
     '<label>numbers<select id="score-part"></select></label>'
     '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label><span id="score-link"></span></div>'
     '<div class="score" role="region" aria-label="Scorecard"><table id="scorecard-table"></table></div>'
     '<p class="hint" id="score-count" role="status"></p>'
+    '<details id="pairs"><summary>Compare two architectures, seed by seed</summary><div class="controls"><label>architecture'
+    '<select id="pairs-one"></select></label><label>less<select id="pairs-other"></select></label></div>'
+    '<p class="hint">Of each number: both means, and the mean of the differences over the seeds that both have, with its 95% interval '
+    "(Student's t). Residuals are compared by their logarithms: a difference of 1 is a factor of ten.</p>"
+    '<div class="scroll" role="region" aria-label="Two architectures" tabindex="0"><table id="pairs-table"></table></div></details>'
 )
 PUBLISHED = (
     "<p>Published numbers beside ours, worst first. A comparison holds if our number is within the tolerance of the published value, or "

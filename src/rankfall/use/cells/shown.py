@@ -123,6 +123,21 @@ CHARTS = (
         opening=True,
         place=10,
     ),
+    Chart(
+        "accuracy_by_depth",
+        "Accuracy by depth",
+        "Test accuracy of trained networks against their number of layers. Lines need networks of several depths in the grid.",
+        "depth",
+        "test_accuracy",
+        "layers",
+        "test accuracy",
+        choose=("task", "training", "apart"),
+        derive={"trained": is_trained},
+        where={"trained": True},
+        within=SHARE,
+        beside=(Level("chance", "chance"),),
+        place=15,
+    ),
 )
 
 

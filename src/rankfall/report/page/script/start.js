@@ -55,11 +55,12 @@ for (const table of document.querySelectorAll("#downloads table")) rove(table, (
   CELLS = records(DATA.cells);
   BY_KEY = new Map(CELLS.map((cell) => [cell.key, cell]));
   scorecard();
+  comparePairs();
   published();
   claims();
   charts();
   document.documentElement.dataset.ready = "true";
-  window.rankfall = { data: DATA, cells: CELLS, panels, paint, shades, showCell, inUnits, placeOf, view: VIEW };
+  window.rankfall = { data: DATA, cells: CELLS, panels, paint, shades, showCell, inUnits, unfold, placeOf, view: VIEW };
   VIEW.go();
   if (VIEW.get("network")) showCell(VIEW.get("network"));
 })();

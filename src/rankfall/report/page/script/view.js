@@ -20,14 +20,23 @@ VIEW.write = () => {
 };
 VIEW.go = () => {
   const node = VIEW.place && byId(VIEW.place);
-  if (node) node.scrollIntoView();
+  if (!node) return;
+  if (byId("more").contains(node)) unfold();
+  node.scrollIntoView();
 };
+// Most of the page is folded: without height, but as wide as it will be, so that its charts are drawn and printed.
+function unfold(open = true) {
+  byId("more").classList.toggle("folded", !open);
+  byId("unfold").setAttribute("aria-expanded", open);
+}
+byId("unfold").addEventListener("click", () => unfold(byId("more").classList.contains("folded")));
 // A link within the page keeps what was chosen; an address with choices, put in by hand, is another view.
 addEventListener("hashchange", () => {
   const hash = location.hash.slice(1);
   if (hash.includes("?")) return location.reload();
   VIEW.place = hash;
   VIEW.write();
+  VIEW.go();
 });
 // A button that puts the address of the view, at this place, where it can be pasted.
 function linkButton(place) {

@@ -10,8 +10,7 @@ from matplotlib.collections import PolyCollection
 
 from rankfall import components
 from rankfall.report import style
-from rankfall.report.account import describe_missing
-from rankfall.report.coincide import coincide
+from rankfall.report.captions import describe_ends, describe_missing
 from rankfall.report.looks import looks
 
 WHOLE, WARM, COLD = "net_whole", "net_warm", "net_cold"
@@ -115,8 +114,8 @@ def picture(request: pytest.FixtureRequest) -> style.Picture:
 
 def test_seeds_are_counted_by_line_and_what_diverged_is_named(picture: style.Picture) -> None:
     said = picture.caption
-    assert "3 seeds (Warm 2" in said or "2 seeds (Complete 3" in said or "3 seeds (Warm, 5 paths" in said, said
-    assert "1 of 3 networks of Warm (diverged)" in said and "all 3 networks of Frozen (diverged)" in said, said
+    assert "2 to 3 seeds" in said, said
+    assert "Not drawn: 4 networks (diverged: Frozen 3, Warm 1)" in said, said
 
 
 def test_no_band_leaves_the_range_of_its_quantity(picture: style.Picture) -> None:
@@ -137,27 +136,26 @@ def test_values_that_do_not_exist_are_left_out_and_counted_with_their_reason() -
     gone = (table.seed == 1) & (table.layer == 2)
     table = table.assign(value=table.value.mask(gone), value_reason=gone.map({True: "beyond float64", False: ""}))
     picture = components.load("figure", "residuals")(lambda name: table)
-    assert f"1 value of {WHOLE} (beyond float64)" in picture.caption
+    assert f"1 value (beyond float64: {WHOLE} 1)" in picture.caption
     assert picture.numbers.set_index("layer").seeds.to_dict() == {0: 3, 1: 3, 2: 2}
 
 
-def test_lines_on_each_other_are_named_and_others_are_not() -> None:
+def test_ends_of_several_settings_are_not_compared() -> None:
     table = pd.DataFrame(
-        [{"line": line, "x": x, "y": y, "panel": panel} for panel in "pq" for x in range(3)
-         for line, y in (("a", x), ("b", x + (0.5 if panel == "q" else 0.001)), ("c", 2.0 - x))]
+        [{"key": f"{name}{seed}", "architecture": name, "seed": seed, "depth": 2, "value": value + 0.1 * seed}
+         for name, value in (("a", 0.1), ("b", 0.4)) for seed in range(2)]
     )  # fmt: skip
-    assert coincide(table, "line", "x", "y", ["panel"]) == " On each other lie a and b (p)."
-    assert coincide(table[table.panel == "q"], "line", "x", "y") == ""
-    assert coincide(table[table.line != "b"], "line", "x", "y", ["panel"]) == ""
+    assert describe_ends(table, "value", 2) == "from 0.15 ± 0.07 (a) to 0.45 ± 0.07 (b)"
+    assert describe_ends(table[table.architecture == "b"], "value", "{:.1f}".format) == "0.5 (b)"
+    deeper = table.assign(depth=table.depth + (table.architecture == "b"))
+    assert describe_ends(deeper, "value", 2) == "not compared, since lines have different settings"
 
 
 def test_values_that_a_model_lacks_are_counted_with_their_reason() -> None:
     table = pd.DataFrame({"panel": "bert", "variant": ["SAN", "SAN", "transformer"], "value": [None, 1.0, 1.0],
                           "value_reason": ["beyond float64", "", ""]}).convert_dtypes()  # fmt: skip
-    assert (
-        describe_missing(table, "value", ["panel", "variant"]) == " Not drawn: 1 value of bert (SAN) (beyond float64)."
-    )
-    assert describe_missing(table.iloc[1:], "value", ["panel", "variant"]) == ""
+    assert describe_missing(table, ["panel", "variant"], "value") == " Not drawn: 1 value (beyond float64: bert 1)."
+    assert describe_missing(table.iloc[1:], ["panel", "variant"], "value") == ""
 
 
 @pytest.mark.parametrize(
@@ -171,6 +169,5 @@ def test_of_networks_of_two_depths_the_deepest_are_drawn(name: str, source: str)
     read = {**tables(), "datasets": datasets}
     alone, deep = (components.load("figure", name)({**read, source: one}.__getitem__) for one in (table, both))
     assert alone.numbers is not None and alone.numbers.equals(deep.numbers)
-    depth = table.depth.iloc[0] - 1
-    assert f"Not drawn: 3 networks of depth {depth} of {WHOLE} (another depth is drawn)" in deep.caption
+    assert f"Not drawn: 3 networks (another depth is drawn: {WHOLE} 3)" in deep.caption
     assert "another depth" not in alone.caption
