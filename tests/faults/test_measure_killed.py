@@ -107,7 +107,7 @@ def test_nothing_of_a_measure_that_is_edited_while_it_runs_is_kept_under_a_wrong
     Path("trouble2.edit").touch()
     Path("edited.py").write_text(PROBE.replace("float(cell.seed)", "float(cell.seed + 1)"))
     assert lab.measure() == 2
-    assert "probe_lab.py changed while the job ran" in capsys.readouterr().err
+    assert "probe_lab.py changed since this run was planned" in capsys.readouterr().err
     assert lab.kept() == 0  # of the edited text
     Path("trouble2.edit").unlink()
     (lab.folder / "probe_lab.py").write_text(PROBE)

@@ -22,9 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.run.plan.written import shard_file
+
     place = args.task, args.shard
-    planned = _planned.plan_job(args, "train", *place, read=lambda written: written.shard(*place))
-    cells = planned.plan.shard(*place)
+    planned = _planned.plan_job(args, "train", *place, cells=[shard_file(*place)])
+    cells = planned.plan.shards[place]
     return _planned.run_job(
         planned, [cell.code for cell in cells], lambda store, settings: train(args, planned, cells, store, settings)
     )

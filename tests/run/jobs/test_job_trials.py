@@ -145,7 +145,7 @@ def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
 
     monkeypatch.setattr(checks, "try_component", edited)
     codes = [cell.code for cell in plan.cells]
-    with guard_job(codes), pytest.raises(Edited, match=r"mylab_tried\.py changed while the job ran"):
+    with guard_job(codes), pytest.raises(Edited, match=r"mylab_tried\.py changed since this run was planned"):
         run(plan, store)
     assert store.find_cells([cell.key for cell in plan.cells]) == {}
     assert not (tmp_path / "store" / "trials").exists()

@@ -35,15 +35,15 @@ def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.Mon
             if job.rule == "train":
                 ceiling = sources.code_files(["rankfall.position.attainable"])
                 code = dict(sorted({**rows_code(sources, "cells", "training"), **ceiling}.items()))
-                assert job.digest == digest("train", rows(plan.shard(*job.names)), code)
+                assert job.digest == digest("train", rows(plan.shards[job.names]), code)
             elif job.rule == "measure":
-                key, cells = plan.measure(job.names[0]).key, plan.measured_cells(*job.names)
+                key, cells = plan.measures[job.names[0]].key, plan.measured_cells(*job.names)
                 assert job.digest == digest("measure", key, rows(cells), rows_code(sources, table))
 
 
 def rows_code(sources: Sources, *tables: str) -> dict[str, str]:
     code = sources.code_files(["rankfall.report.rows", "rankfall.report.conform"])
-    return {**code, **{f"table {table}": schema(table).digest for table in tables}}
+    return {**code, **{f"columns of {table}": schema(table).digest for table in tables}}
 
 
 def identity(cell: Cell) -> tuple[str, ...]:
