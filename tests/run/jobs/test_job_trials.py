@@ -16,7 +16,7 @@ from rankfall.design import Component
 from rankfall.run.guards import Edited, guard_job
 from rankfall.run.jobs import checks
 from rankfall.run.jobs.engine import Settings
-from rankfall.run.jobs.shard import train_shard
+from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -40,7 +40,7 @@ class Quiet(Progress):
 
 def run(plan: Plan, store: Store) -> list[str]:
     progress = Quiet()
-    train_shard(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
+    train_cells(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
     return progress.lines
 
 

@@ -36,7 +36,7 @@ AT_ONCE = (  # imported by nearly every job
     *(
         "rankfall.commands._planned",
         "rankfall.run.snakemake.jobs",
-        "rankfall.run.jobs.shard",
+        "rankfall.run.jobs.training",
         "rankfall.run.jobs.measuring",
     ),
 )
