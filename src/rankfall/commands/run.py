@@ -49,14 +49,15 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         os.execv(command[0], command)
     from rankfall.caches import tidy
+    from rankfall.commands.plan import count_cores, read_load
     from rankfall.run.config.types import read
     from rankfall.run.plan import make_plan
     from rankfall.run.screen.child import Child
     from rankfall.run.screen.state import RunState
-    from rankfall.run.snakemake.estimates import InStore, estimates
+    from rankfall.run.snakemake.estimates import InStore, estimates, slowdown
     from rankfall.run.snakemake.run_plan import PLAN, RunPlan
 
-    began = time.time()
+    began, load = time.time(), read_load()
     tidy()
     raw = read(args.config)
     plan = make_plan(raw)
@@ -77,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
         again = driver.command_line(args.config, args.profile, args.snakemake)
         costs = estimates(plan, missing, store)
-        state = RunState(began, costs={f"{planned.results}/{file}": one for file, one in costs.items()})
+        slower = slowdown(count_cores(), min(count_cores(), len(missing)), load)
+        state = RunState(began, costs={f"{planned.results}/{file}": one for file, one in costs.items()}, slower=slower)
         own = driver.Driver(child, state, title=plan.config.name, results=planned.results)
         own.record = RunRecord(planned.results, args.config, again, child.process.pid)
         code = own.follow(sys.stdout.isatty())

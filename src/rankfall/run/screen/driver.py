@@ -16,7 +16,7 @@ from rankfall.project import DEFAULT_PROFILE, find_profile
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.logs import Reached, read_reached
 from rankfall.run.screen.state import Job, RunState
-from rankfall.run.screen.watch import RunRecord
+from rankfall.run.screen.watch import SAY, RunRecord
 
 PAUSE = 0.1  # seconds between two polls of the child
 LOOK = 1.0  # seconds between two reads of the running jobs' logs
@@ -56,12 +56,13 @@ class Driver:
         return INTERRUPTED if signal.SIGINT in self.signals and code else code
 
     def show(self, terminal: bool) -> int:
-        """Show a view that changes in place on a terminal, else a line when the run begins and one for each job that ends."""
+        """Show a view that changes in place on a terminal, else a line when the run begins, for each job that ends, and at least
+        every 20 seconds."""
         from rich.live import Live
 
-        from rankfall.run.screen.screen import console, describe_start, say_ended, view
+        from rankfall.run.screen.screen import console, describe_start, say_ended, say_running, view
 
-        started = False
+        started, said = False, time.monotonic()
         with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
             while True:
                 code = self.child.code(PAUSE)
@@ -70,11 +71,15 @@ class Driver:
                     shown = self.title + (" (stopping: jobs write their checkpoints)" if self.state.stopping else "")
                     live.update(view(self.state, self.reached, time.time(), shown), refresh=True)
                 else:
-                    for job in ended:
-                        print_line(say_ended(self.state, job, self.reached, time.time()))
+                    lines = [say_ended(self.state, job, self.reached, time.time()) for job in ended]
                     if self.began and not started:
                         started = True
-                        print_line(describe_start(self.state, self.title))
+                        lines.insert(0, describe_start(self.state, self.title))
+                    if not lines and time.monotonic() - said >= SAY:
+                        lines = [say_running(self.state, self.reached, time.time())]
+                    for text in lines:
+                        said = time.monotonic()
+                        print_line(text)
                 if code is not None:
                     return code
 

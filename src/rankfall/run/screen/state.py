@@ -49,6 +49,7 @@ class RunState:
     )  # output -> rule, estimated seconds, cells
     config: str = ""  # file from which all jobs read the configuration
     cores: int = 1
+    slower: float = 1.0  # seconds by the clock of a second of processor time, by the load when the run began
     said: list[str] = field(default_factory=list)  # errors of Snakemake itself
     refused: str = ""  # kind of the error that ended Snakemake
     lacks: list[str] = field(default_factory=list)  # tables and figures that the page lacks

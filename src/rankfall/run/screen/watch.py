@@ -17,13 +17,12 @@ from typing import Any
 from rankfall.disk import StoreError, atomic
 from rankfall.errors import RankfallError
 from rankfall.run.screen.ending import is_alive
-from rankfall.run.screen.left import say_left
 from rankfall.run.screen.logs import Reached, clock, count, read_reached
 from rankfall.run.screen.state import RunState
 
 EVERY = 2.0  # seconds between two records
+SAY = 20.0  # seconds between two lines, if there is no terminal
 LOOK = 1.0  # seconds between two reads of the record
-SAY = 30.0  # seconds between two lines, if there is no terminal
 SILENT = 60.0  # seconds without a new record after which its process may be dead
 
 
@@ -114,7 +113,7 @@ def watch(results: Path, terminal: bool) -> int:
     """Show the run until it has ended. Return 1 if it failed, or if its process is dead."""
     from rich.live import Live
 
-    from rankfall.run.screen.screen import console, view
+    from rankfall.run.screen.screen import console, say_running, view
 
     # How long a record has not changed is measured by this process alone, since the clocks of two machines may differ.
     said, last, since = -SAY, 0.0, time.monotonic()
@@ -128,20 +127,9 @@ def watch(results: Path, terminal: bool) -> int:
                 live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
             elif now - said >= SAY:
                 said = now
-                print(line(seen), flush=True)
+                print(f"{seen.title}: {say_running(seen.state, seen.reached, seen.now)}", flush=True)
             time.sleep(LOOK)
     return print_end(seen)
-
-
-def line(seen: Seen) -> str:
-    """Return the state of the run in one line."""
-    left = say_left(seen.state, seen.reached, seen.now) or "nothing left"
-    running = ", ".join(job.name for job in seen.state.running.values()) or "none"
-    failed = f"; {count(len(seen.state.failed), 'job')} failed" if seen.state.failed else ""
-    return (
-        f"{seen.title}: {seen.state.count} of {count(seen.state.total, 'job')}, {clock(seen.now - seen.state.began)}, "
-        f"{left}; running: {running}{failed}"
-    )
 
 
 def print_end(seen: Seen) -> int:

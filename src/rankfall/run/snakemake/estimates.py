@@ -120,9 +120,13 @@ def between(found: dict[str, Estimate], cores: int, load: float = 0.0) -> tuple[
         return 0.0, 0.0
     page = sum(seconds for rule, seconds, _ in found.values() if rule == "page")  # runs after all others
     others = [seconds for rule, seconds, _ in found.values() if rule != "page"]
-    slower = max(1.0, (load + min(cores, len(found))) / cores)
-    middle = slower * (BEGIN + page + max(sum(others) / cores, *others, 0.0))
+    middle = slowdown(cores, min(cores, len(found)), load) * (BEGIN + page + max(sum(others) / cores, *others, 0.0))
     return RANGE[0] * middle, RANGE[1] * middle
+
+
+def slowdown(cores: int, processes: int, load: float) -> float:
+    """Return the seconds by the clock of a second of processor time, if `load` other processes share the cores with these."""
+    return max(1.0, (load + processes) / cores)
 
 
 class Needs(NamedTuple):
