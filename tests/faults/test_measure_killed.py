@@ -88,6 +88,14 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     return Lab(tmp_path)
 
 
+@pytest.mark.parametrize("interval", [1e-9, 3600.0])
+def test_ctrl_c_loses_the_running_cell_only(lab: Lab, interval: float) -> None:
+    lab.configure({"mine": {"measure": "probe_lab:probe"}}, checkpoint_seconds=interval)
+    Path("trouble3.ctrl-c").touch()
+    assert lab.measure() == 130
+    assert lab.kept() == 3
+
+
 def test_sigterm_ends_after_the_running_cell_and_the_next_run_goes_on(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:

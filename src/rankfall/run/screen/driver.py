@@ -62,7 +62,7 @@ class Driver:
 
         from rankfall.run.screen.screen import console, describe_start, say_ended, say_running, view
 
-        started, said = False, time.monotonic()
+        started, said = False, self.state.began
         with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
             while True:
                 code = self.child.code(PAUSE)
@@ -75,10 +75,10 @@ class Driver:
                     if self.began and not started:
                         started = True
                         lines.insert(0, describe_start(self.state, self.title))
-                    if not lines and time.monotonic() - said >= SAY:
+                    if not lines and time.time() - said >= SAY:
                         lines = [say_running(self.state, self.reached, time.time())]
                     for text in lines:
-                        said = time.monotonic()
+                        said = time.time()
                         print_line(text)
                 if code is not None:
                     return code

@@ -38,7 +38,13 @@ def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, s
     """Write a safetensors file with both checksums, atomically."""
     from safetensors.torch import save
 
-    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    whole: dict[str, Tensor] = {}
+    storages = set[int]()
+    for name, tensor in tensors.items():
+        one = tensor.detach().cpu().contiguous()
+        storage = one.untyped_storage().data_ptr()
+        whole[name] = one.clone() if storage in storages else one  # safetensors refuses tensors that share memory
+        storages.add(storage)
     sealed = {**meta, "sha256": _hash_tensors(whole)}
     with atomic(path) as file:
         file.write(save(whole, {**sealed, "seal": _hash_meta(sealed)}))
