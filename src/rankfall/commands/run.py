@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         slower = slowdown(count_cores(), min(count_cores(), len(missing)), load)
         state = RunState(began, costs={f"{planned.results}/{file}": one for file, one in costs.items()}, slower=slower)
         own = driver.Driver(child, state, title=plan.config.name, results=planned.results)
-        own.record = RunRecord(planned.results, args.config, again, child.process.pid)
+        own.record = RunRecord(planned.results, args.config, again, child.process.pid, state)
         code = own.follow(sys.stdout.isatty())
         return finish(own, code, args, again, time.time() - began)
     finally:
@@ -123,7 +123,10 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         return code
     if code and not own.began:
         other = read_record(own.results) if own.results else None
-        print_lines(ending.say_refused(own.state, own.child.text(), other, again, unlock_command(again)), sys.stderr)
+        print_lines(
+            ending.say_refused(own.state, own.child.text(), other[0] if other else None, again, unlock_command(again)),
+            sys.stderr,
+        )
         return code
     assert own.results is not None
     if code:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rankfall.disk import silence
 from rankfall.project import DEFAULT_PROFILE, find_profile
@@ -43,6 +44,7 @@ class Driver:
     log: Path | None = None
     reached: dict[str, Reached] = field(default_factory=dict)
     looked: float = 0.0
+    unwritten: list[dict[str, Any]] = field(default_factory=list)  # events that are not yet in the record
     signals: list[int] = field(default_factory=list)
     began: bool = False  # whether there are jobs to do
 
@@ -52,7 +54,8 @@ class Driver:
             code = self.show(terminal)
         self.keep_output()
         if self.record is not None and self.began:
-            self.record.write(self.state, "ended" if not code else "stopped" if self.signals else "failed")
+            how = "ended" if not code else "stopped" if self.signals else "failed"
+            self.record.add([*self.unwritten, {"event": "rankfall_ended", "how": how}])
         return INTERRUPTED if signal.SIGINT in self.signals and code else code
 
     def show(self, terminal: bool) -> int:
@@ -91,6 +94,7 @@ class Driver:
         for event in self.child.new_events():
             job = self.state.take(event)
             ended += [job] if job else []
+            self.unwritten.append(event)
             self.began |= event.get("event") == "rankfall_began"
         now = time.monotonic()
         if now - self.looked >= LOOK or last:
@@ -100,7 +104,8 @@ class Driver:
         if self.began:
             self.keep_output()
             if self.record is not None:
-                self.record.write(self.state)
+                self.record.add(self.unwritten)
+                self.unwritten.clear()
         return ended
 
     def keep_output(self) -> None:
@@ -124,6 +129,7 @@ class Driver:
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.signals.append(number)
+            self.unwritten.append({"event": "rankfall_stopping"})
             self.state.stopping = True
             self.child.interrupt()  # for any signal: at SIGTERM, Snakemake takes a lock that its own thread may hold, and deadlocks
 
