@@ -18,10 +18,10 @@ from rankfall.run.keys.analyses import keep
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
-from rankfall.run.plan.drawn import check_drawn
+from rankfall.run.plan.declarations import check_declarations, columns_of_table
 from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, MeasurePlan, modules_of
+from rankfall.run.plan.figure_options import check_figure_options
 from rankfall.run.plan.grid import Grid, components_named_by, resolve_config
-from rankfall.run.plan.own import check_own, columns_of_table
 from rankfall.run.plan.selection import select
 
 __all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
@@ -94,7 +94,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     lend(entries.modules)  # planning makes the users' quantities of the plan available
     measures = {name: entries.measure(name) for name in config.measures}
     if entries.modules:
-        check_own(entries.modules, entries.tables)
+        check_declarations(entries.modules, entries.tables)
     if any(measure.component.name == CLAIMS for measure in measures.values()):
         check_claims(columns_of_table)
     figures = {name: entries.figure(name) for name in config.figures}
@@ -104,7 +104,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     _check_claim_names([*measures.values(), *figures.values()])
     some = list(alike(cells)) if figures else []
     for figure in figures.values():
-        check_drawn(figure, measures.values(), some, selected)
+        check_figure_options(figure, measures.values(), some, selected)
     if not cells and all(measure.needs == "cells" for measure in measures.values()):
         hint = "name cells, or a measure that needs none, such as orders"
         raise problem("grid", "has no cells, and no measure needs none, so there is nothing to compute", hint=hint)
