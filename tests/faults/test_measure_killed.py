@@ -88,6 +88,14 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     return Lab(tmp_path)
 
 
+@pytest.mark.parametrize("interval", [1e-9, 3600.0])
+def test_ctrl_c_loses_the_running_cell_only(lab: Lab, interval: float) -> None:
+    lab.configure({"mine": {"measure": "probe_lab:probe"}}, checkpoint_seconds=interval)
+    Path("trouble3.ctrl-c").touch()
+    assert lab.measure() == 130
+    assert lab.kept() == 3
+
+
 def test_sigterm_ends_after_the_running_cell_and_the_next_run_goes_on(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,7 +115,7 @@ def test_nothing_of_a_measure_that_is_edited_while_it_runs_is_kept_under_a_wrong
     Path("trouble2.edit").touch()
     Path("edited.py").write_text(PROBE.replace("float(cell.seed)", "float(cell.seed + 1)"))
     assert lab.measure() == 2
-    assert "probe_lab.py changed while the job ran" in capsys.readouterr().err
+    assert "probe_lab.py changed since this run was planned" in capsys.readouterr().err
     assert lab.kept() == 0  # of the edited text
     Path("trouble2.edit").unlink()
     (lab.folder / "probe_lab.py").write_text(PROBE)

@@ -87,7 +87,7 @@ def rows_of(plan: Plan, store: Store, stack: int) -> dict[str, str]:
     settings = Settings(torch.device("cpu"), stack=stack)
     train_cells(plan.cells, store, settings, Progress(), plan.origin)
     shutil.rmtree(store.root / "measures", ignore_errors=True)
-    job = MeasuringWork(plan, plan.measure("it"), store, settings, lambda: None)
+    job = MeasuringWork(plan, plan.measures["it"], store, settings, lambda: None)
     found: dict[str, str] = {}
     for key, rows in itertools.groupby(measure_cells(list(plan.cells), job), lambda row: row["key"]):
         listed = list(rows)

@@ -12,7 +12,7 @@ from rankfall.design import Architecture, Component, Training
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.run.jobs.engine import Settings
-from rankfall.run.jobs.shard import train_shard
+from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.objectives._base import Samples
@@ -98,7 +98,7 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def train(plan: Plan, tmp_path: Path) -> Store:
     store = Store(tmp_path / "store")
-    train_shard(plan.cells, store, Settings(CPU), Progress(), plan.origin)
+    train_cells(plan.cells, store, Settings(CPU), Progress(), plan.origin)
     return store
 
 

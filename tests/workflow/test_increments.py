@@ -17,8 +17,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 def working(plan: Plan, before: Plan) -> int:
     """Return the number of jobs whose cells are not those of a job of before: new cells, or a shard that is divided."""
-    known = {frozenset(cell.key for cell in before.shard(*place)) for place in before.shards}
-    changed = [place for place in plan.shards if frozenset(cell.key for cell in plan.shard(*place)) not in known]
+    known = {frozenset(cell.key for cell in before.shards[place]) for place in before.shards}
+    changed = [place for place in plan.shards if frozenset(cell.key for cell in plan.shards[place]) not in known]
     return 2 * len(changed)  # each trains, and measures
 
 

@@ -201,3 +201,19 @@ def test_killed_run_resumes(undisturbed: Checkout, tmp_path: Path) -> None:
     resumed = checkout.run()
     assert resumed.trained == CELLS - len(finished)
     assert not differences(checkout.table("paths"), undisturbed.table("paths"))
+
+
+def test_two_runs_over_one_store(undisturbed: Checkout, tmp_path: Path) -> None:
+    pair = [Checkout.make(tmp_path / name, LONG) for name in ("one", "two")]
+    shared = tmp_path / "store"
+    shared.mkdir()
+    for checkout in pair:
+        checkout.results.mkdir()
+        (checkout.results / "store").symlink_to(shared)
+    processes = [checkout.start() for checkout in pair]
+    for checkout, process in zip(pair, processes):
+        done = checkout.finish(process)
+        assert done.code == 0, done.output
+        assert not differences(checkout.table("paths"), undisturbed.table("paths"))
+    assert len(pair[0].kept()) == CELLS
+    assert not list(shared.glob("damaged/*"))

@@ -1,8 +1,7 @@
 """The plan, the folder of results, the check for changes and the handling of signals that all commands of jobs share.
 
-A job reads its part of the written plan, which is beside its configuration, and plans this part again from the current configuration and
-sources. If the digest equals the one in the names of its files, nothing has changed. Without a written plan, or if it is damaged, the job
-plans the whole grid.
+A job reads its part of the written plan, which is beside its configuration, and stops if a file in its digest has changed since. Without a
+written plan, or if it is damaged, the job plans the whole grid and compares digests.
 """
 
 import argparse
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rankfall.run.jobs.engine import Settings
     from rankfall.run.plan import Plan
-    from rankfall.run.plan.slices import Slice
-    from rankfall.run.plan.written import WrittenPlan
-    from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
+    from rankfall.run.snakemake.jobs import PlannedJob
+    from rankfall.run.snakemake.run_plan import RunPlan
     from rankfall.run.store import Store
 
 
@@ -26,9 +24,9 @@ class Planned:
     """A job with its plan."""
 
     plan: "Plan"
-    results: Path
-    jobs: "PlanJobs"
+    run: "RunPlan"
     job: "PlannedJob"
+    results: Path
 
     @property
     def inputs(self) -> list[Path]:
@@ -37,7 +35,7 @@ class Planned:
 
     def table_file(self, name: str, folder: Path | None = None) -> Path:
         """Return the path of a table: its work file, or the file with its name in `folder`."""
-        return folder / f"{name}.parquet" if folder else self.results / self.jobs.job("table", name).files[0]
+        return folder / f"{name}.parquet" if folder else self.results / self.run.job("table", name).files[0]
 
 
 def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -51,16 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
     )
 
 
-def plan_job(
-    args: argparse.Namespace, kind: str, *names: str, read: "Callable[[WrittenPlan], Slice] | None" = None
-) -> Planned:
-    """Plan one job, and raise if its digest or package is not the expected one. `read` returns the job's cells from the written plan; None
-    means all cells."""
+def plan_job(args: argparse.Namespace, kind: str, *names: str, cells: Iterable[str] = ()) -> Planned:
+    """Return one job with its plan, and raise if its digest, its code or its package is not as planned. `cells` are the files of the
+    written plan with the job's cells."""
     import rankfall
     from rankfall.errors import RankfallError
+    from rankfall.run.config.types import read
+    from rankfall.run.guards import check_unchanged
     from rankfall.run.plan import make_plan
-    from rankfall.run.plan.written import DamagedPlan, WrittenPlan
-    from rankfall.run.snakemake.jobs import PlanJobs
+    from rankfall.run.plan.written import CONFIG, DamagedPlan, read_plan
+    from rankfall.run.snakemake.run_plan import RunPlan
 
     here = Path(rankfall.__file__).parent
     if args.package is not None and here.resolve() != args.package.resolve():
@@ -68,28 +66,20 @@ def plan_job(
             f"this job runs the package in {here}, and was planned by the one in {args.package}: another `rankfall` is first on "
             f"Python's path (from a folder of that name where Snakemake was started, or PYTHONPATH in the job's start-up files)"
         )
-    written = WrittenPlan.load_beside(args.config) if args.expect is not None and read is not None else None
-    cells, inputs = None, None
-    if written is not None and read is not None:
+    run = RunPlan.load(args.config.parent) if args.expect is not None and args.config.name == CONFIG else None
+    if run is not None:
         try:
-            cells, inputs = read(written), read_inputs(written, kind, *names)
-        except (DamagedPlan, LookupError, TypeError, ValueError) as error:
-            print(f"planning the whole grid instead of this job's part: {error}", file=sys.stderr)
-    plan = make_plan(args.config, cells)
-    jobs = PlanJobs(plan, inputs)
-    job = jobs.job(kind, *names)
+            plan, job = read_plan(run.folder, *cells), run.job(kind, *names)
+            check_unchanged(job.code())
+            return Planned(plan, run, job, args.results or run.results)
+        except DamagedPlan as error:
+            print(f"planning the whole grid instead of reading this job's part: {error}", file=sys.stderr)
+    raw = read(args.config)
+    plan = make_plan(raw)
+    run = RunPlan.make(plan, raw, args.results)
+    job = run.job(kind, *names)
     job.check(args.expect)
-    return Planned(plan, args.results or Path(plan.config.results), jobs, job)
-
-
-def read_inputs(written: "WrittenPlan", kind: str, *names: str) -> "list[PlannedJob]":
-    """Return the jobs whose files a job reads, if its digest depends on theirs."""
-    from rankfall.run.snakemake.run_plan import RunPlan
-
-    if kind != "table" and (len(names) > 1 or kind not in ("figure", "measure")):
-        return []
-    run = RunPlan.load(written.folder)
-    return run.inputs_of("/".join((kind, *names))) if run else []
+    return Planned(plan, run, job, run.results)
 
 
 def run_job(

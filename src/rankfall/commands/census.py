@@ -64,7 +64,7 @@ def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[
     from rankfall.train.device import prepare
 
     plan = plan_census(args)
-    measure = plan.measure("census_layers")
+    measure = plan.measures["census_layers"]
     settings = Settings(prepare("cpu", 1), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
     with guard_job([measure.code], args.results), stop_signals() as stopped:
         rows = measure_without_cells(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))

@@ -43,13 +43,13 @@ def run(args: argparse.Namespace) -> int:
         if not args.shown:
             raise RankfallError("--rows needs a claim: rankfall claims NAME --rows; rankfall claims lists them")
         one_of(table, args.shown)
-        return _rows(path.with_name("evidence.parquet"), args.shown)
+        return _print_rows(path.with_name("evidence.parquet"), args.shown)
     lines = [*in_full(table, args.shown), *_pictures(results, args.shown)] if args.shown else as_lines(table)
     print("\n".join(lines))
     return 0
 
 
-def _rows(path: Path, claim: str) -> int:
+def _print_rows(path: Path, claim: str) -> int:
     """Print the rows that the experiment has measured for this claim."""
     from rankfall.report import tables
 

@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.run.guards import guard_job
+    from rankfall.run.plan.written import data_file
 
-    own = _planned.plan_job(args, "data", args.task, read=lambda written: written.data(args.task))
-    own.plan.shards_of(args.task)  # or an error that names the tasks
+    own = _planned.plan_job(args, "data", args.task, cells=[data_file(args.task)])
     cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
     with guard_job((cell.data_code for cell in cells.values()), own.results):
         return make_data(args, own, cells)

@@ -1,4 +1,4 @@
-"""Check this machine and the store: versions, processors, disk, damage, arithmetic; or a SLURM cluster and its profile."""
+"""Check this machine and the store: versions, processors, disk, damage; or a SLURM cluster and its profile."""
 
 import argparse
 import json
@@ -36,12 +36,10 @@ def run(args: argparse.Namespace) -> int:
         found = list(chain(local.results(args.results), slurm(args.profile, args.results, args.probe_seconds)))
     else:
         checks = chain(
-            local.python(),
             local.packages(),
             local.processors(),
             local.results(args.results),
             local.store(args.results, args.verify),
-            local.arithmetic(),
         )
         found = list(checks)
     if args.json:

@@ -29,10 +29,9 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report import style, tables
     from rankfall.report.looks import looks
     from rankfall.run.guards import check_job, guard_job
-    from rankfall.run.plan.slices import Slice
 
-    own = _planned.plan_job(args, "figure", args.name, read=lambda written: Slice([]))
-    figure = own.plan.figure(args.name)
+    own = _planned.plan_job(args, "figure", args.name)
+    figure = own.plan.figures[args.name]
 
     def read(name: str) -> "DataFrame":
         return tables.read_frame(own.table_file(name, args.tables), name)

@@ -23,13 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.plan.slices import Slice
+    from rankfall.run.plan.written import shard_file
 
     place = () if args.task is None or args.shard is None else (args.task, args.shard)
-    planned = _planned.plan_job(
-        args, "measure", args.measure, *place, read=lambda written: written.shard(*place) if place else Slice([])
-    )
-    measure = planned.plan.measure(args.measure)
+    planned = _planned.plan_job(args, "measure", args.measure, *place, cells=[shard_file(*place)] if place else [])
+    measure = planned.plan.measures[args.measure]
     cells = planned.plan.measured_cells(args.measure, args.task, args.shard) if measure.needs == "cells" else []
     codes = [measure.code, *(cell.code for cell in cells)]
     return _planned.run_job(
@@ -44,7 +42,7 @@ def measure_job(args: argparse.Namespace, planned: _planned.Planned, store: "Sto
     from rankfall.run.jobs.measuring import MeasuringWork, measure_cells, measure_tables, measure_without_cells
     from rankfall.run.jobs.processor import processor
 
-    measure = planned.plan.measure(args.measure)
+    measure = planned.plan.measures[args.measure]
     about = tables.provenance(device=str(settings.device)) | {"processor": processor()}
     with stop_signals() as stopped:
         job = MeasuringWork(planned.plan, measure, store, settings, stopped)

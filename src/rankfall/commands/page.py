@@ -11,7 +11,6 @@ from rankfall.commands import _planned
 
 if TYPE_CHECKING:
     from rankfall.run.plan import Plan
-    from rankfall.run.snakemake.jobs import PlanJobs
     from rankfall.run.snakemake.run_plan import RunPlan
 
 PAGE = Path("report") / "index.html"  # under the folder of results
@@ -23,15 +22,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    own = _planned.plan_job(args, "page")
+    from rankfall.run.snakemake.run_plan import RunPlan
+
+    run = RunPlan.load(args.config.parent)
+    own = _planned.plan_job(args, "page", cells=run.shard_files if run else [])
     out = args.out or own.results / PAGE
-    size = write(own.plan, own.jobs, own.results, out)
+    size = write(own.plan, own.run, own.results, out)
     print(f"{out}: {size / 1e6:.1f} MB")
     return 0
 
 
 def write(
-    plan: "Plan", jobs: "PlanJobs", results: Path, out: Path, lacks: Mapping[str, str] = MappingProxyType({})
+    plan: "Plan", run: "RunPlan", results: Path, out: Path, lacks: Mapping[str, str] = MappingProxyType({})
 ) -> int:
     """Write the page of all tables and figures except those in `lacks`, and return its number of characters. Links are relative to
     `report/index.html` of the results, wherever the page is written."""
@@ -43,12 +45,12 @@ def write(
     from rankfall.report.page.build import Given, page
 
     figures = [name for name in sorted(plan.figures) if f"figure {name}" not in lacks]
-    captions = {name: caption(results / jobs.job("figure", name).files[-1]) for name in figures}
+    captions = {name: caption(results / run.job("figure", name).files[-1]) for name in figures}
     given = Given(
         plan.config.name,
-        [name for name in jobs.tables if f"table {name}" not in lacks],
-        lambda name: tables.read_frame(results / jobs.job("table", name).files[0], name),
-        read_provenances(plan, jobs, results),
+        [name for name in run.tables if f"table {name}" not in lacks],
+        lambda name: tables.read_frame(results / run.job("table", name).files[0], name),
+        read_provenances(plan, run, results),
         {name: text for name, text in captions.items() if text is not None},
         __version__,
         lacks,
@@ -68,16 +70,14 @@ def write(
 def write_incomplete(run: "RunPlan") -> dict[str, str]:
     """Write the page of the existing tables and figures after jobs failed. Return the missing ones with reasons."""
     from rankfall.errors import RankfallError
-    from rankfall.run.plan import make_plan
-    from rankfall.run.snakemake.jobs import PlanJobs
+    from rankfall.run.plan.written import read_plan
     from rankfall.run.snakemake.publish import explain_lacking
 
     lacks = explain_lacking(run)
     if "table cells" in lacks:
         raise RankfallError(f"the table of cells could not be made: {lacks['table cells']}")
     if lacks and str(PAGE) in run.final:
-        plan = make_plan(run.config)
-        write(plan, PlanJobs(plan, run.jobs.values()), run.results, run.results / PAGE, lacks)
+        write(read_plan(run.folder, *run.shard_files), run, run.results, run.results / PAGE, lacks)
     return lacks
 
 
@@ -91,7 +91,7 @@ def links_from(folder: Path) -> dict[str, str]:
     return {what: Path(os.path.relpath(path, folder.resolve())).as_posix() for what, path in found.items()}
 
 
-def read_provenances(plan: "Plan", jobs: "PlanJobs", results: Path) -> Iterator[dict[str, Any]]:
+def read_provenances(plan: "Plan", run: "RunPlan", results: Path) -> Iterator[dict[str, Any]]:
     """Yield the provenance of each cell in the store. Snippets have the mark `SEED` for the seed, so that cells share them."""
     from rankfall.design import canonical
     from rankfall.report.page.pack import SEED
@@ -110,7 +110,7 @@ def read_provenances(plan: "Plan", jobs: "PlanJobs", results: Path) -> Iterator[
         if cell.key not in records:
             continue
         record = records[cell.key].record
-        log = results / jobs.job("train", cell.task.name, cell.shard).log
+        log = results / run.job("train", cell.task.name, cell.shard).log
         found = provenance(cell.key, {**record, "content": None}, None)
         made_of = canonical([record.get("labels"), record.get("content")])
         if made_of not in snippets:

@@ -186,8 +186,8 @@ BUSY = 0.5  # load average from which other processes slow a run down
 
 
 def read_load() -> float:
-    """Return this machine's load average over five minutes; 0 if unknown."""
-    return os.getloadavg()[1] if hasattr(os, "getloadavg") else 0.0
+    """Return the load average over a minute on the cores that this process may use; 0 if unknown."""
+    return os.getloadavg()[0] * count_cores() / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 0.0
 
 
 def count_cores() -> int:

@@ -49,14 +49,15 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         os.execv(command[0], command)
     from rankfall.caches import tidy
+    from rankfall.commands.plan import count_cores, read_load
     from rankfall.run.config.types import read
     from rankfall.run.plan import make_plan
     from rankfall.run.screen.child import Child
     from rankfall.run.screen.state import RunState
-    from rankfall.run.snakemake.estimates import InStore, estimates
+    from rankfall.run.snakemake.estimates import InStore, estimates, slowdown
     from rankfall.run.snakemake.run_plan import PLAN, RunPlan
 
-    began = time.time()
+    began, load = time.time(), read_load()
     tidy()
     raw = read(args.config)
     plan = make_plan(raw)
@@ -77,9 +78,10 @@ def run(args: argparse.Namespace) -> int:
 
         again = driver.command_line(args.config, args.profile, args.snakemake)
         costs = estimates(plan, missing, store)
-        state = RunState(began, costs={f"{planned.results}/{file}": one for file, one in costs.items()})
+        slower = slowdown(count_cores(), min(count_cores(), len(missing)), load)
+        state = RunState(began, costs={f"{planned.results}/{file}": one for file, one in costs.items()}, slower=slower)
         own = driver.Driver(child, state, title=plan.config.name, results=planned.results)
-        own.record = RunRecord(planned.results, args.config, again, child.process.pid)
+        own.record = RunRecord(planned.results, args.config, again, child.process.pid, state)
         code = own.follow(sys.stdout.isatty())
         return finish(own, code, args, again, time.time() - began)
     finally:
@@ -121,7 +123,10 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         return code
     if code and not own.began:
         other = read_record(own.results) if own.results else None
-        print_lines(ending.say_refused(own.state, own.child.text(), other, again, unlock_command(again)), sys.stderr)
+        print_lines(
+            ending.say_refused(own.state, own.child.text(), other[0] if other else None, again, unlock_command(again)),
+            sys.stderr,
+        )
         return code
     assert own.results is not None
     if code:

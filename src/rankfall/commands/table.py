@@ -111,11 +111,10 @@ def _folder(args: argparse.Namespace) -> Path:
 def _combine(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import tables
-    from rankfall.run.plan.slices import Slice
 
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
-    own = _planned.plan_job(args, "table", args.name, read=lambda written: Slice([]))
+    own = _planned.plan_job(args, "table", args.name)
     parts = own.inputs  # by the plan: a command line has no room for thousands
     out = args.out or own.table_file(args.name)
     if out.suffix != ".parquet":

@@ -22,9 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.run.plan.written import shard_file
+
     place = args.task, args.shard
-    planned = _planned.plan_job(args, "train", *place, read=lambda written: written.shard(*place))
-    cells = planned.plan.shard(*place)
+    planned = _planned.plan_job(args, "train", *place, cells=[shard_file(*place)])
+    cells = planned.plan.shards[place]
     return _planned.run_job(
         planned, [cell.code for cell in cells], lambda store, settings: train(args, planned, cells, store, settings)
     )
@@ -42,7 +44,7 @@ def train(
     from rankfall.report import tables
     from rankfall.report.rows import cell_row
     from rankfall.run.jobs.cells import find_records
-    from rankfall.run.jobs.shard import train_shard
+    from rankfall.run.jobs.training import train_cells
     from rankfall.run.keys.installed import commit
     from rankfall.train.progress import Progress
 
@@ -53,7 +55,7 @@ def train(
         return planned.plan.origin(cell) | about_code
 
     def train_missing(missing: "Sequence[Cell]") -> None:
-        train_shard(missing, store, settings, Progress(), origin)
+        train_cells(missing, store, settings, Progress(), origin)
 
     train_missing(cells)
     epochs = course_rows(cells, store, train_missing) if args.training_out else []

@@ -25,7 +25,7 @@ import rankfall
 from rankfall.disk import cache_home, engine_home
 from rankfall.errors import RankfallError
 from rankfall.modules import find_module
-from rankfall.run.keys.files import digests, places
+from rankfall.run.keys.files import COLUMNS, DESCRIPTIONS, digests, places, table_digests
 from rankfall.run.keys.fingerprint import INSTALLED, OURS, digest_of, find_source, module_of
 from rankfall.run.keys.installed import PREFIX, distributions_of, version_of
 from rankfall.trial.flags import changed_flags, read_flags, restore_flags
@@ -64,7 +64,7 @@ class NotInKey(Unproved):
 
 
 class Edited(Unproved):
-    """A file in a key changed while the job ran."""
+    """A file in a key changed after the run was planned."""
 
 
 class Watch:
@@ -191,8 +191,8 @@ def check_unchanged(code: Code) -> None:
     changed = sorted(name for name, before in code.items() if before not in current_digests(name))
     if changed:
         raise Edited(
-            f"{', '.join(changed)} changed while the job ran; nothing was stored under a wrong key, "
-            f"and earlier results are kept; run again"
+            f"{', '.join(changed)} changed since this run was planned; nothing was stored under a wrong key, and earlier results are kept: "
+            f"run again"
         )
 
 
@@ -200,6 +200,9 @@ def current_digests(name: str) -> Iterator[str]:
     """Yield the current digests of the code, file or distribution with this name. Yield nothing if it does not exist."""
     if name.startswith(PREFIX):
         yield version_of(name.removeprefix(PREFIX))
+        return
+    if name.startswith((COLUMNS, DESCRIPTIONS)):
+        yield table_digests(name.rpartition(" ")[2]).get(name, "")
         return
     source = find_source(name)
     with suppress(OSError, RankfallError):  # deleted, or no valid Python during an edit

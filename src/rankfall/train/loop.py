@@ -68,6 +68,11 @@ def is_count(name: str) -> bool:
     return name.rpartition(".")[2] == ASKED
 
 
+def means_of(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return every metric (K,) of a split from its sums."""
+    return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
+
+
 def means(tensors: Mapping[str, Tensor], member: int) -> Iterator[tuple[int, str, str, float]]:
     """Yield (epochs completed, split, metric, mean) of a member, epoch by epoch, from the tensors of a history."""
     course = {name: value[member].tolist() for name, value in tensors.items()}

@@ -12,7 +12,7 @@ from helpers import config
 
 from rankfall.errors import RankfallError
 from rankfall.run.jobs.engine import Interrupted, Settings
-from rankfall.run.jobs.shard import train_shard
+from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -44,7 +44,7 @@ def plan_of(normaliser: str) -> Plan:
 
 
 def train(plan: Plan, store: Store, progress: Progress | None = None) -> dict[str, Any]:
-    train_shard(plan.cells, store, Settings(torch.device("cpu")), progress or Progress(), plan.origin)
+    train_cells(plan.cells, store, Settings(torch.device("cpu")), progress or Progress(), plan.origin)
     return {key: one.record for key, one in store.find_cells([cell.key for cell in plan.cells]).items()}
 
 
@@ -135,9 +135,9 @@ def test_what_agrees_is_compared_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
     plan, store = plan_of("l2"), Store(tmp_path)
     first, *others = plan.cells
-    train_shard([first], store, Settings(torch.device("cpu")), Progress(), plan.origin)
+    train_cells([first], store, Settings(torch.device("cpu")), Progress(), plan.origin)
     monkeypatch.setattr(agreement, "disagreement", lambda *given: "compared again")
-    train_shard(others, store, Settings(torch.device("cpu")), Progress(), plan.origin)
+    train_cells(others, store, Settings(torch.device("cpu")), Progress(), plan.origin)
     assert {one.status for one in store.find_cells([cell.key for cell in plan.cells]).values()} == {"done"}
 
 

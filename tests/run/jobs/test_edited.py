@@ -99,7 +99,7 @@ def test_an_edit_while_a_job_runs_is_kept_under_no_key(
     assert re.search(r"error: .*edited_(one|two)", said)
     assert (
         text != EDIT and event == "begin"
-    ) or "changed while the job ran; nothing was stored under a wrong key" in said
+    ) or "changed since this run was planned; nothing was stored under a wrong key" in said
     assert not list(Store(lab / "results" / "store").records())
 
 
@@ -114,7 +114,7 @@ def test_no_program_of_an_edited_text_is_kept_under_the_planned_key(
         patch.setattr("rankfall.run.jobs.checks.find_refused_cells", lambda cells, store, note: {})
         patch.setattr("rankfall.run.jobs.checks.check_engines", lambda cells, device: edit(lab, EDIT))
         assert train(plan) == 2
-    assert "changed while the job ran" in capsys.readouterr().err
+    assert "changed since this run was planned" in capsys.readouterr().err
     edit(lab, SHARP)
     for name in ("edited_one", "edited_two"):
         sys.modules.pop(name, None)
@@ -146,7 +146,7 @@ def test_every_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     check_unchanged(cell.code)
     check_unchanged(cell.data_code)
     (tmp_path / "text.txt").write_text("that is the question")
-    with pytest.raises(Edited, match=r"text\.txt changed while the job ran"):
+    with pytest.raises(Edited, match=r"text\.txt changed since this run was planned"):
         check_unchanged(cell.code)
     for name in ("pydoc_data.topics", "rankfall/rank/paths/published.csv", "rankfall/gone.py", "gone.txt"):
         with pytest.raises(Edited, match=name):

@@ -14,7 +14,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.rows import cell_row
 from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Interrupted, Settings
-from rankfall.run.jobs.shard import train_shard
+from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, engines, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -40,7 +40,7 @@ class Quiet(Progress):
 
 def run(plan: Plan, store: Store, progress: Progress | None = None, **settings: Any) -> Quiet:
     progress = progress or Quiet()
-    train_shard(plan.cells, store, Settings(torch.device("cpu"), **settings), progress, plan.origin)
+    train_cells(plan.cells, store, Settings(torch.device("cpu"), **settings), progress, plan.origin)
     assert isinstance(progress, Quiet)
     return progress
 

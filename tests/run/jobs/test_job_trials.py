@@ -16,7 +16,7 @@ from rankfall.design import Component
 from rankfall.run.guards import Edited, guard_job
 from rankfall.run.jobs import checks
 from rankfall.run.jobs.engine import Settings
-from rankfall.run.jobs.shard import train_shard
+from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -40,7 +40,7 @@ class Quiet(Progress):
 
 def run(plan: Plan, store: Store) -> list[str]:
     progress = Quiet()
-    train_shard(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
+    train_cells(plan.cells, store, Settings(torch.device("cpu")), progress, plan.origin)
     return progress.lines
 
 
@@ -145,7 +145,7 @@ def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
 
     monkeypatch.setattr(checks, "try_component", edited)
     codes = [cell.code for cell in plan.cells]
-    with guard_job(codes), pytest.raises(Edited, match=r"mylab_tried\.py changed while the job ran"):
+    with guard_job(codes), pytest.raises(Edited, match=r"mylab_tried\.py changed since this run was planned"):
         run(plan, store)
     assert store.find_cells([cell.key for cell in plan.cells]) == {}
     assert not (tmp_path / "store" / "trials").exists()

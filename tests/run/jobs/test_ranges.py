@@ -9,7 +9,7 @@ import torch
 from helpers import config
 
 from rankfall.run.jobs.engine import Settings
-from rankfall.run.jobs.shard import train_shard
+from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
@@ -49,7 +49,7 @@ def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: str, **task: s
     raw = config(training={"epochs": 1}, architecture={"position": "none"}, grid={"task": "drawn", "seed": seeds})
     raw["tasks"] = {"drawn": {"task": "mytask_ranges:Drawn"}}
     cells, store = make_plan(raw).cells, Store(folder / f"store {seeds}")
-    train_shard(cells, store, Settings(torch.device("cpu")), Quiet(), lambda cell: {})
+    train_cells(cells, store, Settings(torch.device("cpu")), Quiet(), lambda cell: {})
     tensors = {
         key: {name: value[k] for name, value in stack.tensors.items()}
         for stack in store.load_cells([cell.key for cell in cells], cells[0].group)

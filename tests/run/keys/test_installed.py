@@ -73,7 +73,7 @@ def test_a_version_that_changes_while_a_job_runs_is_kept_under_no_key(lab: Path)
     code = cell_of().code
     check_unchanged(code)
     install(lab, "1.1")
-    with pytest.raises(Edited, match="installed:lab-package changed while the job ran"):
+    with pytest.raises(Edited, match="installed:lab-package changed since this run was planned"):
         check_unchanged(code)
 
 

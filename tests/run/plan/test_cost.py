@@ -8,9 +8,7 @@ import pytest
 from rankfall.commands.plan import advise_gpu
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.run.plan import make_plan
-from rankfall.run.plan.cost import AT_ONCE, cell_operations, cell_seconds, member_megabytes
-
-OWN = "class Own:\n    def __init__(self, sizes, position, normaliser, mask, site): ...\n"
+from rankfall.run.plan.cost import AT_ONCE, cell_seconds, member_megabytes
 
 
 def estimates(attention: str, length: int, **given: Any) -> tuple[float, int]:
@@ -35,22 +33,6 @@ def test_an_attention_without_scores_grows_with_length_and_not_with_its_square(a
         assert 0.9 < seconds < 1.02 and 0.9 < megabytes < 1.02
 
 
-@pytest.mark.parametrize(
-    ("facts", "squared"),
-    [
-        ("", True),
-        ("OFFERS = ()\n", False),
-        ("OFFERS = ()\nPROVIDES = ('weights',)\n", True),
-    ],
-)
-def test_an_attention_that_does_not_say_may_have_scores(
-    facts: str, squared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "scorelab.py").write_text(facts + OWN)
-    assert (growth("scorelab:Own")[0] > 1.5) == squared
-
-
 def test_samples_longer_than_those_trained_on_take_memory_for_their_scores() -> None:
     """256 samples of 64 tokens, and the 64 of 256 tokens: as many tokens, each with four times the scores in each of 4 heads."""
     architecture, training = Architecture(name="a", depth=1, heads=4, width=32), Training(name="t", epochs=1, batch=1)
@@ -65,14 +47,6 @@ def test_samples_longer_than_those_trained_on_take_memory_for_their_scores() -> 
 
 
 PRESETS = Path(__file__).parents[3] / "workflow" / "presets"
-
-
-def test_operations_of_the_published_setting_of_urpe() -> None:
-    """40,000 steps of 512 x 128 tokens through 3 layers of width 768: 6 operations a weight and token, 12 a score and width."""
-    plan = make_plan(PRESETS / "urpe.yaml")
-    cell = plan.cells[0]
-    tokens, weights, scores = 40_000 * 512 * 128, 3 * (4 * 768**2 + 2 * 768 * 3072), 3 * 128 * 768
-    assert cell_operations(cell.task, cell.architecture, cell.training) == tokens * (6 * weights + 12 * scores)
 
 
 def test_a_plan_advises_a_gpu_where_one_network_takes_a_core_many_hours() -> None:

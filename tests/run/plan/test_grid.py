@@ -96,3 +96,33 @@ def test_measure_for_other_targets_is_refused(tmp_path: Path, monkeypatch: pytes
     assert message.startswith(f"measures.paths.cells: spin / full / short: {what}")
     assert make_plan(both).left_out == {"paths": {what: 12}}
     make_plan(changed("measures/paths/cells", {"task": "sorting"}, changed("grid/0/task", ["spin", "sorting"], config)))
+
+
+def test_a_grid_with_everything_that_has_seeds_of_its_own() -> None:
+    """Excluded, added and repeated seeds, seeds that several entries share out, and a measure of some seeds."""
+    plan = make_plan(
+        {
+            "name": "seeds",
+            "tasks": {"sorting": {"length": 5, "symbols": 6}},
+            "architectures": {"soft": {"mlp": "none", "heads": 2, "width": 8}},
+            "trainings": {"short": {"epochs": 2, "batch": 30}},
+            "grid": [
+                {
+                    "task": "sorting",
+                    "architecture": "soft",
+                    "training": "short",
+                    "depth": [1, 2],
+                    "seed": [40, "0..4"],
+                    "exclude": [{"depth": 2, "seed": 2}],
+                    "include": [{"depth": 3, "seed": 33}],
+                },
+                {"task": "sorting", "architecture": "soft", "training": "short", "depth": 1, "seed": [7, 5]},
+            ],
+            "measures": {"paths": {"cells": {"depth": [1, 2], "seed": [3, 40]}}},
+            "figures": {},
+        }
+    )
+    seeds = {depth: [c.seed for c in plan.cells if c.architecture.depth == depth] for depth in (1, 2, 3)}
+    assert seeds == {1: [0, 1, 2, 3, 4, 5, 7, 40], 2: [0, 1, 3, 4, 40], 3: [33]}
+    measured = {(c.architecture.depth, c.seed) for c in plan.cells if c.key in plan.selected["paths"]}
+    assert measured == {(1, 3), (1, 40), (2, 3), (2, 40)}

@@ -1,13 +1,11 @@
 """Guards the digests of jobs, which are in the names of their files: one changes with what its job depends on, and with nothing else."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from plans import changed
 
-from rankfall.errors import RankfallError
 from rankfall.report.page.build import SCRIPTS
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake import jobs as module
@@ -127,24 +125,3 @@ def test_the_page_follows_tables_figures_and_its_own_files(monkeypatch: pytest.M
     assert "rankfall.report.page.build" in PAGE_ROOTS
     monkeypatch.setattr(module, "page_files", lambda: {"rankfall/report/page/script/panel.js": "edited"})
     assert digest() != before
-
-
-def test_a_job_that_would_make_something_else_than_planned_stops() -> None:
-    (one, *_) = train(CONFIG).values()
-    one.check(None)
-    one.check(one.digest)
-    with pytest.raises(RankfallError, match=r"train sorting .*: the configuration or the code changed since this run"):
-        one.check("0123")
-
-
-def test_a_table_of_five_thousand_shards_is_planned_in_seconds() -> None:
-    """Their paths would be half a megabyte of command line, and an argument may have 128 KiB: a job reads them in the plan."""
-    jobs = planned(CONFIG)
-    cells, *_ = jobs.plan.shards.values()
-    object.__setattr__(jobs.plan, "shards", {("sorting", f"{number:04x}"): cells for number in range(5000)})
-    began = time.perf_counter()
-    table = jobs.job("table", "paths")
-    assert len(set(table.inputs)) == 5000
-    assert sum(map(len, table.inputs)) > 128 * 1024
-    assert table.what == "5000 files"
-    assert time.perf_counter() - began < 20, "some milliseconds a shard would be too long"

@@ -1,4 +1,4 @@
-"""Guards a run's plan on disk: what has to run and why; and that a job makes its own part of it as it is in the whole."""
+"""Guards a run's plan on disk: what has to run and why; and that a job reads its part of it and plans nothing."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from rankfall.cli import main
 from rankfall.commands import _planned, data, figure, measure, table, train
 from rankfall.commands.run import forget_failed
 from rankfall.run.plan import Plan, make_plan
-from rankfall.run.plan.written import WrittenPlan
+from rankfall.run.plan.written import shard_file
 from rankfall.run.snakemake import run_plan as module
 from rankfall.run.snakemake.estimates import InStore
 from rankfall.run.snakemake.jobs import PlannedJob
@@ -51,17 +51,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
 
 
 @pytest.fixture
-def grids(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Record of each plan that is made whether it was of the whole grid."""
-    seen: list[bool] = []
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """Record of the plans that jobs make."""
+    made: list[Plan] = []
     plan = rankfall.run.plan.make_plan
 
-    def counted(source: Any, only: Any = None) -> Plan:
-        seen.append(only is None)
-        return plan(source, only)
+    def counted(source: Any) -> Plan:
+        made.append(plan(source))
+        return made[-1]
 
     monkeypatch.setattr(rankfall.run.plan, "make_plan", counted)
-    return seen
+    return made
 
 
 # What has to run, and why.
@@ -118,7 +118,7 @@ def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
     assert plan_or_load(other, is_job=True).jobs == run.jobs, "the file was edited since"
 
 
-# What jobs make of it.
+# What jobs read of it.
 
 
 def arguments_for(run: RunPlan, job: PlannedJob) -> argparse.Namespace:
@@ -130,8 +130,8 @@ def arguments_for(run: RunPlan, job: PlannedJob) -> argparse.Namespace:
     return parser.parse_args(words + (["--out=x"] if job.kind != "train" else []))
 
 
-def own_part(run: RunPlan, job: PlannedJob, monkeypatch: pytest.MonkeyPatch) -> _planned.Planned:
-    """Return what a command plans, without running it."""
+def read_part(run: RunPlan, job: PlannedJob, monkeypatch: pytest.MonkeyPatch) -> _planned.Planned:
+    """Return what a command reads, without running it."""
     found: list[_planned.Planned] = []
     plan = _planned.plan_job
 
@@ -146,27 +146,28 @@ def own_part(run: RunPlan, job: PlannedJob, monkeypatch: pytest.MonkeyPatch) -> 
     return found[0]
 
 
-def test_every_job_makes_its_own_part_and_no_other(
-    run: RunPlan, grids: list[bool], monkeypatch: pytest.MonkeyPatch
+def test_every_job_reads_its_part_and_plans_nothing(
+    run: RunPlan, plans: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run.plan is not None
     whole = {cell.key: cell for cell in run.plan.cells}
     for job in run.jobs.values():
-        own = own_part(run, job, monkeypatch)
-        assert grids == [False], f"{job.key}: planned the whole grid"
-        grids.clear()
-        assert own.job.digest == job.digest
+        part = read_part(run, job, monkeypatch)
+        assert not plans, f"{job.key}: planned the whole grid"
+        assert part.job == job
         if job.kind in ("train", "measure"):
-            cells = run.plan.shard(*job.names[-2:])
-            assert own.plan.cells == cells
-            assert [(c.code, c.cost, c.data_code) for c in own.plan.cells] == [
+            cells = run.plan.shards[job.names[-2:]]  # type: ignore[index]
+            assert part.plan.cells == cells
+            assert [(c.code, c.cost, c.data_code) for c in part.plan.cells] == [
                 (c.code, c.cost, c.data_code) for c in cells
             ]
-            assert [own.plan.origin(cell) for cell in own.plan.cells] == [run.plan.origin(cell) for cell in cells]
+            assert [part.plan.origin(cell) for cell in part.plan.cells] == [run.plan.origin(cell) for cell in cells]
+            assert part.plan.measured_cells("paths", *job.names[-2:]) == run.plan.measured_cells(
+                "paths", *job.names[-2:]
+            )
         else:
-            assert all(whole[cell.key] == cell for cell in own.plan.cells)
-            assert len(own.plan.cells) == (len({c.data_key for c in whole.values()}) if job.kind == "data" else 0)
-            assert own.job.inputs == job.inputs
+            assert all(whole[cell.key] == cell for cell in part.plan.cells)
+            assert len(part.plan.cells) == (len({c.data_key for c in whole.values()}) if job.kind == "data" else 0)
     assert {job.kind for job in run.jobs.values()} == set(VERBS)
 
 
@@ -182,25 +183,25 @@ def shards(run: RunPlan) -> Iterator[PlannedJob]:
 
 def plan_train(run: RunPlan, job: PlannedJob, **options: Any) -> _planned.Planned:
     args = argparse.Namespace(**(vars(arguments_for(run, job)) | options))
-    return _planned.plan_job(args, "train", *job.names, read=lambda written: written.shard(*job.names))
+    return _planned.plan_job(args, "train", *job.names, cells=[shard_file(*job.names)])
 
 
 @pytest.mark.parametrize("what", SPOILT)
 def test_without_its_part_of_the_plan_a_job_plans_the_whole_grid(
-    what: str, grids: list[bool], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    what: str, plans: list[Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The job plans the whole grid, says so, and goes on with the right cells. The next run mends the file."""
     run = plan_run(tmp_path)
     assert run.plan is not None
     job = next(shards(run))
-    path = WrittenPlan(run.folder).shard_file(*job.names)
+    path = run.folder / shard_file(*job.names)
     before = path.read_bytes()
     SPOILT[what](path)
-    grids.clear()
+    plans.clear()
     own = plan_train(run, job)
-    assert grids[-1] is True
-    assert own.plan.shard(*job.names) == run.plan.shard(*job.names)
-    assert "planning the whole grid instead of this job's part" in capsys.readouterr().err
+    assert plans
+    assert own.plan.shards[job.names] == run.plan.shards[job.names]
+    assert "planning the whole grid instead of reading this job's part" in capsys.readouterr().err
     run.write()
     assert path.read_bytes() == before
 

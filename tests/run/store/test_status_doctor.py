@@ -95,7 +95,7 @@ def test_the_doctor_finds_nothing_wrong_here_and_leaves_nothing_behind(tmp_path,
     code, checks = doctor(tmp_path, capsys, "--verify")
     assert [check for check in checks if check["state"] == "fail"] == []
     assert code == 0
-    assert {"python", "packages", "processors", "results", "disk", "store", "arithmetic"} <= {c["name"] for c in checks}
+    assert {"python", "packages", "processors", "results", "disk", "store"} <= {c["name"] for c in checks}
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert cli.main(["doctor", "--results", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("ok ")

@@ -1,4 +1,4 @@
-"""Checks of this machine: Python and packages, processors and torch's threads, disk, the store, and arithmetic."""
+"""Checks of this machine: Python and packages, processors and torch's threads, disk, and the store."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rankfall.errors import RankfallError
 
-if TYPE_CHECKING:
-    import torch
-
-LEAST_PYTHON = (3, 11)
 LEAST_FREE = 1e9  # bytes
 LEAST_FILES = 10_000
 LARGEST_SKEW = 2.0  # seconds between this clock and the file system's
@@ -45,19 +41,11 @@ def fail(name: str, text: str) -> Check:
     return Check(name, "fail", text)
 
 
-def python() -> Iterator[Check]:
-    """Check that the interpreter is new enough."""
-    version = platform.python_version()
-    if sys.version_info < LEAST_PYTHON:
-        yield fail("python", f"{version}, but 3.11 or newer is needed: install one and run `make run` again")
-    else:
-        yield ok("python", f"{version} at {sys.executable}")
-
-
 def packages() -> Iterator[Check]:
     """Check that every required package is installed in a supported version."""
     from packaging.requirements import Requirement
 
+    yield ok("python", f"{platform.python_version()} at {sys.executable}")
     try:
         wanted = [Requirement(line) for line in metadata.requires("rankfall") or []]
     except metadata.PackageNotFoundError:
@@ -140,42 +128,3 @@ def store(folder: Path, verify: bool) -> Iterator[Check]:
         yield fail("store", f"{damaged} of {read} files were damaged and set aside: run again, they are recomputed")
     else:
         yield ok("store", f"{cells} cells; all {read} files are as they were written")
-
-
-# Rows, inner and columns of products in small networks.
-SHAPES = ((240, 48, 48), (240, 48, 192), (48, 240, 48), (10, 48, 48), (8, 24, 8))
-
-
-def arithmetic() -> Iterator[Check]:
-    """Check whether a member of a stack gets the same bits as the same network alone. If not, they agree to rounding."""
-    import torch
-
-    before = torch.get_num_threads()
-    try:
-        for threads in sorted({1, before}):
-            torch.set_num_threads(threads)
-            for dtype in (torch.float32, torch.float64):
-                name = f"{str(dtype).removeprefix('torch.')}, {threads} thread{'s' * (threads != 1)}"
-                worst = stacking_error(dtype)
-                text = "products are bitwise the same in any stack, on this CPU"
-                if worst:
-                    text = f"products depend on the size of the stack, by up to {worst:.0e}: results agree to rounding only"
-                yield ok("arithmetic", f"{name}: {text}")
-    finally:
-        torch.set_num_threads(before)
-
-
-def stacking_error(dtype: torch.dtype) -> float:
-    """Return the largest difference between a batched product alone and in a stack, over shapes, layouts and stack sizes."""
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-    worst = 0.0
-    for rows, inner, columns in SHAPES:
-        for members in (2, 3, 64):
-            left = torch.randn(members, rows, inner, generator=generator, dtype=dtype)
-            right = torch.randn(members, inner, columns, generator=generator, dtype=dtype)
-            for layout in (left, left.mT.contiguous().mT):  # as in the forward and in the backward pass
-                alone = torch.cat([torch.bmm(layout[k : k + 1], right[k : k + 1]) for k in range(members)])
-                worst = max(worst, float((torch.bmm(layout, right) - alone).abs().max()))
-    return worst

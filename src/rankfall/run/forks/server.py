@@ -36,7 +36,7 @@ AT_ONCE = (  # imported by nearly every job
     *(
         "rankfall.commands._planned",
         "rankfall.run.snakemake.jobs",
-        "rankfall.run.jobs.shard",
+        "rankfall.run.jobs.training",
         "rankfall.run.jobs.measuring",
     ),
 )
@@ -212,26 +212,28 @@ def close(files: Any) -> None:
 
 
 def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
-    """Yield what to import ahead: the plan's code with its analysis, then libraries of training, figures and models, if any job uses
-    them."""
-    from rankfall.run.plan import make_plan
-    from rankfall.run.plan.written import WrittenPlan
+    """Yield what to read and import ahead: what jobs know of files and components, then libraries of training, figures and models, if any
+    job uses them."""
+    from rankfall import components
+    from rankfall.run.guards import check_unchanged
+    from rankfall.run.plan.grid import components_named_by
+    from rankfall.run.plan.written import read_plan
+    from rankfall.run.snakemake.run_plan import RunPlan
 
-    plans: list[Any] = []
-    written = WrittenPlan.load_beside(Path(config))
-    # Plan only a cell with each kind of code: a whole large grid would delay the first jobs.
-    yield lambda: plans.append(make_plan(config, written.sample if written else None))
-    plan = plans[0] if plans else None
-    engines = {cell.engine for cell in plan.cells} if plan is not None and "train" in jobs else set()
-    measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs] if plan else []
-    if engines - {"plain"}:
+    run = RunPlan.load(Path(config).parent)
+    if run is None:
+        return
+    plan = read_plan(run.folder)
+    # A job then finds the analyses of files and the descriptions of components in memory.
+    yield lambda: components.prepare_descriptions(components_named_by(plan.config))
+    yield lambda: check_unchanged({name: one for code in run.about["code_files"] for name, one in code.items()})
+    measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs]
+    if "train" in jobs and set(run.about["engines"]) - {"plain"}:
         yield from (make_importer(name) for name in FAST)
         yield read_kernels
     names = [*NUMERICS, *(FIGURES if jobs & {"figure", "page"} else ())]
     if any("rankfall/models/load.py" in measure.code for measure in measured):
         names += MODELS
-    plans.clear()
-    measured.clear()
     yield from (make_importer(name) for name in names)
 
 

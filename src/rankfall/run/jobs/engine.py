@@ -4,30 +4,22 @@ Nothing here is part of a key.
 """
 
 import hashlib
-import platform
-import resource
 import signal
-import socket
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rankfall.errors import describe_error
 from rankfall.run.guards import check_files
-from rankfall.run.jobs.processor import processor
 from rankfall.run.plan.cost import member_megabytes
 from rankfall.run.plan.engines import MACHINE_GPU
 from rankfall.train.loop import add_prefix, strip_prefix
@@ -142,28 +134,6 @@ def machine_of(engine: str) -> "type[Machined]":
 
 def stack_id(keys: Iterable[str]) -> str:
     return hashlib.sha256(" ".join(keys).encode()).hexdigest()[:24]
-
-
-def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-
-
-def machine() -> dict[str, Any]:
-    """Return the host, the processor, the versions of packages, and the time."""
-    versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"host": socket.gethostname(), "processor": processor(), "versions": versions, "time": now}
-
-
-def peak_megabytes() -> int:
-    """Return the peak memory of this program so far. On Linux `ru_maxrss` also counts the process before it executed this program: a fork
-    as large as its parent, such as Snakemake with a large plan. So `VmHWM`, which counts this program alone, is preferred."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:  # not Linux
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (2**20 if sys.platform == "darwin" else 2**10)
-    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) // 2**10
 
 
 def describe_failure(error: Exception) -> str:

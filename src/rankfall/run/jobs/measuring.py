@@ -28,7 +28,7 @@ from rankfall.run.jobs.engine import (
 from rankfall.run.jobs.kept import KeptItems
 from rankfall.run.jobs.processor import processor
 from rankfall.run.jobs.row_keeper import keep_rows
-from rankfall.run.jobs.shard import train_shard
+from rankfall.run.jobs.training import train_cells
 from rankfall.run.store import join
 from rankfall.train.progress import Progress
 
@@ -96,7 +96,7 @@ class MeasuringWork:
 
     def train(self, cells: "Sequence[Cell]") -> None:
         """Train cells again that were lost or damaged since their training job."""
-        train_shard(cells, self.store, self.settings, Progress(), self.plan.origin)
+        train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
 
 
 def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:

@@ -6,9 +6,15 @@ which its libraries choose code. So the name consists of these: processors with 
 
 import os
 import platform
+import resource
+import socket
+import sys
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -41,3 +47,21 @@ def fields(text: str) -> dict[str, str]:
     """Return the fields of the first processor in `/proc/cpuinfo`."""
     pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return the host, the processor, the versions of packages, and the time."""
+    versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"host": socket.gethostname(), "processor": processor(), "versions": versions, "time": now}
+
+
+def peak_megabytes() -> int:
+    """Return the peak memory of this program so far. On Linux `ru_maxrss` also counts the process before it executed this program: a fork
+    as large as its parent, such as Snakemake with a large plan. So `VmHWM`, which counts this program alone, is preferred."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:  # not Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (2**20 if sys.platform == "darwin" else 2**10)
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) // 2**10

@@ -1,19 +1,19 @@
-"""Train the cells that the store does not have, in stacks, and store every finished stack at once. `checks.py` checks them before."""
+"""A training job: check the components of the cells that the store does not have, train them in stacks, and store every finished stack at
+once."""
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
-from rankfall.design import Training
 from rankfall.disk import StoreError
 from rankfall.errors import NoKernel, describe_error
 from rankfall.run.guards import Unproved, check_files, check_job
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
+from rankfall.run.jobs.checks import check_cells
 from rankfall.run.jobs.engine import (
     Interrupted,
     Settings,
@@ -21,34 +21,21 @@ from rankfall.run.jobs.engine import (
     Stopped,
     describe_failure,
     is_out_of_memory,
-    machine,
     machine_of,
     members_at_once,
-    on_cpu,
-    peak_megabytes,
     raise_if_stopped,
     stack_id,
     stacks,
     stop_signals,
 )
+from rankfall.run.jobs.processor import describe_machine, peak_megabytes
 from rankfall.run.plan.engines import MACHINES, PLAIN
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
-from rankfall.train.data import Data, steps_per_epoch
+from rankfall.train.data import steps_per_epoch
 from rankfall.train.device import separate_large_blocks
-from rankfall.train.loop import (
-    StepClock,
-    TrainingHistory,
-    add_prefix,
-    count_of,
-    evaluate,
-    fit,
-    is_count,
-    restore,
-    state_of,
-)
+from rankfall.train.loop import StepClock, TrainingHistory, add_prefix, evaluate, fit, means_of, restore, state_of
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
-from rankfall.train.objectives._base import Objective
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -65,21 +52,21 @@ def train_cells(
     progress: "Progress",
     origin: "Callable[[Cell], dict[str, Any]]",
 ) -> None:
-    """Train the missing cells, so that the store has every cell as done, diverged or failed. `origin` returns what to record about a cell's
-    origin."""
-    missing = find_missing(cells, store)
-    progress.begin(total=len(cells), in_store=len(cells) - len(missing))
-    with stop_signals() as stopped:
-        job = TrainingWork(store, settings, progress, origin, stopped)
-        for members in stacks(missing, lambda cell: members_at_once(cell, settings)):
-            job.train(members)
-    progress.end()
-
-
-def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
-    """Return the cells that the store does not have, or has as failed."""
+    """Train the missing cells, so that the store has every cell as done, diverged or failed. A cell whose component cannot be used is
+    failed, with the reason. `origin` returns what to record about a cell's origin."""
     found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
-    return [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
+    missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
+    with stop_signals() as stopped:
+        refused = check_cells(missing, store, settings.device, progress.note) if missing else {}
+        raise_if_stopped(stopped)
+        for stack in stacks([cell for cell in missing if cell.key in refused], settings.stack):
+            save_failed(stack, [refused[cell.key] for cell in stack], 0.0, store, origin)
+        progress.begin(total=len(cells) - len(refused), in_store=len(cells) - len(missing))
+        work = TrainingWork(store, settings, progress, origin, stopped)
+        served = [cell for cell in missing if cell.key not in refused]
+        for stack in stacks(served, lambda cell: members_at_once(cell, settings)):
+            work.train(stack)
+    progress.end()
 
 
 @dataclass(frozen=True)
@@ -146,108 +133,64 @@ def save_failed(
 ) -> None:
     """Store cells of one group as failed, with the reasons."""
     records = [
-        {**origin(cell), **machine(), "status": "failed", "reason": reason, "seconds": seconds}
+        {**origin(cell), **describe_machine(), "status": "failed", "reason": reason, "seconds": seconds}
         for cell, reason in zip(cells, reasons)
     ]
     store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records, {})
 
 
-@dataclass(frozen=True)
-class Stack:
-    """The networks of one group with their data, objective, history and clock."""
-
-    cells: "list[Cell]"
-    members: Members
-    data: Data
-    objective: Objective
-    history: TrainingHistory
-    clock: StepClock
-
-    @property
-    def training(self) -> Training:
-        return self.cells[0].training
-
-
 def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
-    """Train cells of one group from the beginning or from their checkpoint, and store them."""
-    stack = build_stack(cells, engine, job)
-    keys = [cell.key for cell in cells]
-    checkpoint = StackCheckpoint(job.store, keys, job.settings.checkpoint_seconds, job.stopped)
-    resume(stack, checkpoint, job.progress)
-    fit_stack(stack, checkpoint, job.progress)
-    keep_stack(stack, evaluate_stack(stack), checkpoint, job)
-
-
-def build_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> Stack:
-    """Return data and networks as they are before the first step."""
-    first, device = cells[0], job.settings.device
-    datasets, trainings = datasets_of(cells, job.store), [cell.training for cell in cells]
-    shape = shape_of(first, datasets[0])
-    members = recipe.initial(first.architecture, shape, [cell.seed for cell in cells], trainings, device)
-    data, objective = stack_data(cells, datasets, device), recipe.objective(first.training)
+    """Train cells of one group from the beginning or from their checkpoint, evaluate and store them."""
+    first, training, device, progress = cells[0], cells[0].training, job.settings.device, job.progress
+    # Data and networks as they are before the first step.
+    datasets = datasets_of(cells, job.store)
+    shape, data = shape_of(first, datasets[0]), stack_data(cells, datasets, device)
+    members = recipe.initial(
+        first.architecture, shape, [cell.seed for cell in cells], [cell.training for cell in cells], device
+    )
     if engine in MACHINES:
         check_job()  # programs are kept under the planned digests, so an edited text must not be traced
-        members.engine = machine_of(engine)(members, first.architecture, shape, first.training, first.code)
-    history = TrainingHistory(len(cells), first.training.epochs, device)
-    return Stack(cells, members, data, objective, history, StepClock(device))
-
-
-def evaluate_stack(stack: Stack) -> dict[str, dict[str, Tensor]]:
-    """Return every metric (K,) on each split at the end of training."""
-    splits = select_splits(stack.data.splits, stack.training.epochs)
-    with separate_large_blocks(), recipe.products(stack.training, stack.members.device):
-        sums = {split: evaluate(stack.members, stack.data, stack.objective, split) for split in splits}
-    return {split: compute_means(of) for split, of in sums.items()}
-
-
-def keep_stack(
-    stack: Stack, final: Mapping[str, Mapping[str, Tensor]], checkpoint: StackCheckpoint, job: TrainingWork
-) -> None:
-    """Store the weights, the history, and how each network ended."""
-    cells, members, step = stack.cells, stack.members, stack.clock.step_seconds
-    shared = {
-        "seconds": checkpoint.seconds / len(cells),
-        "megabytes": peak_megabytes(),
-        "device": str(job.settings.device),
-        "engine": members.engine.name if members.engine else "plain",
-        "dtype": stack.training.dtype,
-        "threads": torch.get_num_threads(),
-        "stack": checkpoint.identity,
-        "together": len(cells),
-        "step_ms": None if step is None else 1000 * step / len(cells),
-    }
-    records = []
-    for k, cell in enumerate(cells):
-        metrics = {split: {name: float(value[k]) for name, value in of.items()} for split, of in final.items()}
-        about = {**job.origin(cell), **machine(), **shared, **describe_ending(members, k, metrics)}
-        records.append(about | {"chance": float(stack.data.chance[k]), "final": metrics})
-    tensors = members.tensors() | add_prefix("history", stack.history.tensors)
-    check_job()
-    about = {"members": checkpoint.identity}
-    job.store.save_stack(cells[0].group, checkpoint.keys, on_cpu(tensors), records, about)
-    checkpoint.drop()
-    job.progress.cells_done(len(cells))
-
-
-def resume(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
-    """Restore members and history from the last checkpoint, if it exists."""
-    found = checkpoint.load(TRAINING)
-    if found is not None:
-        restore(stack.members, stack.history, found)
-        progress.note(f"resuming a stack of {len(stack.members)} at step {stack.members.step_count}")
-
-
-def fit_stack(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
-    """Call `fit` with a checkpoint and a progress display."""
-    course, members, history = recipe.course(stack.training), stack.members, stack.history
+        members.engine = machine_of(engine)(members, first.architecture, shape, training, first.code)
+    history, clock = TrainingHistory(len(cells), training.epochs, device), StepClock(device)
+    checkpoint = StackCheckpoint(job.store, [cell.key for cell in cells], job.settings.checkpoint_seconds, job.stopped)
+    if (state := checkpoint.load(TRAINING)) is not None:
+        restore(members, history, state)
+        progress.note(f"resuming a stack of {len(members)} at step {members.step_count}")
 
     def after_step() -> None:
         progress.step(members, history)
         checkpoint.after_step(TRAINING, members.step_count, lambda: state_of(members, history))
 
-    progress.begin_stack(members, steps_per_epoch(stack.data.samples, course.batch), course.epochs)
-    with recipe.products(stack.training, members.device):
-        fit(members, stack.data, stack.objective, course, history, after_step, stack.clock)
+    objective, course = recipe.objective(training), recipe.course(training)
+    progress.begin_stack(members, steps_per_epoch(data.samples, course.batch), course.epochs)
+    with recipe.products(training, device):
+        fit(members, data, objective, course, history, after_step, clock)
+        with separate_large_blocks():
+            splits = select_splits(data.splits, training.epochs)
+            final = {split: means_of(evaluate(members, data, objective, split)) for split in splits}
+    step = clock.step_seconds
+    shared = {
+        "seconds": checkpoint.seconds / len(cells),
+        "megabytes": peak_megabytes(),
+        "device": str(device),
+        "engine": members.engine.name if members.engine else "plain",
+        "dtype": training.dtype,
+        "threads": torch.get_num_threads(),
+        "stack": checkpoint.identity,
+        "together": len(cells),
+        "step_ms": None if step is None else 1000 * step / len(cells),
+        **describe_machine(),
+    }
+    records = []
+    for k, cell in enumerate(cells):
+        metrics = {split: {name: float(value[k]) for name, value in of.items()} for split, of in final.items()}
+        ending = describe_ending(members, k, metrics)
+        records.append({**job.origin(cell), **shared, **ending, "chance": float(data.chance[k]), "final": metrics})
+    check_job()
+    tensors = members.tensors() | add_prefix("history", history.tensors)
+    job.store.save_stack(first.group, checkpoint.keys, tensors, records, {"members": checkpoint.identity})
+    checkpoint.drop()
+    progress.cells_done(len(cells))
 
 
 def select_splits(splits: Iterable[str], epochs: int) -> list[str]:
@@ -255,11 +198,6 @@ def select_splits(splits: Iterable[str], epochs: int) -> list[str]:
     test split suffices, and a large network would spend minutes on the rest."""
     names = list(splits)
     return [name for name in names if name != TRAIN or epochs or TEST not in names]
-
-
-def compute_means(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return every metric (K,) of a split."""
-    return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
 
 
 def describe_ending(members: Members, k: int, final: dict[str, dict[str, float]]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _NEW: dict[str, Analysis] = {}  # that are not stored yet
 
 def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], Analysis]) -> Analysis:
     """Return an analysis from the cache. If it is missing, compute it."""
-    ident, known = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest(), _known()
+    ident, known = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest(), _load_analyses()
     if ident not in known:
         known[ident] = _NEW[ident] = analyse()
     return known[ident]
@@ -41,7 +41,7 @@ def keep() -> None:
 
 
 @functools.cache
-def _known() -> dict[str, Analysis]:
+def _load_analyses() -> dict[str, Analysis]:
     """Return all analyses that this process knows. Callers add to them."""
     path = _path()
     if path is None:

@@ -15,13 +15,13 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from rankfall import components
 from rankfall.descriptions import Description
-from rankfall.design import Component
+from rankfall.design import Component, canonical
 from rankfall.disk import cause
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list
@@ -33,6 +33,7 @@ from rankfall.run.keys.contents import files_in, hash_file
 from rankfall.run.keys.fingerprint import OWN, SHORT
 
 PACKAGE = Path(components.__file__).parent
+COLUMNS, DESCRIPTIONS = "columns of ", "descriptions of "  # prefixes of a table's name in keys
 PATH = re.compile(r"[./\\]")  # characters that no plain word contains
 SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # this can only be the name of a file or folder
 
@@ -95,6 +96,15 @@ def content(place: Path) -> str:
     except OSError as error:
         raise RankfallError(f"{place}: cannot be read: {cause(error)}") from None
     return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:SHORT]
+
+
+def table_digests(table: str) -> dict[str, str]:
+    """Return name -> digest of a table's columns and of its descriptions, as it is declared. Empty if it has the columns of its rows."""
+    declared = components.describe_columns(table)
+    if declared is None or declared.table is None:
+        return {}
+    text = hashlib.sha256(canonical(asdict(declared.table)).encode()).hexdigest()[:SHORT]
+    return {f"{COLUMNS}{table}": declared.table.digest, f"{DESCRIPTIONS}{table}": text}
 
 
 def _must_exist(value: Any, words: list[str] | None, path: str) -> None:

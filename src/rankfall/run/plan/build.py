@@ -18,12 +18,11 @@ from rankfall.run.keys.analyses import keep
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
-from rankfall.run.plan.drawn import check_drawn
-from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, MeasurePlan, OnDemand, modules_of
+from rankfall.run.plan.declarations import check_declarations, columns_of_table
+from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, MeasurePlan, modules_of
+from rankfall.run.plan.figure_options import check_figure_options
 from rankfall.run.plan.grid import Grid, components_named_by, resolve_config
-from rankfall.run.plan.own import check_own, columns_of_table
 from rankfall.run.plan.selection import select
-from rankfall.run.plan.slices import Addresses, Slice, addresses_of, cells_of_slice
 
 __all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
 
@@ -39,11 +38,9 @@ class Plan:
     measures: Mapping[str, MeasurePlan]
     figures: Mapping[str, FigurePlan]
     selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
-    sources: Sources = field(repr=False, compare=False)  # the hashed source files
     labels: Mapping[str, str] = field(default_factory=dict)  # name -> its label in figures and on the page
     colours: Mapping[str, str] = field(default_factory=dict)  # name -> #rrggbb
     left_out: Mapping[str, Counter[str]] = field(default_factory=dict)  # measure -> why not measured -> cells
-    addresses: Addresses = field(default_factory=dict, repr=False, compare=False)  # only of a whole plan
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:
@@ -66,40 +63,13 @@ class Plan:
         """The users' quantities of this plan."""
         return modules_of(self.config)
 
-    def shards_of(self, task: str) -> list[str]:
-        """Return the shards of a task."""
-        known = [one for name, one in self.shards if name == task]
-        if not known:
-            raise problem("task", f"{task!r} has no cells", allowed=sorted({t for t, _ in self.shards}), given=task)
-        return known
-
-    def shard(self, task: str, shard: str) -> list[Cell]:
-        """Return the cells of one job."""
-        if (task, shard) not in self.shards:
-            known = self.shards_of(task)
-            hint = "if a run asked for it, the configuration, the code or measured costs changed since it was planned: run again"
-            raise problem("shard", f"{shard!r} is not a shard of task {task!r}", allowed=known, hint=hint)
-        return self.shards[task, shard]
-
-    def measure(self, name: str) -> MeasurePlan:
-        """Return a measure by its name in the configuration."""
-        if name not in self.measures:
-            raise problem("measure", f"{name!r} is not in the configuration", allowed=sorted(self.measures), given=name)
-        return self.measures[name]
-
-    def figure(self, name: str) -> FigurePlan:
-        """Return a figure by its name in the configuration."""
-        if name not in self.figures:
-            raise problem("figure", f"{name!r} is not in the configuration", allowed=sorted(self.figures), given=name)
-        return self.figures[name]
-
     def measure_key(self, measure: str, cell: Cell | None = None) -> str:
         """Return the key under which the rows of a measure on a cell are stored, or of a measure that needs no cell."""
         return digest(self.measures[measure].key, cell.key if cell else None)
 
     def measured_cells(self, measure: str, task: str, shard: str) -> list[Cell]:
         """Return the cells of a shard that a measure selects."""
-        return [cell for cell in self.shard(task, shard) if cell.key in self.selected[measure]]
+        return [cell for cell in self.shards[task, shard] if cell.key in self.selected[measure]]
 
     def origin(self, cell: Cell) -> dict[str, Any]:
         """Return what to record with a cell's result, so that a later plan can say why it is stale."""
@@ -113,46 +83,33 @@ class Plan:
         }
 
 
-def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None) -> Plan:
-    """Return the plan of a configuration, which is a mapping or the path of a YAML or JSON file. With `only`, the plan has just these
-    cells, and plans a measure or figure when it is first read. A job uses `only` with the cells from a plan that was already checked as a
-    whole."""
+def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
+    """Return the plan of a configuration, which is a mapping or the path of a YAML or JSON file."""
     written = parse(read(source))
     components.prepare_descriptions(components_named_by(written))
     config = resolve_config(written)
     labels, colours = check_labels(written), check_colours(written)
-    sources, grid = Sources(), Grid(config)
+    sources = Sources()
     entries = EntryPlans(config, sources)
     lend(entries.modules)  # planning makes the users' quantities of the plan available
-    measures: Mapping[str, MeasurePlan] = OnDemand(config.measures, entries.measure)
-    figures: Mapping[str, FigurePlan] = OnDemand(config.figures, entries.figure)
-    if only is None:
-        measures = dict(measures)
-        if entries.modules:
-            check_own(entries.modules, entries.tables)
-        if any(measure.component.name == CLAIMS for measure in measures.values()):
-            check_claims(columns_of_table)
-        figures = dict(figures)
-    left_out: Mapping[str, Counter[str]] = {}
-    addresses: Addresses = {}
-    if only is not None:
-        cells = cells_of_slice(only, grid, config.compute, sources)
-        selected = only.select(cells, measures)
-    else:
-        filters = {name: entry.cells for name, entry in config.measures.items()}
-        series = list(grid.series())
-        cells = make_cells(series, config.compute, sources, _costs(measures, filters))
-        selected, left_out = select(measures, filters, cells)
-        addresses = addresses_of(series)
-        some = list(alike(cells)) if figures else []
-        _check_claim_names([*measures.values(), *figures.values()])
-        for one in figures.values():
-            check_drawn(one, measures.values(), some, selected)
-        if not cells and all(measure.needs == "cells" for measure in measures.values()):
-            hint = "name cells, or a measure that needs none, such as orders"
-            raise problem("grid", "has no cells, and no measure needs none, so there is nothing to compute", hint=hint)
+    measures = {name: entries.measure(name) for name in config.measures}
+    if entries.modules:
+        check_declarations(entries.modules, entries.tables)
+    if any(measure.component.name == CLAIMS for measure in measures.values()):
+        check_claims(columns_of_table)
+    figures = {name: entries.figure(name) for name in config.figures}
+    filters = {name: entry.cells for name, entry in config.measures.items()}
+    cells = make_cells(Grid(config).series(), config.compute, sources, _costs(measures, filters))
+    selected, left_out = select(measures, filters, cells)
+    _check_claim_names([*measures.values(), *figures.values()])
+    some = list(alike(cells)) if figures else []
+    for figure in figures.values():
+        check_figure_options(figure, measures.values(), some, selected)
+    if not cells and all(measure.needs == "cells" for measure in measures.values()):
+        hint = "name cells, or a measure that needs none, such as orders"
+        raise problem("grid", "has no cells, and no measure needs none, so there is nothing to compute", hint=hint)
     keep()
-    return Plan(config, cells, measures, figures, selected, sources, labels, colours, left_out, addresses)
+    return Plan(config, cells, measures, figures, selected, labels, colours, left_out)
 
 
 def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[str, Any]]) -> list[Costs]:

@@ -1,10 +1,10 @@
 """Measures and figures of a plan, each with the code that it depends on besides the cells."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from rankfall import components
 from rankfall.components import facts_of
@@ -31,7 +31,6 @@ BUILDER = "rankfall/nets/network.py"  # the file that assembles networks from co
 NEEDS = ("cells", "nothing", "tables")
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
 Parts = Iterable[tuple[str, Component]]  # kind, component
-Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
@@ -71,26 +70,6 @@ class FigurePlan:
     @property
     def options(self) -> dict[str, Any]:
         return self.component.options
-
-
-class OnDemand(Mapping[str, Entry], Generic[Entry]):
-    """Entries of a section by name, each planned when it is first read, so that a job plans only its own."""
-
-    def __init__(self, names: Iterable[str], make: Callable[[str], Entry]) -> None:
-        self.make = make
-        self.made: dict[str, Entry | None] = dict.fromkeys(names)
-
-    def __getitem__(self, name: str) -> Entry:
-        found = self.made[name]
-        if found is None:
-            found = self.made[name] = self.make(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.made)
-
-    def __len__(self) -> int:
-        return len(self.made)
 
 
 class EntryPlans:

@@ -34,14 +34,13 @@ SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "train
 
 
 class Series(NamedTuple):
-    """One combination with its seeds. It is combination `number` of the entry `origin`."""
+    """One combination of the entry `origin`, with its seeds."""
 
     task: Task
     architecture: Architecture
     training: Training
     seeds: Sequence[int]
     origin: str
-    number: int
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,6 @@ class Trio:
     seed: int = -1
 
 
-Axes = Mapping[str, list[Any]]  # axis -> its values, checked
-
-
 class Grid:
     """The grid of one configuration whose components are resolved, and its expansion."""
 
@@ -64,7 +60,6 @@ class Grid:
         self.config = config
         self.rules = Rules()
         self.made: dict[tuple[Any, ...], Any] = {}
-        self.known: dict[str, Axes] = {}  # of the origins that were read
 
     def series(self) -> Iterator[Series]:
         """Yield all combinations, entry by entry."""
@@ -75,9 +70,13 @@ class Grid:
                 total += math.prod(len(values(given, f"{path}.{axis}")) for axis, given in raw.items())
                 if total > CELLS:
                     raise problem(path, f"with this entry the grid has {total:,} cells", allowed=[f"at most {CELLS:,}"])
-            yield from self.exclude(list(self.cross(path)), entry, path)
-            for index in range(len(entry.include)):
-                yield from self.cross(f"{path}.include.{index}")
+            axes = self.axes(entry.axes, path)
+            yield from self.exclude(list(self.cross(axes, path)), entry, path)
+            for index, raw in enumerate(entry.include):
+                inner = f"{path}.include.{index}"
+                if not raw:
+                    raise problem(inner, "is empty, so it adds nothing")
+                yield from self.cross(axes | self.axes(raw, inner), inner)
 
     def exclude(self, crossed: list[Series], entry: Crossing, path: str) -> Iterator[Series]:
         """Yield the combinations without the excluded cells. An exclude that matches no cell is an error, since it was meant to match
@@ -95,20 +94,6 @@ class Grid:
         if not left and not entry.include:
             raise problem(path, "makes no cells: everything is excluded")
         yield from left
-
-    def axes_of(self, origin: str) -> Axes:
-        """Return the axes of an entry (`grid.0`), or of an include that adds cells to it (`grid.0.include.1`)."""
-        if origin not in self.known:
-            _, number, *include = origin.split(".")
-            entry, path = self.config.grid[int(number)], f"grid.{number}"
-            if include:
-                own = self.axes(entry.include[int(include[1])], origin)
-                if not own:
-                    raise problem(origin, "is empty, so it adds nothing")
-                self.known[origin] = {**self.axes_of(path), **own}
-            else:
-                self.known[origin] = self.axes(entry.axes, path)
-        return self.known[origin]
 
     def axes(self, raw: Mapping[Any, Any], path: str) -> dict[str, list[Any]]:
         """Return every axis with its checked values."""
@@ -144,24 +129,12 @@ class Grid:
             )
         return given
 
-    def cross(self, origin: str) -> Iterator[Series]:
+    def cross(self, axes: Mapping[str, list[Any]], origin: str) -> Iterator[Series]:
         """Yield the cross product of an entry's axes."""
-        axes = self.axes_of(origin)
         names = [axis for axis in axes if axis != "seed"]
-        for number, combination in enumerate(itertools.product(*(axes[name] for name in names))):
+        for combination in itertools.product(*(axes[name] for name in names)):
             trio = self.trio(dict(zip(names, combination)), origin)
-            yield Series(trio.task, trio.architecture, trio.training, axes["seed"], origin, number)
-
-    def combination(self, origin: str, number: int, seeds: Sequence[int]) -> Series:
-        """Return combination `number` of an entry's cross product."""
-        axes, chosen, rest = self.axes_of(origin), {}, number
-        for name in reversed([axis for axis in axes if axis != "seed"]):
-            rest, place = divmod(rest, len(axes[name]))
-            chosen[name] = axes[name][place]
-        if rest:
-            raise LookupError(f"{origin} has no combination {number}")
-        trio = self.trio(dict(reversed(chosen.items())), origin)
-        return Series(trio.task, trio.architecture, trio.training, seeds, origin, number)
+            yield Series(trio.task, trio.architecture, trio.training, axes["seed"], origin)
 
     def trio(self, chosen: dict[str, Any], path: str) -> Trio:
         """Build a task, an architecture and a training with the axes' values, and check that they go together."""

@@ -1,80 +1,94 @@
-"""A written plan: the configuration and the data that jobs need, in a folder named by its digest.
+"""A written plan: what jobs read, so that they plan nothing, in a folder named by its digest.
 
     results/plan/0123456789abcdef01234567/
         config.json                 the whole configuration
         jobs.json                   the jobs: inputs, outputs and resources of each (`run/snakemake/run_plan.py`)
-        shards/TASK/SHARD.json      the cells of a shard, as a slice (`slices.py`)
-        data/TASK.json              one cell for each data set of a task
+        plan.pickle                 the plan without its cells
+        shards/TASK/SHARD.pickle    the cells of a shard, and which of them each measure measures
+        data/TASK.pickle            one cell for each data set of a task
 
-A job reads its part, plans this part again and compares the digest with the one in the names of its files (`commands/_planned.py`). If a
-file is missing or damaged, the job plans the whole grid. This takes longer and changes no result.
+If a file is missing or damaged, a job plans the whole grid (`commands/_planned.py`). This takes longer and changes no result.
 """
 
-import json
 import os
-from dataclasses import dataclass
-from functools import cached_property
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError
-from rankfall.run.plan.slices import Slice
+from rankfall.report.quantities import lend
+from rankfall.run.plan.build import Plan
+from rankfall.run.plan.cell import Cell, alike
 
-FOLDER, CONFIG, JOBS = "plan", "config.json", "jobs.json"
+FOLDER, CONFIG, JOBS, WITHOUT_CELLS = "plan", "config.json", "jobs.json", "plan.pickle"
+OWN = (
+    "seed",
+    "key",
+    "spec",
+    "data_key",
+    "data_seed",
+    "shard",
+)  # fields of a cell that differ between cells that are alike
 
 
 class DamagedPlan(RankfallError):
     """A file of a written plan is missing or damaged."""
 
 
-@dataclass(frozen=True)
-class WrittenPlan:
-    """A plan in its folder."""
-
-    folder: Path
-
-    @classmethod
-    def load_beside(cls, config: Path) -> "WrittenPlan | None":
-        """Return the plan to which a configuration file belongs, or None if the file is not part of a plan."""
-        found = cls(config.parent)
-        return found if config.name == CONFIG and found.jobs_file.is_file() else None
-
-    @property
-    def config(self) -> Path:
-        return self.folder / CONFIG
-
-    @property
-    def jobs_file(self) -> Path:
-        return self.folder / JOBS
-
-    def shard_file(self, task: str, shard: str) -> Path:
-        return self.folder / "shards" / task / f"{shard}.json"
-
-    def data_file(self, task: str) -> Path:
-        return self.folder / "data" / f"{task}.json"
-
-    @cached_property
-    def about(self) -> dict[str, Any]:
-        """Return the content of jobs.json."""
-        return read_json(self.jobs_file)
-
-    def shard(self, task: str, shard: str) -> Slice:
-        return Slice(**read_json(self.shard_file(task, shard)))
-
-    def data(self, task: str) -> Slice:
-        return Slice(**read_json(self.data_file(task)))
-
-    @property
-    def sample(self) -> Slice:
-        """Return cells that together use all code of the plan."""
-        return Slice(self.about["sample"])
+def shard_file(task: str, shard: str) -> str:
+    return f"shards/{task}/{shard}.pickle"
 
 
-def read_json(path: Path) -> Any:
+def data_file(task: str) -> str:
+    return f"data/{task}.pickle"
+
+
+def write_parts(folder: Path, plan: Plan) -> None:
+    """Write the plan without its cells, the cells of each shard, and a cell for each data set of each task."""
+    write_once(folder / WITHOUT_CELLS, pickle.dumps(replace(plan, cells=[], selected={}, left_out={})))
+    datasets: dict[str, dict[str, Cell]] = {}
+    for (task, shard), cells in plan.shards.items():
+        write_once(folder / shard_file(task, shard), pack_cells(plan, cells))
+    for cell in plan.cells:
+        datasets.setdefault(cell.task.name, {})[cell.data_key] = cell
+    for task, by_key in datasets.items():
+        write_once(folder / data_file(task), pack_cells(plan, list(by_key.values())))
+
+
+def pack_cells(plan: Plan, cells: Sequence[Cell]) -> bytes:
+    """Return cells as bytes. What alike cells have in common is written once, since there may be a million cells."""
+    rows = [
+        (some.cells[0], [tuple(getattr(cell, name) for name in OWN) for cell in some.cells]) for some in alike(cells)
+    ]
+    measured = {
+        name: [number for number, cell in enumerate(cells) if cell.key in keys] for name, keys in plan.selected.items()
+    }
+    return pickle.dumps((rows, measured))
+
+
+def read_plan(folder: Path, *files: str) -> Plan:
+    """Return a written plan with the cells of these files."""
+    plan: Plan = _unpickle(folder / WITHOUT_CELLS)
+    lend(plan.modules)
+    cells: list[Cell] = []
+    selected: dict[str, frozenset[str]] = dict.fromkeys(plan.measures, frozenset())
+    for file in files:
+        rows, measured = _unpickle(folder / file)
+        some = [replace(first, **dict(zip(OWN, values))) for first, different in rows for values in different]
+        selected |= {
+            name: selected[name].union(some[number].key for number in numbers) for name, numbers in measured.items()
+        }
+        cells += some
+    return replace(plan, cells=cells, selected=selected)
+
+
+def _unpickle(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return pickle.loads(path.read_bytes())
+    except Exception as error:  # damaged bytes raise anything
         raise DamagedPlan(f"{path} cannot be read: {error}") from error
 
 

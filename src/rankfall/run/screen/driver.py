@@ -10,13 +10,14 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rankfall.disk import silence
 from rankfall.project import DEFAULT_PROFILE, find_profile
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.logs import Reached, read_reached
 from rankfall.run.screen.state import Job, RunState
-from rankfall.run.screen.watch import RunRecord
+from rankfall.run.screen.watch import SAY, RunRecord
 
 PAUSE = 0.1  # seconds between two polls of the child
 LOOK = 1.0  # seconds between two reads of the running jobs' logs
@@ -43,6 +44,7 @@ class Driver:
     log: Path | None = None
     reached: dict[str, Reached] = field(default_factory=dict)
     looked: float = 0.0
+    unwritten: list[dict[str, Any]] = field(default_factory=list)  # events that are not yet in the record
     signals: list[int] = field(default_factory=list)
     began: bool = False  # whether there are jobs to do
 
@@ -52,16 +54,18 @@ class Driver:
             code = self.show(terminal)
         self.keep_output()
         if self.record is not None and self.began:
-            self.record.write(self.state, "ended" if not code else "stopped" if self.signals else "failed")
+            how = "ended" if not code else "stopped" if self.signals else "failed"
+            self.record.add([*self.unwritten, {"event": "rankfall_ended", "how": how}])
         return INTERRUPTED if signal.SIGINT in self.signals and code else code
 
     def show(self, terminal: bool) -> int:
-        """Show a view that changes in place on a terminal, else a line when the run begins and one for each job that ends."""
+        """Show a view that changes in place on a terminal, else a line when the run begins, for each job that ends, and at least
+        every 20 seconds."""
         from rich.live import Live
 
-        from rankfall.run.screen.screen import console, describe_start, say_ended, view
+        from rankfall.run.screen.screen import console, describe_start, say_ended, say_running, view
 
-        started = False
+        started, said = False, self.state.began
         with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
             while True:
                 code = self.child.code(PAUSE)
@@ -70,11 +74,15 @@ class Driver:
                     shown = self.title + (" (stopping: jobs write their checkpoints)" if self.state.stopping else "")
                     live.update(view(self.state, self.reached, time.time(), shown), refresh=True)
                 else:
-                    for job in ended:
-                        print_line(say_ended(self.state, job, self.reached, time.time()))
+                    lines = [say_ended(self.state, job, self.reached, time.time()) for job in ended]
                     if self.began and not started:
                         started = True
-                        print_line(describe_start(self.state, self.title))
+                        lines.insert(0, describe_start(self.state, self.title))
+                    if not lines and time.time() - said >= SAY:
+                        lines = [say_running(self.state, self.reached, time.time())]
+                    for text in lines:
+                        said = time.time()
+                        print_line(text)
                 if code is not None:
                     return code
 
@@ -86,6 +94,7 @@ class Driver:
         for event in self.child.new_events():
             job = self.state.take(event)
             ended += [job] if job else []
+            self.unwritten.append(event)
             self.began |= event.get("event") == "rankfall_began"
         now = time.monotonic()
         if now - self.looked >= LOOK or last:
@@ -95,7 +104,8 @@ class Driver:
         if self.began:
             self.keep_output()
             if self.record is not None:
-                self.record.write(self.state)
+                self.record.add(self.unwritten)
+                self.unwritten.clear()
         return ended
 
     def keep_output(self) -> None:
@@ -119,6 +129,7 @@ class Driver:
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.signals.append(number)
+            self.unwritten.append({"event": "rankfall_stopping"})
             self.state.stopping = True
             self.child.interrupt()  # for any signal: at SIGTERM, Snakemake takes a lock that its own thread may hold, and deadlocks
 

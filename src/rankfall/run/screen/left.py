@@ -1,4 +1,4 @@
-"""The remaining time of a run by the plan's estimates, scaled by the times of finished jobs on this machine."""
+"""The remaining time of a run: estimates of processor time, times how much longer finished jobs have taken here than estimated."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from rankfall.run.screen.state import RunState
 
 TYPICAL = JOBS | {"train": 10.0, "measure": 10.0}  # of jobs without an estimate in the plan
 OTHER = 5.0  # seconds of a job of any other rule
-TRUST = 10.0  # seconds of a rule's finished jobs that weigh as much as the estimate
+TRUST = 10.0  # estimated seconds of jobs whose times weigh as much as what is known without them
 
 
 def seconds_left(state: RunState, reached: Mapping[str, Reached], now: float) -> float | None:
@@ -16,7 +16,7 @@ def seconds_left(state: RunState, reached: Mapping[str, Reached], now: float) ->
     number."""
     if not state.totals:
         return None
-    scales = {rule: scale(state, rule) for rule in state.totals}
+    scales = find_scales(state, now)
     running = []
     for number, job in state.running.items():
         elapsed = max(0.0, now - job.began)  # a clock may be set back
@@ -59,9 +59,15 @@ def estimate(state: RunState, rule: str, output: str) -> float:
     return state.costs[output][1] if output in state.costs else TYPICAL.get(rule, OTHER)
 
 
-def scale(state: RunState, rule: str) -> float:
-    """Return the seconds that finished jobs of a rule took, divided by their estimates."""
-    jobs = [job for job in state.finished if job.rule == rule and job.seconds is not None]
-    taken = sum(job.seconds or 0.0 for job in jobs)
-    expected = sum(estimate(state, rule, job.output) for job in jobs)
-    return (taken + TRUST) / (expected + TRUST)
+def find_scales(state: RunState, now: float) -> dict[str, float]:
+    """Return, by rule, the seconds that jobs take divided by their estimates. A rule without finished jobs has the scale of the whole run,
+    which begins with that of the machine's load. A job that runs longer than estimated counts with the time that it has taken."""
+    timed = [(job.rule, job.seconds or 0.0, estimate(state, job.rule, job.output)) for job in state.finished]
+    late = [(job.rule, now - job.began, estimate(state, job.rule, job.output)) for job in state.running.values()]
+    timed += [(rule, taken, expected) for rule, taken, expected in late if taken > expected]
+
+    def weigh(some: list[tuple[str, float, float]], before: float) -> float:
+        return (sum(taken for _, taken, _ in some) + TRUST * before) / (sum(one for _, _, one in some) + TRUST)
+
+    whole = weigh(timed, state.slower)
+    return {rule: weigh([one for one in timed if one[0] == rule], whole) for rule in state.totals}

@@ -84,6 +84,19 @@ def describe_start(state: RunState, title: str) -> str:
     return f"==> {title}: {count(state.total, 'job')} ({', '.join(parts)})"
 
 
+def say_running(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
+    """Return the line that says in a pipe what runs and how long the run still takes."""
+    if not state.totals:
+        return f"==> Snakemake starts, {clock(now - state.began)} so far"
+    jobs = [line(job, reached.get(number), now) for number, job in state.running.items()]
+    more = f" and {len(jobs) - JOBS} more" if len(jobs) > JOBS else ""
+    failed = f", {count(len(state.failed), 'job')} failed" if state.failed else ""
+    left = say_left(state, reached, now)
+    about = f", {left}" if left else ""
+    running = "; ".join(jobs[:JOBS]) or "no job"
+    return f"[{state.count}/{state.total}] {clock(now - state.began)} so far{about}{failed}; running: {running}{more}"
+
+
 def say_ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
     """Return the line of a job that is done or has failed."""
     left = say_left(state, reached, now)

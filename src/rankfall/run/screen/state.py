@@ -49,11 +49,13 @@ class RunState:
     )  # output -> rule, estimated seconds, cells
     config: str = ""  # file from which all jobs read the configuration
     cores: int = 1
+    slower: float = 1.0  # seconds by the clock of a second of processor time, by the load when the run began
     said: list[str] = field(default_factory=list)  # errors of Snakemake itself
     refused: str = ""  # kind of the error that ended Snakemake
     lacks: list[str] = field(default_factory=list)  # tables and figures that the page lacks
     no_page: str = ""  # why there is no page
     stopping: bool = False  # a signal stops the run: jobs that end without a result have not failed
+    how: str = "running"  # or ended, stopped, failed
 
     @property
     def rules(self) -> list[str]:
@@ -85,6 +87,12 @@ class RunState:
 
     def _rankfall_page(self, event: Mapping[str, Any]) -> None:
         self.lacks, self.no_page = list(event.get("lacks") or ()), str(event.get("no_page") or "")
+
+    def _rankfall_stopping(self, event: Mapping[str, Any]) -> None:
+        self.stopping = True
+
+    def _rankfall_ended(self, event: Mapping[str, Any]) -> None:
+        self.how = str(event["how"])
 
     def _resources_info(self, event: Mapping[str, Any]) -> None:
         self.cores = int(event.get("cores") or self.cores)
@@ -132,24 +140,3 @@ class RunState:
         text = str(event.get("text", ""))
         if event.get("level") in ("ERROR", "CRITICAL"):
             self.said.append(text)
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the state as plain data, for `rankfall status --watch`."""
-        jobs = {
-            "running": {number: vars(job) for number, job in self.running.items()},
-            "failed": {output: vars(job) for output, job in self.failed.items()},
-            "finished": [vars(job) for job in self.finished],
-        }
-        return {**vars(self), **jobs, "done": dict(self.done)}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "RunState":
-        """Return the state from the data of `as_record`."""
-        jobs = {
-            "running": {number: Job(**job) for number, job in record["running"].items()},
-            "failed": {output: Job(**job) for output, job in record["failed"].items()},
-            "finished": [Job(**job) for job in record["finished"]],
-            "costs": {output: tuple(cost) for output, cost in record["costs"].items()},
-            "done": Counter(record["done"]),
-        }
-        return cls(**{**record, **jobs})

@@ -1,14 +1,16 @@
 """The record of a run, and the display of a run that another terminal or another machine has started and whose results it sees.
 
-The record is a small file beside the run's logs. It describes the run's state every two seconds.
+The record is a file beside the run's logs: a line that describes the run, then its events. The time of the file is that of the last sign of
+life.
 """
 
 import datetime
 import json
+import os
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,22 +19,21 @@ from typing import Any
 from rankfall.disk import StoreError, atomic
 from rankfall.errors import RankfallError
 from rankfall.run.screen.ending import is_alive
-from rankfall.run.screen.left import say_left
 from rankfall.run.screen.logs import Reached, clock, count, read_reached
 from rankfall.run.screen.state import RunState
 
-EVERY = 2.0  # seconds between two records
+EVERY = 2.0  # seconds between two signs of life
+SAY = 20.0  # seconds between two lines, if there is no terminal
 LOOK = 1.0  # seconds between two reads of the record
-SAY = 30.0  # seconds between two lines, if there is no terminal
 SILENT = 60.0  # seconds without a new record after which its process may be dead
 
 
 class RunRecord:
     """The writer of a run's record while the run lasts. The last record stays."""
 
-    def __init__(self, results: Path, config: Path, command: str, pid: int) -> None:
+    def __init__(self, results: Path, config: Path, command: str, pid: int, state: RunState) -> None:
         self.path = record_file(results)
-        self.written = 0.0
+        self.signed = 0.0
         self.about = {
             "pid": pid,  # of Snakemake, which may outlive the process that started it
             "host": socket.gethostname(),
@@ -40,32 +41,41 @@ class RunRecord:
             "results": str(results),
             "command": command,
             "began_at": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            "state": {"began": state.began, "costs": state.costs, "slower": state.slower},
         }
 
-    def write(self, state: RunState, how: str = "running") -> None:
-        """Write the record if it is due, or if the run ends."""
-        if how == "running" and time.monotonic() - self.written < EVERY:
-            return
-        self.written = time.monotonic()
-        content = {**self.about, "how": how, "time": time.time(), "run": state.as_record()}
+    def add(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Append events, or a sign of life every two seconds. The first call begins the record anew."""
+        lines = [json.dumps(event) for event in events]
         try:
-            with atomic(self.path) as file:
-                file.write(json.dumps(content).encode())
-        except StoreError:  # on a full disk the jobs report the error
+            if not self.signed:
+                with atomic(self.path) as file:
+                    file.write(f"{json.dumps(self.about)}\n".encode())
+            if lines:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write("\n".join([*lines, ""]))
+            if lines or time.time() - self.signed >= EVERY:
+                self.signed = time.time()
+                os.utime(self.path, (self.signed, self.signed))  # by this machine's clock, as the times of events
+        except (StoreError, OSError):  # on a full disk the jobs report the error
             return
 
 
 def record_file(results: Path) -> Path:
-    return results / "logs" / "run.json"
+    return results / "logs" / "run.jsonl"
 
 
-def read_record(results: Path) -> dict[str, Any] | None:
-    """Return the record of the last run, or None if there is none that can be read."""
+def read_record(results: Path) -> tuple[dict[str, Any], RunState] | None:
+    """Return the description and the state of the last run, or None if there is no record that can be read."""
     try:
-        found = json.loads(record_file(results).read_bytes())
-    except (OSError, ValueError):
+        first, *lines = record_file(results).read_text(encoding="utf-8").split("\n")
+        about = json.loads(first)
+        state = RunState(**about["state"])
+        for line in lines[:-1]:  # the last is empty or incomplete
+            state.take(json.loads(line))
+    except (OSError, ValueError, LookupError, TypeError):
         return None
-    return found if isinstance(found, dict) and "run" in found else None
+    return about, state
 
 
 @dataclass(frozen=True)
@@ -76,32 +86,28 @@ class Seen:
     state: RunState
     reached: Mapping[str, Reached]
     now: float  # the time of the record, by the clock of the machine that runs it
-    title: str
-    how: str  # running, ended, stopped or failed
+
+    @property
+    def title(self) -> str:
+        return f"{self.about['command']} on {self.about['host']} (process {self.about['pid']})"
 
 
 def read_state(results: Path) -> Seen:
     """Read the current record and the progress of the running jobs from their logs."""
-    about = read_record(results)
-    if about is None and not record_file(results).exists():
+    file = record_file(results)
+    if not file.exists():
+        raise RankfallError(f"{file} is missing: `make run` writes it; no run of these results has begun")
+    found = read_record(results)
+    if found is None:
         raise RankfallError(
-            f"{record_file(results)} is missing: `make run` writes it; no run of these results has begun"
+            f"{file} is damaged, or of another version of Rankfall, and cannot tell what the run does; the next `make run` writes it anew"
         )
-    try:
-        content = about or {}
-        state = RunState.from_record(content["run"])
-        logs = {
-            number: read_reached(local_log(job.log, content["results"], results))
-            for number, job in state.running.items()
-        }
-        reached = {number: found for number, found in logs.items() if found is not None}
-        title = f"{content['command']} on {content['host']} (process {int(content['pid'])})"
-        return Seen(content, state, reached, float(content["time"]), title, content["how"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RankfallError(
-            f"{record_file(results)} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
-            "the next `make run` writes it anew"
-        ) from error
+    about, state = found
+    logs = {
+        number: read_reached(local_log(job.log, about["results"], results)) for number, job in state.running.items()
+    }
+    reached = {number: one for number, one in logs.items() if one is not None}
+    return Seen(about, state, reached, file.stat().st_mtime)
 
 
 def local_log(log: str, recorded: str, results: Path) -> Path:
@@ -114,7 +120,7 @@ def watch(results: Path, terminal: bool) -> int:
     """Show the run until it has ended. Return 1 if it failed, or if its process is dead."""
     from rich.live import Live
 
-    from rankfall.run.screen.screen import console, view
+    from rankfall.run.screen.screen import console, say_running, view
 
     # How long a record has not changed is measured by this process alone, since the clocks of two machines may differ.
     said, last, since = -SAY, 0.0, time.monotonic()
@@ -122,32 +128,21 @@ def watch(results: Path, terminal: bool) -> int:
         while True:
             seen, now = read_state(results), time.monotonic()
             last, since = seen.now, now if seen.now != last else since
-            if seen.how != "running" or not is_alive(seen.about) or now - since > SILENT:
+            if seen.state.how != "running" or not is_alive(seen.about) or now - since > SILENT:
                 break
             if live is not None:
                 live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
             elif now - said >= SAY:
                 said = now
-                print(line(seen), flush=True)
+                print(f"{seen.title}: {say_running(seen.state, seen.reached, seen.now)}", flush=True)
             time.sleep(LOOK)
     return print_end(seen)
-
-
-def line(seen: Seen) -> str:
-    """Return the state of the run in one line."""
-    left = say_left(seen.state, seen.reached, seen.now) or "nothing left"
-    running = ", ".join(job.name for job in seen.state.running.values()) or "none"
-    failed = f"; {count(len(seen.state.failed), 'job')} failed" if seen.state.failed else ""
-    return (
-        f"{seen.title}: {seen.state.count} of {count(seen.state.total, 'job')}, {clock(seen.now - seen.state.began)}, "
-        f"{left}; running: {running}{failed}"
-    )
 
 
 def print_end(seen: Seen) -> int:
     """Print how the run ended. Return the exit code."""
     done = f"{seen.state.count} of {count(seen.state.total, 'job')} done after {clock(seen.now - seen.state.began)}"
-    how = seen.how
+    how = seen.state.how
     if how == "running":
         how = "gave no sign of life for a minute" if is_alive(seen.about) else "was killed"
     print(f"==> {seen.title} {how}: {done}")

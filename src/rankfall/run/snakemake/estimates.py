@@ -30,7 +30,7 @@ class InStore:
     def find_left(self, job: PlannedJob) -> list[Cell]:
         """Return the cells of a shard's job whose results are not in the store."""
         if job.kind == "train":
-            return [cell for cell in self.plan.shard(*job.names) if self.statuses.get(cell.key) not in FINISHED]
+            return [cell for cell in self.plan.shards[job.names] if self.statuses.get(cell.key) not in FINISHED]
         name, task, shard = job.names
         measured = self._find_measured(name)
         return [
@@ -95,10 +95,10 @@ def estimates(plan: Plan, jobs: Iterable[PlannedJob], store: InStore, scale: flo
             }
             seconds += scale * sum(cell.cost.seconds for cell in cells) + TRACE * sum(traced.values())
         elif job.rule == "measure":
-            said = plan.measure(job.names[0]).cost.get("seconds")
+            said = plan.measures[job.names[0]].cost.get("seconds")
             seconds += len(cells) * CELL if said is None else sum(look_up(said, cell) for cell in cells)
         elif job.rule == "measure_freely":
-            seconds = plan.measure(job.names[0]).cost.get("seconds", seconds)
+            seconds = plan.measures[job.names[0]].cost.get("seconds", seconds)
         found[job.files[0]] = (job.rule, seconds, len(cells))
     return found
 
@@ -120,9 +120,13 @@ def between(found: dict[str, Estimate], cores: int, load: float = 0.0) -> tuple[
         return 0.0, 0.0
     page = sum(seconds for rule, seconds, _ in found.values() if rule == "page")  # runs after all others
     others = [seconds for rule, seconds, _ in found.values() if rule != "page"]
-    slower = max(1.0, (load + min(cores, len(found))) / cores)
-    middle = slower * (BEGIN + page + max(sum(others) / cores, *others, 0.0))
+    middle = slowdown(cores, min(cores, len(found)), load) * (BEGIN + page + max(sum(others) / cores, *others, 0.0))
     return RANGE[0] * middle, RANGE[1] * middle
+
+
+def slowdown(cores: int, processes: int, load: float) -> float:
+    """Return the seconds by the clock of a second of processor time, if `load` other processes share the cores with these."""
+    return max(1.0, (load + processes) / cores)
 
 
 class Needs(NamedTuple):
@@ -137,17 +141,17 @@ def needs(plan: Plan, job: PlannedJob) -> Needs:
     """Return priority and resources of a shard's job. Training runs first; long jobs run before short ones, so that none ends alone."""
     if job.kind == "measure":
         return _measure_needs(plan, *job.names)
-    cells = plan.shard(*job.names)
+    cells = plan.shards[job.names]
     seconds = sum(cell.cost.seconds for cell in cells)
     return Needs(3 + _long(seconds), _minutes(seconds), _memory(plan, cells))
 
 
 def _measure_needs(plan: Plan, name: str, task: str, shard: str) -> Needs:
     """Use the memory that the measure declares for a cell, else that of training."""
-    cells, measure = plan.measured_cells(name, task, shard), plan.measure(name)
+    cells, measure = plan.measured_cells(name, task, shard), plan.measures[name]
     seconds, own = len(cells) * measure.cost.get("seconds", SECONDS), measure.cost.get("megabytes")
     of_cell = own is not None and bool(cells)
-    megabytes = cost.PROCESS + SPARE + math.ceil(own or 0) if of_cell else _memory(plan, plan.shard(task, shard))
+    megabytes = cost.PROCESS + SPARE + math.ceil(own or 0) if of_cell else _memory(plan, plan.shards[task, shard])
     return Needs(1 + _long(seconds), _minutes(seconds), megabytes)
 
 

@@ -20,6 +20,7 @@ from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.quantity_files import LISTS
 from rankfall.report.style import FORMATS
+from rankfall.run.keys.files import COLUMNS, table_digests
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import CELL_TABLES, Plan
 from rankfall.run.plan.cell import Cell, alike, digest, digest_of
@@ -80,15 +81,11 @@ class PlannedJob:
 
 
 class PlanJobs:
-    """The jobs of one plan, each created at its first use.
+    """The jobs of one plan, each created at its first use."""
 
-    `known`: jobs from a plan of the whole grid. They are the inputs of a job in a process that plans the cells of this job only.
-    """
-
-    def __init__(self, plan: Plan, known: Iterable[PlannedJob] | None = None) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.known = None if known is None else list(known)
-        self._jobs = {job.key: job for job in self.known or ()}
+        self._jobs: dict[str, PlannedJob] = {}
         self._specs: dict[int, str] = {}  # by identity: the plan keeps them all
         self._row_codes: dict[str, dict[str, str]] = {}
 
@@ -139,31 +136,31 @@ class PlanJobs:
     # Digest and inputs of each kind of job.
 
     def _data(self, key: str, task: str) -> PlannedJob:
-        cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
+        cells = [cell for (name, _), some in self.plan.shards.items() if name == task for cell in some]
         data_keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
         code = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
         return PlannedJob(key, digest("data", task, data_keys, rows), f"{len(data_keys)} data sets", code=code)
 
     def _train(self, key: str, task: str, shard: str) -> PlannedJob:
-        cells = self.plan.shard(task, shard)
+        cells = self.plan.shards[task, shard]
         ceiling = self._sources.code_files(CEILING_ROOTS)
         rows = _merge([self._table_code("cells"), self._table_code("training"), ceiling])
         code = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
         # The keys of the cells cover the data. The file of data sets is an input so that a faulty data set fails one job, not all.
-        inputs = () if self.known is not None else (self.job("data", task).files[0],)
+        inputs = (self.job("data", task).files[0],)
         return PlannedJob(key, digest("train", self._digest_rows(cells), rows), f"{len(cells)} cells", inputs, code)
 
     def _measure(self, key: str, name: str, task: str, shard: str) -> PlannedJob:
-        measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
+        measure, cells = self.plan.measures[name], self.plan.measured_cells(name, task, shard)
         rows = self._table_code(measure.table)
         code = partial(_merge, [measure.code, rows])
-        inputs = () if self.known is not None else (self.job("train", task, shard).files[0],)
+        inputs = (self.job("train", task, shard).files[0],)
         made_of = digest("measure", measure.key, self._digest_rows(cells), rows)
         return PlannedJob(key, made_of, f"{len(cells)} cells", inputs, code)
 
     def _measure_freely(self, key: str, name: str) -> PlannedJob:
         """Return the job of a measure that needs no cells. It reads tables or nothing."""
-        measure = self.plan.measure(name)
+        measure = self.plan.measures[name]
         rows, given = self._table_code(measure.table), [self.job("table", table) for table in measure.tables]
         what = f"{len(given)} tables" if given else "itself alone"
         made_of = digest("measure", measure.key, [table.digest for table in given], rows)
@@ -171,16 +168,14 @@ class PlanJobs:
         return PlannedJob(key, made_of, what, tuple(table.files[0] for table in given), code)
 
     def _table(self, key: str, name: str) -> PlannedJob:
-        declared = components.describe_columns(name)
-        texts = {f"descriptions of {name}": digest(asdict(declared.table))} if declared and declared.table else {}
-        code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name), texts])
+        code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name), table_digests(name)])
         parts = self._table_parts(name)
         inputs = tuple(part.files[name == "training"] for part in parts)
         made_of = digest("table", name, [part.digest for part in parts], code)
         return PlannedJob(key, made_of, f"{len(parts)} files", inputs, lambda: code)
 
     def _figure(self, key: str, name: str) -> PlannedJob:
-        figure = self.plan.figure(name)
+        figure = self.plan.figures[name]
         given = [self.job("table", table) for table in figure.tables]
         looks = [self.plan.labels, self.plan.colours]
         digests = [table.digest for table in given]
@@ -203,10 +198,6 @@ class PlanJobs:
 
     def _table_parts(self, table: str) -> list[PlannedJob]:
         """Return the jobs whose files a table combines."""
-        if table not in self.tables:
-            raise RankfallError(f"table {table!r} is not in this configuration; allowed: {', '.join(self.tables)}")
-        if self.known is not None:
-            return self.known
         if table in ("cells", "training"):
             return [self.job("train", *place) for place in self.plan.shards]
         if table == "datasets":
@@ -231,8 +222,8 @@ class PlanJobs:
                 found = find_quantity_modules(declared.facts, self.plan.modules)
                 self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.location.module, *found])
             else:
-                digests = {f"table {table}": declared.table.digest} if declared and declared.table else {}
-                self._row_codes[table] = {**self._sources.code_files(ROW_ROOTS), **digests}
+                columns = {name: one for name, one in table_digests(table).items() if name.startswith(COLUMNS)}
+                self._row_codes[table] = {**self._sources.code_files(ROW_ROOTS), **columns}
         return self._row_codes[table]
 
     def _digest_rows(self, cells: Sequence[Cell]) -> str:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.errors import RankfallError
+from rankfall.run.config.problems import problem
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import Plan, make_plan
-from rankfall.run.plan.cell import Cell, digest
-from rankfall.run.plan.slices import slice_of
-from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, WrittenPlan, mark_used, write_once
+from rankfall.run.plan.cell import digest
+from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, shard_file, write_once, write_parts
 from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.store.announced import announce
@@ -32,6 +32,7 @@ PLANNING = (
     __name__,
 )  # code that writes a plan
 SHOWN = 12  # reasons that are printed
+LISTED = 30  # jobs that the error of a job that does not exist lists
 MANY = 3  # changes listed in a reason before the rest is counted
 LOCAL = frozenset({"data", "table", "figure", "page"})  # kinds that run where Snakemake runs, whatever the profile
 
@@ -60,7 +61,7 @@ class RunPlan:
             "categories": {name: figure.tables[0].replace("_", " ") for name, figure in plan.figures.items()},
             "final": jobs.final_files(),
             "code_files": [dict(code) for code in codes],
-            "sample": slice_of(plan, list({id(cell.code): cell for cell in reversed(plan.cells)}.values())).series,
+            "engines": sorted({cell.engine for cell in plan.cells}),
         }
         digests = [(job.key, job.digest) for job in planned]
         name = digest("plan", config_text(raw), Sources().fingerprint(PLANNING), digests)
@@ -80,16 +81,10 @@ class RunPlan:
         Each file is written atomically, the list of jobs last."""
         if self.plan is None or self.raw is None:
             return
-        plan, written = self.plan, WrittenPlan(self.folder)
+        plan = self.plan
         write_once(self.config, config_text(self.raw).encode())
         mark_used(self.folder)  # first, because another process may be cleaning up now
-        for place, cells in plan.shards.items():
-            write_once(written.shard_file(*place), as_json(slice_of(plan, cells).raw()))
-        datasets: dict[str, dict[str, Cell]] = {}
-        for cell in plan.cells:
-            datasets.setdefault(cell.task.name, {})[cell.data_key] = cell
-        for task, cells_of in datasets.items():
-            write_once(written.data_file(task), as_json(slice_of(plan, list(cells_of.values())).raw()))
+        write_parts(self.folder, plan)
         write_once(self.folder / JOBS, as_json(self.about))
         measures: dict[str, set[str]] = {}
         for measure in plan.measures.values():
@@ -112,6 +107,26 @@ class RunPlan:
             key: PlannedJob(key, made_of, what, tuple(inputs), partial(codes.__getitem__, number))
             for key, made_of, what, inputs, number in self.about["jobs"]
         }
+
+    def job(self, kind: str, *names: str) -> PlannedJob:
+        """Return the job of this kind with these names."""
+        key = "/".join((kind, *names))
+        if key not in self.jobs:
+            known = [one.removeprefix(f"{kind}/") for one in self.jobs if one.startswith(f"{kind}/")]
+            listed = known if len(known) <= LISTED else ()
+            given = "/".join(names)
+            raise problem(kind, f"{given!r} is not in the plan", allowed=listed, near=known, given=given)
+        return self.jobs[key]
+
+    @property
+    def tables(self) -> list[str]:
+        """Return the tables that are published, sorted."""
+        return sorted(job.names[0] for job in self.jobs.values() if job.kind == "table")
+
+    @property
+    def shard_files(self) -> list[str]:
+        """Return the files of the written plan that have the cells."""
+        return [shard_file(*job.names) for job in self.jobs.values() if job.kind == "train"]
 
     @cached_property
     def makers(self) -> dict[str, PlannedJob]:

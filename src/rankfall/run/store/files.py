@@ -1,8 +1,7 @@
 """Files of the store: written atomically, protected by checksums, and set aside if they are damaged.
 
-A sealed file is an ordinary safetensors file (any safetensors reader opens it) whose header also has two checksums: `sha256` over the
-tensor bytes, and `seal` over everything else in the header. The header alone answers a lookup, so this module parses it itself and imports
-torch only to create tensors.
+A sealed file is a safetensors file whose metadata has two checksums: `sha256` of the tensors, and `seal` of the metadata. The header alone
+answers a lookup, so torch is imported only for tensors.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankfall.disk import atomic, cannot, cause
 from rankfall.errors import RankfallError
@@ -29,118 +28,82 @@ T = TypeVar("T")
 Stamp = tuple[int, int, int]  # identifies an unchanged file: inode, time, size
 SUFFIX = ".safetensors"
 LONGEST_NAME = 200  # file systems end at 255, and suffixes need room
-LONGEST_HEADER = 100_000_000  # the limit of the safetensors library
-# safetensors' name -> torch's. Sizes are powers of two and the largest are written first, so every tensor is aligned.
-DTYPES = {
-    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool",
-    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
-    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
-}  # fmt: skip
 
 
 class Damaged(Exception):
     """The file is not what was written. The message says how it differs."""
 
 
-@dataclass(frozen=True)
-class Header:
-    """The header of a sealed file: text metadata, and name -> {dtype, shape, data_offsets} of its tensors."""
-
-    meta: dict[str, str]
-    tensors: dict[str, Any]
-    start: int  # offset of the tensor bytes
-
-
 def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
     """Write a safetensors file with both checksums, atomically."""
-    import torch
+    from safetensors.torch import save
 
-    names = {getattr(torch, value): name for name, value in DTYPES.items() if hasattr(torch, value)}
-    table: dict[str, Any] = {}
-    chunks = []
-    digest = hashlib.sha256()
-    offset = 0
-    for name in sorted(tensors, key=lambda name: (-tensors[name].element_size(), name)):
-        tensor = tensors[name].detach().cpu().contiguous()
-        if tensor.dtype not in names:
-            raise RankfallError(f"{path.name}: tensor {name} has dtype {tensor.dtype}, which the store cannot hold")
-        chunk = tensor.reshape(-1).view(torch.uint8).numpy().data
-        digest.update(chunk)
-        chunks.append(chunk)
-        table[name] = {
-            "dtype": names[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + chunk.nbytes],
-        }
-        offset += chunk.nbytes
-    sealed = dict(meta) | {"sha256": digest.hexdigest()}
-    sealed["seal"] = _seal(table, sealed)
-    header = json.dumps({"__metadata__": sealed} | table, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)
-    with atomic(path) as handle:
-        handle.write(len(header).to_bytes(8, "little") + header)
-        for chunk in chunks:
-            handle.write(chunk)
+    whole: dict[str, Tensor] = {}
+    storages = set[int]()
+    for name, tensor in tensors.items():
+        one = tensor.detach().cpu().contiguous()
+        storage = one.untyped_storage().data_ptr()
+        whole[name] = one.clone() if storage in storages else one  # safetensors refuses tensors that share memory
+        storages.add(storage)
+    sealed = {**meta, "sha256": _hash_tensors(whole)}
+    with atomic(path) as file:
+        file.write(save(whole, {**sealed, "seal": _hash_meta(sealed)}))
 
 
-def read_header(path: Path) -> Header:
-    """Read and check only the header. Raise `Damaged` or OSError."""
-    with open(path, "rb") as handle:
-        return _parse_header(handle)
+def read_meta(path: Path) -> dict[str, str]:
+    """Read and check only the metadata in the header. Raise `Damaged` or OSError."""
+    with _open(path, "numpy") as file:
+        return _check_meta(file.metadata())
 
 
-def read_sealed(path: Path) -> tuple[dict[str, Tensor], Header]:
-    """Read the whole file, compare both checksums, and create the tensors. Raise `Damaged` or OSError."""
-    with open(path, "rb") as handle:
-        header = _parse_header(handle)
-        data = bytearray(os.fstat(handle.fileno()).st_size - header.start)
-        if handle.readinto(data) != len(data):
-            raise Damaged("it ends before its tensors do")
-    if hashlib.sha256(data).hexdigest() != header.meta.get("sha256"):
+def read_sealed(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read the whole file, compare both checksums, and return tensors and metadata. Raise `Damaged` or OSError."""
+    with _open(path, "pt") as file:
+        meta = _check_meta(file.metadata())
+        names = file.keys()
+        tensors = {name: file.get_tensor(name).clone() for name in names}  # a copy, since mapped files may vanish
+    if _hash_tensors(tensors) != meta["sha256"]:
         raise Damaged("its tensors do not match their checksum")
+    return tensors, meta
+
+
+@contextmanager
+def _open(path: Path, framework: str) -> Iterator[Any]:
+    from safetensors import SafetensorError, safe_open
+
+    with open(path, "rb"):  # safetensors takes any file that it may not open for a missing one
+        pass
+    try:
+        with safe_open(path, framework=framework) as file:
+            yield file
+    except SafetensorError as error:
+        raise Damaged(f"it is no whole safetensors file ({error})") from None
+
+
+def _check_meta(meta: dict[str, str] | None) -> dict[str, str]:
+    sealed = dict(meta or {})
+    if sealed.pop("seal", "") != _hash_meta(sealed):
+        raise Damaged("its header does not match its checksum")
+    return sealed
+
+
+def _hash_meta(meta: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
+
+
+def _hash_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """Return the digest of names, types, shapes and bytes of contiguous tensors on the processor."""
     import torch
 
-    tensors = {}
-    for name, entry in header.tensors.items():
-        dtype = getattr(torch, DTYPES[entry["dtype"]])
-        begin, end = entry["data_offsets"]
-        count = (end - begin) // dtype.itemsize
-        if count == 0:
-            tensors[name] = torch.zeros(entry["shape"], dtype=dtype)  # without elements
-        else:
-            tensors[name] = torch.frombuffer(data, dtype=dtype, count=count, offset=begin).reshape(entry["shape"])
-    return tensors, header
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _stamp(stat: os.stat_result) -> Stamp:
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
-
-
-def _parse_header(handle: BinaryIO) -> Header:
-    size = os.fstat(handle.fileno()).st_size
-    if size == 0:
-        raise Damaged("it is empty")
-    length = int.from_bytes(handle.read(8), "little")
-    if size < 8 or length > min(size - 8, LONGEST_HEADER):
-        raise Damaged("it ends before its header does")
-    try:
-        content = json.loads(handle.read(length))
-        meta = content.pop("__metadata__")
-        sealed = meta["seal"] == _seal(content, meta)
-        sealed = sealed and all(isinstance(value, str) for value in meta.values())
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise Damaged("its header is not one that the store writes") from None
-    if not sealed:
-        raise Damaged("its header does not match its checksum")
-    ends = max((entry["data_offsets"][1] for entry in content.values()), default=0)
-    if size != 8 + length + ends:
-        raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
-    return Header(meta, content, 8 + length)
-
-
-def _seal(table: dict[str, Any], meta: Mapping[str, str]) -> str:
-    text = json.dumps([table, {key: value for key, value in meta.items() if key != "seal"}], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Vault:
@@ -163,9 +126,9 @@ class Vault:
             return []
         except OSError as error:
             raise cannot("read", self.root / folder, error) from error
-        return sorted((entry for entry in found if not self._known_unreadable(entry)), key=lambda entry: entry.name)
+        return sorted((entry for entry in found if not self._is_unreadable(entry)), key=lambda entry: entry.name)
 
-    def _known_unreadable(self, entry: os.DirEntry[str]) -> bool:
+    def _is_unreadable(self, entry: os.DirEntry[str]) -> bool:
         seen = self._unreadable.get(Path(entry.path))
         try:
             return seen is not None and seen == _stamp(entry.stat())

@@ -47,7 +47,16 @@ class Item:
 
 def find_removable(store: Store, live: Live) -> list[Item]:
     """Return the files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
-    parts = (_stacks, _datasets, _rows, _checkpoints, _trials, _temporary, _announcements, _find_damaged)
+    parts = (
+        _find_stacks,
+        _find_datasets,
+        _find_rows,
+        _find_checkpoints,
+        _find_trials,
+        _find_temporary,
+        _find_announcements,
+        _find_damaged,
+    )
     return [item for part in parts for item in part(store, live)]
 
 
@@ -98,7 +107,7 @@ def _forgotten(kind: str, path: Path, reason: str) -> Iterator[Item]:
     return (item for item in _item(kind, path, reason) if item.age > FORGOTTEN)
 
 
-def _stacks(store: Store, live: Live) -> Iterator[Item]:
+def _find_stacks(store: Store, live: Live) -> Iterator[Item]:
     used = {cell.stack for cell in store.find_cells(live.cells).values()}
     held: dict[Path, bool] = {}
     for cell in store.records():
@@ -108,13 +117,13 @@ def _stacks(store: Store, live: Live) -> Iterator[Item]:
         yield from _item("stack", path, reason)
 
 
-def _datasets(store: Store, live: Live) -> Iterator[Item]:
+def _find_datasets(store: Store, live: Live) -> Iterator[Item]:
     for entry in store.files("data"):
         if Path(entry.name).stem not in live.data:
             yield from _item("dataset", Path(entry.path), "no cell of the plan uses it")
 
 
-def _rows(store: Store, live: Live) -> Iterator[Item]:
+def _find_rows(store: Store, live: Live) -> Iterator[Item]:
     """Yield removable files of rows. Plans do not list the items of their measures, so old rows of items go. They can be measured again."""
     wanted = {folder_of(name): keys for name, keys in live.measures.items()}
     for name in store.folders("measures"):
@@ -129,7 +138,7 @@ def _rows(store: Store, live: Live) -> Iterator[Item]:
                 yield from _item("rows", Path(entry.path), f"nothing in the plan's measure {name} is read from it")
 
 
-def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
+def _find_checkpoints(store: Store, live: Live) -> Iterator[Item]:
     finished = store.find_cells(live.cells)
     waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
     for name, keys in live.measures.items():
@@ -141,13 +150,13 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
             yield from _item("checkpoint", path, "what it is of is finished or not in the plan")
 
 
-def _trials(store: Store, live: Live) -> Iterator[Item]:
+def _find_trials(store: Store, live: Live) -> Iterator[Item]:
     """Yield old trials. Plans do not list trials, and a removed trial is repeated."""
     for entry in store.files("trials", TRIAL):
         yield from _forgotten("trial", Path(entry.path), "is old, and is repeated in milliseconds")
 
 
-def _temporary(store: Store, live: Live) -> Iterator[Item]:
+def _find_temporary(store: Store, live: Live) -> Iterator[Item]:
     walk = os.walk(store.root)  # follows no links, which may be circular
     names = (Path(folder, name) for folder, _, files in walk for name in files)
     for path in sorted(path for path in names if path.name.startswith(".") and path.suffix == ".tmp"):
@@ -164,7 +173,7 @@ def _writer_lives(name: str) -> bool:
     return is_running(int(pid))
 
 
-def _announcements(store: Store, live: Live) -> Iterator[Item]:
+def _find_announcements(store: Store, live: Live) -> Iterator[Item]:
     for path in read_announcements(store.root)[1]:
         yield from _item("announcement", path, "the process that wrote it is dead")
 

@@ -13,10 +13,9 @@ from rankfall.disk import atomic, cannot
 from rankfall.run.store.files import (
     SUFFIX,
     Damaged,
-    Header,
     Vault,
     check_name,
-    read_header,
+    read_meta,
     read_sealed,
     write_sealed,
 )
@@ -103,19 +102,19 @@ def read_dataset(path: Path) -> Dataset:
     """Return the data set in a file. Raise `Damaged` or OSError."""
     from rankfall.tasks._dataset import Dataset, Split
 
-    tensors, header = read_sealed(path)
+    tensors, meta = read_sealed(path)
     inputs = {name.removesuffix(".inputs"): value for name, value in tensors.items() if name.endswith(".inputs")}
     try:
         splits = {name: Split(value, tensors.get(f"{name}.targets", value)) for name, value in inputs.items()}
-        return Dataset(splits, **json.loads(header.meta["numbers"]))
+        return Dataset(splits, **json.loads(meta["numbers"]))
     except (KeyError, ValueError, TypeError) as error:
         raise Damaged(f"it is not a dataset of this version ({error})") from None
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return tensors and meta of a checkpoint. Raise `Damaged` or OSError."""
-    tensors, header = read_sealed(path)
-    return tensors, _meta(header)
+    tensors, meta = read_sealed(path)
+    return tensors, _describe_stack(meta)
 
 
 def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -126,12 +125,12 @@ def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Ten
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
-    return _meta(read_header(path))
+    return _describe_stack(read_meta(path))
 
 
-def _meta(header: Header) -> dict[str, Any]:
+def _describe_stack(sealed: Mapping[str, str]) -> dict[str, Any]:
     try:
-        meta: dict[str, Any] = json.loads(header.meta["meta"])
+        meta: dict[str, Any] = json.loads(sealed["meta"])
     except (KeyError, ValueError):
         raise Damaged("its header has no valid description of its stack") from None
     return meta

@@ -15,10 +15,9 @@ from rankfall.errors import RankfallError
 from rankfall.run.store.files import (
     SUFFIX,
     Damaged,
-    Header,
     Vault,
     check_name,
-    read_header,
+    read_meta,
     read_sealed,
     write_sealed,
 )
@@ -155,9 +154,9 @@ def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _parse(header: Header, tensors: dict[str, Tensor]) -> LoadedStack:
+def _parse(meta: Mapping[str, str], tensors: dict[str, Tensor]) -> LoadedStack:
     try:
-        raw = json.loads(header.meta["contents"])
+        raw = json.loads(meta["contents"])
         return LoadedStack(raw["keys"], tensors, [raw["shared"] | record for record in raw["records"]], raw["meta"])
     except (ValueError, KeyError, TypeError):
         raise Damaged("its header is not that of a stack") from None
@@ -165,13 +164,13 @@ def _parse(header: Header, tensors: dict[str, Tensor]) -> LoadedStack:
 
 def _read_records(path: Path) -> LoadedStack:
     """Return the cells of a stack without their tensors."""
-    return _parse(read_header(path), {})
+    return _parse(read_meta(path), {})
 
 
 def read_stack(path: Path) -> LoadedStack:
     """Return all cells of a stack. Raise `Damaged` or OSError."""
-    tensors, header = read_sealed(path)
-    return _parse(header, tensors)
+    tensors, meta = read_sealed(path)
+    return _parse(meta, tensors)
 
 
 def _load(path: Path, keys: set[str]) -> LoadedStack:

@@ -37,7 +37,7 @@ COLUMNS = ("numbers", "lines", "panels", "x")
 LATE = ("key", "status", "reason")  # columns of cells that are known only after a run
 
 
-def check_drawn(
+def check_figure_options(
     figure: "FigurePlan",
     measures: Iterable["MeasurePlan"],
     cells: list[Alike],

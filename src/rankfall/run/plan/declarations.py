@@ -14,7 +14,7 @@ from rankfall.run.config.problems import problem
 BESIDE = ("setting", "apart", "chance_of_cell")  # columns that the page adds to tables of cells
 
 
-def check_own(modules: Iterable[str], filled: Container[str]) -> None:
+def check_declarations(modules: Iterable[str], filled: Container[str]) -> None:
     """Raise if a declaration names a study, a column or a headline that does not exist, or has a name that is taken. `filled` are the
     tables of the run."""
     modules = list(modules)
