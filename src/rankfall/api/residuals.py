@@ -100,7 +100,7 @@ def residuals(
     if inputs is not None or blocks is not None or has_inputs(given, states, sizes_given):
         if inputs is not None:
             refuse_unused("inputs are given", states=states)
-        found_in = module_residuals(given, states if inputs is None else inputs, norm, blocks)
+        found_in = module_residuals(given, states if inputs is None else inputs, norm, blocks, inputs is None)
         if found_in is not None:
             refuse_unused("a module with inputs has its own", **sizes_given)
             return found_in
@@ -147,8 +147,8 @@ def has_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
     )
 
 
-def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Residuals] | None:
-    """Return the residuals of a module by its own stream; None if it has no stream and `inputs` can be states of a layer."""
+def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any, or_states: bool) -> dict[str, Residuals] | None:
+    """Return the residuals of a module by its own stream; None if it has no stream and the inputs may be states of a layer instead."""
     from rankfall.api.modules import residuals_of_module
     from rankfall.streams.arguments import NoStream
 
@@ -158,7 +158,7 @@ def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[st
     try:
         return residuals_of_module(given, inputs, norm=norm, blocks=blocks)
     except NoStream:
-        if blocks is None and isinstance(inputs, Tensor) and inputs.is_floating_point():
+        if or_states and blocks is None and isinstance(inputs, Tensor) and inputs.is_floating_point():
             return None
         raise
 

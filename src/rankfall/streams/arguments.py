@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,8 +133,10 @@ def strip_children(model: nn.Module) -> nn.Module:
 
 
 def call_model(model: nn.Module, arguments: Arguments) -> Any:
-    """Call the model without its caches."""
-    return model(*arguments.args, **{**caches_off(model), **arguments.kwargs})
+    """Call the model without its caches, and what it compiles (FlexAttention) operation by operation."""
+    compiles = "torch._dynamo" in sys.modules
+    with torch.compiler.set_stance("force_eager") if compiles else nullcontext():
+        return model(*arguments.args, **{**caches_off(model), **arguments.kwargs})
 
 
 @contextmanager

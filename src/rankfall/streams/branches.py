@@ -51,7 +51,8 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
     source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
     same_size = size_of(source) == size_of(state)
     # the shape of the state in the addition; the operation that makes it may have another layout of the same rows
-    entry = StreamEntry(None if source.leaf else source.operation or None, tracer.tensors[source.index], state.shape)
+    operation = None if source.leaf else source.operation
+    entry = StreamEntry(operation, tracer.tensors[source.index], state.shape, source.part[0] if source.part else 0)
     if not source.leaf and (source.operation is None or not same_size):
         entry = None  # type: ignore[assignment]
     layout = Layout(feature, (), tuple(range(len(state.shape) - 1)))
@@ -161,7 +162,8 @@ def finish_flow(
     if first is not chain[0]:
         source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
         computed = source.operation is not None and size_of(source) == size_of(graph.nodes[first.state])
-        entry = StreamEntry(source.operation, tracer.tensors[source.index], shape) if computed else None
+        part = source.part[0] if source.part else 0
+        entry = StreamEntry(source.operation, tracer.tensors[source.index], shape, part) if computed else None
     entry = entry or StreamEntry(None, None, shape)
     depth_names = tuple(name for name, _ in layers)
     outside = tuple(

@@ -160,8 +160,8 @@ def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int
         here = front.pop()
         if graph.nodes[here].op in MAPS or here in stops:
             continue
-        front += [one for one in graph.nodes[here].parents if one not in seen]
-        seen.update(graph.nodes[here].parents)
+        front += [one for one in graph.inputs(here) if one not in seen]
+        seen.update(graph.inputs(here))
     return seen
 
 
