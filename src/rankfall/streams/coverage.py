@@ -108,7 +108,7 @@ def begins_behind(
 
 
 def is_first_half(graph: Graph, first: Summand, layer: Call) -> bool:
-    """Return whether the first state is x + f(y), made in another layer: a half of a reversible network that begins apart from the other."""
+    """Return whether the first state is x + f(y) of another layer: a half of a reversible network that begins apart from the other."""
     made = graph.nodes[graph.source(first.state)]
     inside = [len(call.module.split(".")) for call in made.stack]
     return made.operands is not None and made.shape == first.node.shape and layer.module.count(".") + 1 in inside

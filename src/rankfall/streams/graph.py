@@ -28,7 +28,7 @@ class Graph:
         return any(self.above(upper, mix) and self.above(mix, lower) for mix in self.attention)
 
     def inputs(self, index: int) -> tuple[int, ...]:
-        """Return the parents of a node. Of a piece of tensors that were joined before, such as a half of [x, y], this is the tensor itself."""
+        """Return the parents of a node. The parent of a piece of tensors that were joined before, as x of [x, y], is that tensor."""
         node = self.nodes[index]
         if node.part is not None and node.parents:
             place, count = node.part

@@ -39,8 +39,8 @@ def streams_of(
     if apart:
         calls = dict.fromkeys(str(chain[0].node.stack[-1]) for chain in sorted(chosen, key=lambda one: one[0].state))
         raise NoStream(
-            f"{name} has no residual stream through its layers: the additions x + f(x) inside {', '.join([*calls][:4])} begin behind a map, "
-            "and no skip goes around it; name two or more modules that map states of one shape by blocks="
+            f"{name} has no residual stream through its layers: the additions x + f(x) inside {', '.join([*calls][:4])} begin behind a "
+            "map, and no skip goes around it; name two or more modules that map states of one shape by blocks="
         )
     if not chosen:
         where = f" in blocks {', '.join(names[:3])}" if names else ""
@@ -67,17 +67,11 @@ def streams_of(
 
 
 def are_apart(graph: Graph, chosen: list[Group]) -> bool:
-    """Return whether each of several streams lies in one call of a module and mixes at most once, as the two additions of an attention block
-    whose layers have no skip around them.
-    """
-    calls = [{item.node.stack[-1:] for item in chain} for chain in chosen]
+    """Return whether each of several streams lies in one call and mixes at most once, as inside a layer with no skip around it."""
+    calls = {item.node.stack[-1:] for chain in chosen for item in chain}
+    alone = all(len({item.node.stack[-1:] for item in chain}) == 1 for chain in chosen)
     once = all(sum(attends(graph, item) for item in chain) <= 1 for chain in chosen)
-    return (
-        len(chosen) > 1
-        and once
-        and all(map(lambda one: len(one) == 1, calls))
-        and len(set().union(*calls)) == len(calls)
-    )
+    return len(chosen) > 1 and alone and once and len(calls) == len(chosen)
 
 
 def check_flows(flows: list[Flow], name: str) -> list[Flow]:
