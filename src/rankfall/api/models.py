@@ -32,8 +32,6 @@ def request(
 ) -> Iterator[Request]:
     """Build the request for a model. A model object is first saved to a temporary folder."""
     check_whole_numbers(samples=samples, length=length)
-    if phase not in (None, "init", "pretrained"):
-        raise RankfallError(f"phase is {phase!r}: it must be 'init' or 'pretrained'")
     if not isinstance(text, str) or not (config is None or isinstance(config, dict)):
         raise RankfallError("text must be a name or a file, and config a dict")
     if variants is not None and (isinstance(variants, str) or not all(isinstance(one, str) for one in variants)):

@@ -47,7 +47,9 @@ class Graph:
             if pieces is not node.parents:
                 index = pieces[0]
                 continue
-            tensors = [parent for parent in node.parents if not self.nodes[parent].leaf]
+            tensors = [
+                one for one in node.parents if not self.nodes[one].leaf and self.nodes[one].shape not in ((), (1,))
+            ]
             scaled = node.op in ("mul", "div") and len(tensors) == 1 and node.op != "leaf"
             if not (node.op in SAME_STATE or scaled) or not tensors:
                 return index

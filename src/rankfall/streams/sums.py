@@ -58,8 +58,8 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
         if is_skip[0] != is_skip[1]:
             skip = 0 if is_skip[0] else 1
             state, branch = node.operands[skip], node.operands[1 - skip]
-            if holds_state(graph, branch, sources[skip], found):
-                continue
+            if graph.source(branch) == sources[skip] or holds_state(graph, branch, sources[skip], found):
+                continue  # x + c x is a scale
             found[node.index] = Summand(node, skip, state, branch, sources[skip])
             found[node.index].before = find_link(graph, node, state, found)
             found[node.index].terms = joined_parts(graph, branch, sources[skip], found)
