@@ -157,10 +157,10 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
         (lambda: order_of_contraction(lambda q, k: q), "takes 2 arguments"),
         (lambda: order_of_contraction(lambda x: x[:, :1]), "returns (96, 1, 8), expected (96, 6, 8)"),
         (lambda: order_of_contraction(nn.Linear(4, 4)), "(states are 8 wide here; width=... says otherwise"),
-        (lambda: order_of_contraction(attention="gua"), "there is no attention 'gua'; the nearest is 'gau'"),
+        (lambda: order_of_contraction(attention="gua"), "unknown attention 'gua'; allowed: delta, "),
         (
             lambda: order_of_contraction(normalizer="l2"),
-            "no part of an architecture 'normalizer'; the nearest is 'normaliser'",
+            "did you mean 'normaliser'?",
         ),
         (lambda: residuals(F.scaled_dot_product_attention, width=10, heads=4), "4 heads do not divide the width 10"),
         (lambda: residuals([3]), "3 is not a function"),
@@ -183,7 +183,7 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
         (lambda: residuals(nn.Identity(), heads=2), "heads is 2, but only attention functions"),
         (lambda: residuals("bert", depth=2), "depth is 2, but a model has its own"),
         (lambda: residuals("bert", variants="SAN"), "variants is 'SAN': it must be a list of names"),
-        (lambda: collapse_law(norm_placement="prre"), "no norm_placement 'prre'; the nearest is 'pre'"),
+        (lambda: collapse_law(norm_placement="prre"), "norm_placement is 'prre': it must be 'post' or 'pre'"),
         (
             lambda: residuals(nn.Sequential(nn.Linear(6, 9), nn.Linear(9, 6)), torch.randn(2, 7, 6)),
             "each child of a Sequential is a layer: to measure it as one layer, give a list of it",

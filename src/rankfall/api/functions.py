@@ -6,16 +6,17 @@ too. The random state of Python, NumPy and torch is restored.
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from rankfall.errors import RankfallError
+from rankfall.streams.arguments import copy_of
 
 Function = Callable[..., Any]
 DEPTH = 6
@@ -66,11 +67,7 @@ def copy_function(function: Any) -> Any:
     """Return a function with copies of all modules that it reaches."""
     function = original(function)
     if isinstance(function, nn.Module):
-        try:
-            return copy.deepcopy(function).double().cpu().eval()
-        except Exception as error:  # whatever its own __deepcopy__ raises
-            line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-            raise RankfallError(f"{name(function)} cannot be copied, and only copies are measured: {line}") from error
+        return copy_of(function, torch.float64)
     if inspect.ismethod(function):
         owner = copy_value(function.__self__)
         return function if owner is function.__self__ else types.MethodType(function.__func__, owner)

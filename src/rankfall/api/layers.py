@@ -9,15 +9,13 @@ change their arguments. They must be deterministic and compute in float64; other
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rankfall import components
 from rankfall.api.functions import AS_ONE, functions_of, name
 from rankfall.api.steady import Steady
 from rankfall.design import Architecture, Component, field_declarations
@@ -207,36 +205,19 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     from rankfall.run.config.options import resolve
 
     check_whole_numbers(**sizes)
-    kinds = field_declarations(Architecture)
-    values: dict[str, Any] = {}
+    check_options("an architecture", parts, vars(ALONE))
+    kinds, values = field_declarations(Architecture), dict(parts)
     for field, value in parts.items():
-        _check_known("part of an architecture", field, list(vars(ALONE)))
-        if field in kinds and not (
-            isinstance(value, str) or (isinstance(value, dict) and isinstance(value.get("name"), str))
-        ):
-            raise RankfallError(f"{field} is {value!r}: it must be a name, or a dict with a name and options")
-        if field in ("head_width", "mlp_width") and value is not None:
-            check_whole_numbers(**{field: value})
-        if field == "norm_placement":
-            _check_known("norm_placement", value, ["post", "pre"])
-        values[field] = Component.parse(value) if field in kinds else value
-        if field in kinds and ":" not in values[field].name:  # with a colon: a component outside the package
-            _check_known(field, values[field].name, components.names(field))
-        for option in values[field].options if field in kinds else ():
-            known = components.describe(field, values[field].name)
-            _check_known(
-                f"option of {field} {values[field].name!r} called", option, list(known.options if known else ())
-            )
         if field in kinds:
-            resolve(field, values[field], field)  # raises an error if a value is not allowed
+            if not isinstance(value, str) and not (isinstance(value, dict) and isinstance(value.get("name"), str)):
+                raise RankfallError(f"{field} is {value!r}: it must be a name, or a dict with a name and options")
+            values[field] = Component.parse(value)
+            resolve(field, values[field], field)  # raises an error if a name, an option or its value is not allowed
+        elif field == "norm_placement" and value not in ("post", "pre"):
+            raise RankfallError(f"norm_placement is {value!r}: it must be 'post' or 'pre'")
+        elif field in ("head_width", "mlp_width") and value is not None:
+            check_whole_numbers(**{field: value})
     return replace(ALONE, **(sizes | values))
-
-
-def _check_known(kind: str, name: str, names: Sequence[str]) -> None:
-    if name not in names:
-        name = str(name)
-        near = get_close_matches(name, names, 1)
-        raise RankfallError(f"there is no {kind} {name!r}" + (f"; the nearest is {near[0]!r}" if near else ""))
 
 
 def network_of(design: Architecture, draws: int, tokens: int, seed: int) -> Network:

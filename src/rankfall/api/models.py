@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.api.layers import check_seed, check_whole_numbers, refuse_unused
+from rankfall.api.modules import examine_given, residuals_of_examined
 from rankfall.api.residuals import Residuals
 from rankfall.errors import RankfallError
 from rankfall.measure.models import make_request
@@ -31,8 +32,6 @@ def request(
 ) -> Iterator[Request]:
     """Build the request for a model. A model object is first saved to a temporary folder."""
     check_whole_numbers(samples=samples, length=length)
-    if phase not in (None, "init", "pretrained"):
-        raise RankfallError(f"phase is {phase!r}: it must be 'init' or 'pretrained'")
     if not isinstance(text, str) or not (config is None or isinstance(config, dict)):
         raise RankfallError("text must be a name or a file, and config a dict")
     if variants is not None and (isinstance(variants, str) or not all(isinstance(one, str) for one in variants)):
@@ -76,42 +75,24 @@ def residuals_of(
         except NoStream:
             if variants is not None or seeds != 1:
                 raise
-            return residuals_of_any_build(given, config or {}, norm, length, check_seed(seed))
+            examined = examine_given(given, None, seed=check_seed(seed), length=length, config=config)
+            examined.notes.append("measured as any module, on random inputs")
+            return residuals_of_examined(examined, norm)
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
     return {name: mean([rows for _, rows in sorted(by.items())]) for name, by in found.items()}
 
 
-def residuals_of_any_build(
-    given: Any, config: dict[str, Any], norm: str, length: int, seed: int
-) -> dict[str, Residuals]:
-    """Measure a model of Transformers as any module, by its residual stream, on random inputs."""
-    from rankfall.api.modules import residuals_of_examined
-    from rankfall.check.library import library_model
-    from rankfall.models.families.example import example_inputs
-    from rankfall.streams.examine import examine
-
-    if isinstance(given, str):
-        model, inputs, name = library_model(given, config, small=False, length=length, seed=seed, say=lambda line: None)
-    else:
-        model, name = given, type(given).__name__
-        inputs = example_inputs(given, given.config, tokens=length, seed=seed)
-    found = residuals_of_examined(examine(model, inputs, name=name), norm)
-    for one in found.values():
-        one.note = "; ".join(filter(None, [one.note, "measured as any module, on random inputs"]))
-    return found
-
-
 def mean(layers: list[list[dict[str, Any]]]) -> Residuals:
     """Average the rows of each layer; a layer in which a row has no value has None."""
-    values, floor, reasons = [], [], []
+    found = Residuals([], [], [])
     for rows in layers:
         lacking = [row["value_reason"] for row in rows if row["value"] is None]
-        values.append(None if lacking else sum(row["value"] for row in rows) / len(rows))
-        floor.append(not lacking and sum(row["floor"] for row in rows) > len(rows) / 2)
-        reasons.append(lacking[0] if lacking else "")
-    return Residuals(values, floor, reasons)
+        found.append(None if lacking else sum(row["value"] for row in rows) / len(rows))
+        found.floor.append(not lacking and sum(row["floor"] for row in rows) > len(rows) / 2)
+        found.reason.append(lacking[0] if lacking else "")
+    return found
 
 
 def law_rows(

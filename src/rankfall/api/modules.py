@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from rankfall.api.functions import original
-from rankfall.api.residuals import Residuals, is_model
+from rankfall.api.residuals import Residuals, is_model, mean_of_samples
 from rankfall.errors import RankfallError
 from rankfall.rank.powers import reason_of
 from rankfall.rank.residual import at_floor, relative_residual
@@ -19,9 +18,17 @@ from rankfall.streams.flow import Flow
 LENGTH = 32  # tokens of inputs that are drawn
 
 
-def examine_given(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) -> Examined:
+def examine_given(
+    given: Any,
+    inputs: Any,
+    blocks: Any = None,
+    *,
+    seed: int = 0,
+    length: int = LENGTH,
+    config: dict[str, Any] | None = None,
+) -> Examined:
     """Examine a module with an example of its inputs, or a model of Hugging Face, by name or object. Inputs of a model default to drawn
-    ones.
+    ones of `length` tokens. `config`: values of a model that is named.
     """
     given = original(given)
     if inputs is None and is_model(given):
@@ -29,9 +36,11 @@ def examine_given(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) ->
         from rankfall.models.families.example import example_inputs
 
         if isinstance(given, str):
-            model, inputs, name = library_model(given, {}, small=False, length=LENGTH, seed=seed, say=lambda line: None)
+            model, inputs, name = library_model(
+                given, config or {}, small=False, length=length, seed=seed, say=lambda line: None
+            )
             return examine(model, inputs, blocks=blocks, name=name)
-        inputs = example_inputs(given, given.config, tokens=LENGTH, seed=seed)
+        inputs = example_inputs(given, given.config, tokens=length, seed=seed)
     if not isinstance(given, nn.Module):
         raise RankfallError(f"{type(given).__name__} is not an nn.Module: pass a module and an example of its inputs")
     if inputs is None:
@@ -57,36 +66,20 @@ def name_of(stream: str, name: str) -> str:
     return f"{stream} {name}".strip()
 
 
-def residuals_of_module(model: nn.Module, inputs: Any, *, norm: str, blocks: Any = None) -> dict[str, Residuals]:
+def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
     """Return variant -> relative residual by layer, as means over samples. With several streams the keys begin with the stream's name, as
     in "encoder transformer".
     """
-    return residuals_of_examined(examine(model, inputs, blocks=blocks), norm)
-
-
-def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
-    """Return the residuals of every variant of every stream."""
     made = {}
     for flow in found.flows:
+        note = "; ".join(filter(None, [*found.notes, describe_flow(flow)]))
         for variant in variants_of(flow):
-            states = states_of(found, flow, cut_by(variant))
-            name = f"{flow.name} {variant.name}".strip()
-            made[name] = by_layer(states, norm, "; ".join([*found.notes, describe_flow(flow)]).strip("; "))
+            rows = []
+            for state in states_of(found, flow, cut_by(variant)):  # (S, T, D)
+                relative = relative_residual(state, norm)  # (S,)
+                rows.append(mean_of_samples(relative, at_floor(relative, state.dtype), reason_of(state)))
+            made[name_of(flow.name, variant.name)] = Residuals(*zip(*rows), note)
     return made
-
-
-def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
-    """Return the residuals of states (S, T, D) of layers 0 .. L."""
-    values: list[float | None] = []
-    floor, reasons = [], []
-    for state in states:
-        relative = relative_residual(state, norm)  # (S,)
-        value = relative.mean().item()
-        known = math.isfinite(value)
-        values.append(value if known else None)
-        floor.append(known and bool(at_floor(relative, state.dtype).double().mean() > 0.5))
-        reasons.append("" if known else reason_of(state))
-    return Residuals(values, floor, reasons, note)
 
 
 def describe_flow(flow: Flow) -> str:

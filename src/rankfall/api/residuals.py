@@ -100,7 +100,7 @@ def residuals(
     if inputs is not None or blocks is not None or has_inputs(given, states, sizes_given):
         if inputs is not None:
             refuse_unused("inputs are given", states=states)
-        found_in = module_residuals(given, states if inputs is None else inputs, norm, blocks)
+        found_in = module_residuals(given, states if inputs is None else inputs, norm, blocks, inputs is None)
         if found_in is not None:
             refuse_unused("a module with inputs has its own", **sizes_given)
             return found_in
@@ -147,18 +147,19 @@ def has_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
     )
 
 
-def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Residuals] | None:
-    """Return the residuals of a module by its own stream; None if it has no stream and `inputs` can be states of a layer."""
-    from rankfall.api.modules import residuals_of_module
+def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any, or_states: bool) -> dict[str, Residuals] | None:
+    """Return the residuals of a module by its own stream; None if it has no stream and the inputs may be states of a layer instead."""
+    from rankfall.api.modules import residuals_of_examined
     from rankfall.streams.arguments import NoStream
+    from rankfall.streams.examine import examine
 
     given = original(given)
     if not isinstance(given, torch.nn.Module):
         raise RankfallError(f"inputs and blocks are for an nn.Module, not for {type(given).__name__}")
     try:
-        return residuals_of_module(given, inputs, norm=norm, blocks=blocks)
+        return residuals_of_examined(examine(given, inputs, blocks=blocks), norm)
     except NoStream:
-        if blocks is None and isinstance(inputs, Tensor) and inputs.is_floating_point():
+        if or_states and blocks is None and isinstance(inputs, Tensor) and inputs.is_floating_point():
             return None
         raise
 
@@ -166,7 +167,7 @@ def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[st
 def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
     """Measure layer by layer, with a second pass that rounds differently and shows what is noise. x (1, B, T, D)"""
     state, other = begin(x), begin(shake(x))
-    values, floor, reasons = [], [], []
+    rows = []
     for number, layer in enumerate([None, *found.layers]):
         if layer is not None:
             what = f"layer {number} returns"
@@ -174,13 +175,17 @@ def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
             (other,) = again(lambda x, layer=layer: [layer(x)], other, step, after)  # type: ignore[misc]
             (state,) = after
         relative = state.mask_lost(relative_residual(state.unit, norm))  # (1, B)
-        noise = relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
-        value = relative.mean().item()
-        values.append(value if math.isfinite(value) else None)
-        low = at_floor(relative, x.dtype) | (noise if layer is not None else torch.zeros_like(noise))
-        floor.append(values[-1] is not None and bool(low.double().mean() > 0.5))
-        reasons.append("" if values[-1] is not None else reason_of(state.unit[0], lost=state.lost[0]))
-    return Residuals(values, floor, reasons, found.note())
+        low = at_floor(relative, x.dtype)
+        if layer is not None:
+            low |= relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
+        rows.append(mean_of_samples(relative, low, reason_of(state.unit[0], lost=state.lost[0])))
+    return Residuals(*zip(*rows), found.note())
+
+
+def mean_of_samples(relative: Tensor, low: Tensor, reason: str) -> tuple[float | None, bool, str]:
+    """Return the mean residual of a layer, whether it is noise, and why it is None. `low`: which samples are noise."""
+    value = relative.mean().item()
+    return (value, bool(low.double().mean() > 0.5), "") if math.isfinite(value) else (None, False, reason)
 
 
 def shake(x: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from rankfall.models.load import Loaded, load
 from rankfall.models.source import ModelSource
 from rankfall.models.surgery import ModelStream, cut, find_stream, verify
 from rankfall.models.texts import Batch, Texts, batch_for
+from rankfall.streams.arguments import convert_weights
 from rankfall.streams.variants import VARIANTS, Variant
 
 DEFINITIONS = ("clean", "published")
@@ -164,35 +165,20 @@ def subject(request: Request, seed: int | None) -> Subject:
         stream, seen = find_stream(loaded.model, few, width=loaded.width, layers=loaded.layers)
         # A streamed model does not run again for this: every pass fetches all weights.
         verify(loaded.model, stream, few, None if loaded.streamer is None else seen)
-    variants, left_out = _variants(request, stream.flow.parallel, str(loaded.config.model_type))
+    chosen = [VARIANTS[name] for name in request.variants]
+    bare = [
+        one
+        for one in chosen
+        if one.mlp and not one.mlp_skip and (request.definition == "published" or stream.flow.parallel)
+    ]
+    variants = [one for one in chosen if one not in bare]
+    if request.definition == "published":
+        variants = [published(one, str(loaded.config.model_type)) for one in variants]
     if loaded.streamer is not None:
         loaded.streamer.switch(torch.float64 if request.dtype == "float64" else torch.float32)
     elif request.dtype == "float64":
-        for module in loaded.model.modules():  # one module at a time, so that the float32 copy is freed meanwhile
-            for name, value in (*module._parameters.items(), *module._buffers.items()):
-                if value is not None and value.is_floating_point():
-                    _widen(module, name, value)
-    return Subject(request, seed, loaded, stream, batch, variants, left_out)
-
-
-def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
-    if name in module._buffers:
-        module._buffers[name] = value.double()
-    else:
-        value.data = value.data.double()  # in place of the data, so that tied weights stay tied
-
-
-def _variants(request: Request, parallel: bool, model_type: str) -> tuple[list[Variant], list[str]]:
-    """Return the requested variants, and the names of those that this model or definition does not have."""
-    chosen, left_out = [], []
-    for name in request.variants:
-        variant = VARIANTS[name]
-        bare = variant.mlp and not variant.mlp_skip
-        if bare and (parallel or request.definition == "published"):
-            left_out.append(name)
-            continue
-        chosen.append(published(variant, model_type) if request.definition == "published" else variant)
-    return chosen, left_out
+        convert_weights(loaded.model, torch.float64)
+    return Subject(request, seed, loaded, stream, batch, variants, [one.name for one in bare])
 
 
 def rows_of_subjects(

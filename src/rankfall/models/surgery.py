@@ -1,9 +1,7 @@
 """The layers of a model of the library, and passes that leave out parts of them.
 
-One recorded pass of two samples gives the residual stream, which must agree with the config: an attention and an MLP in each layer. If a
-skip connection is cut, the addition X + f(X) returns the tensor f(X) itself; nothing is subtracted afterwards. If the MLP is removed,
-the layer returns the state that would have entered the MLP's addition, so that the MLP, its skip connection and a norm after them are
-gone. Several variants may share one pass, each on its part of the batch, so that streamed weights are fetched once.
+One recorded pass of two samples gives the residual stream, which must agree with the config: an attention and an MLP in each layer. Several
+variants may share one pass, each on its part of the batch, so that streamed weights are fetched once.
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, NoStream
 from rankfall.streams.branches import attends, draft, finish_flow, one_sided
-from rankfall.streams.edits import Edits, mix_variants
+from rankfall.streams.cuts import cut_by
 from rankfall.streams.examine import trace_pass, verify_pass
-from rankfall.streams.flow import MIXES, TOKENWISE, Branch, Flow
+from rankfall.streams.flow import MIXES, TOKENWISE, Flow
 from rankfall.streams.forward import batch_of, run_model
 from rankfall.streams.frames import Operation
 from rankfall.streams.graph import Graph
@@ -46,10 +44,8 @@ class ModelStream:
 
 
 def find_stream(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> tuple[ModelStream, Any]:
-    """Return the stream of a model from one pass on a small batch (two samples or more), and the model's output."""
+    """Return the stream of a model from one pass on two samples or more, since one could be a missing axis, and the model's output."""
     batch = batch_of(inputs)
-    if batch < 2:
-        raise ValueError("the stream is read from two samples or more: one could be mistaken for a missing axis")
     tracer, output = trace_pass(model, Arguments((), inputs), ModelTracer)
     graph = Graph(tracer.nodes)
     chosen = [chain for chain in chains(graph, residual_sums(graph)) if chain[0].node.shape[-1] == width]
@@ -116,29 +112,6 @@ def unused_products(graph: Graph, chain: Group) -> frozenset[Operation]:
     return frozenset(unused)
 
 
-def edits_of(stream: ModelStream, variants: Sequence[Variant]) -> Edits:
-    """Return the edits of a pass whose batch has a part for each of these variants."""
-    identity = variants[0].identity
-    if any(variant.identity != identity for variant in variants):
-        raise ValueError("variants that replace modules by the identity cannot share a pass with others")
-    gone = [not variant.mlp for variant in variants]
-
-    def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
-        cut_skips = [not (one.attention_skip if branch.mixes else one.mlp_skip or not one.mlp) for one in variants]
-        if not any(cut_skips):
-            return None
-        return value if all(cut_skips) else mix_variants(state + value, value, cut_skips, stream.batch_axis)
-
-    return Edits(
-        edit=edit,
-        drop=lambda branch: () if branch.mixes else gone,
-        drop_parts=gone,
-        axis=stream.batch_axis,
-        unused=stream.unused if all(gone) else frozenset(),
-        identity=frozenset(identity),
-    )
-
-
 def cut(
     model: nn.Module,
     stream: ModelStream,
@@ -152,15 +125,13 @@ def cut(
     A `sink` receives each (layer, state) as soon as it exists, and nothing is kept.
     """
     flow = stream.flow
-    if flow.parallel and any(variant.mlp and not variant.mlp_skip for variant in variants):
-        raise RankfallError("attention and MLP share one skip in this model: there is no MLP without its own skip")
     batch, count = batch_of(inputs), len(variants)
 
     def tidy(state: Tensor) -> Tensor:
         """Reshape (V*B, T, D), (T, V*B, D) or (V*B*T, D) to (V, B, T, D)."""
         return stream.turn(state).reshape(count, batch, -1, flow.width)
 
-    edits = edits_of(stream, variants)
+    edits = cut_by(*variants, axis=stream.batch_axis, unused=stream.unused)
     if sink is not None:
         edits.sink = lambda layer, state: sink(layer, tidy(state))
     arguments = Arguments((), inputs)

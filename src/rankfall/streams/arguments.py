@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,16 +109,20 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
         line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
         raise RankfallError(f"{type(model).__name__} cannot be copied, and only a copy is measured: {line}") from error
     copied = strip_children(copied).cpu().eval()
-    for module in copied.modules():
-        for key, parameter in module._parameters.items():
+    convert_weights(copied, dtype)
+    return copied
+
+
+def convert_weights(model: nn.Module, dtype: torch.dtype) -> None:
+    """Convert floating-point weights and buffers one by one, so that each old one is freed meanwhile. Tied weights stay tied."""
+    for module in model.modules():
+        for parameter in module._parameters.values():
             if parameter is not None and parameter.is_floating_point():
-                parameter.data = parameter.data.to(dtype)  # in place of the data, so that tied weights stay tied
+                parameter.data = parameter.data.to(dtype)
                 parameter.grad = None
-            del key
         for key, buffer in module._buffers.items():
             if buffer is not None and buffer.is_floating_point():
                 module._buffers[key] = buffer.to(dtype)
-    return copied
 
 
 def strip_children(model: nn.Module) -> nn.Module:
@@ -132,8 +137,10 @@ def strip_children(model: nn.Module) -> nn.Module:
 
 
 def call_model(model: nn.Module, arguments: Arguments) -> Any:
-    """Call the model without its caches."""
-    return model(*arguments.args, **{**caches_off(model), **arguments.kwargs})
+    """Call the model without its caches, and what it compiles (FlexAttention) operation by operation."""
+    compiles = "torch._dynamo" in sys.modules
+    with torch.compiler.set_stance("force_eager") if compiles else nullcontext():
+        return model(*arguments.args, **{**caches_off(model), **arguments.kwargs})
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, first_size
 from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Branch, Flow, Layout
@@ -116,6 +117,8 @@ def with_samples(model: nn.Module, arguments: Arguments, flow: Flow, batch: int)
     shape = flow.entry.shape if flow.entry is not None else ()
     if not flow.layout.samples and flow.layout.groups == 1 and batch > 1:
         layout = samples_first(flow.layout, shape, batch)
+        if layout is None:
+            refuse_folded(model, arguments, flow, batch)
         if layout is None or not enters_alone(model, arguments, replace(flow, layout=layout), batch):
             return flow
         flow = replace(flow, layout=layout)
@@ -130,6 +133,20 @@ def samples_first(layout: Layout, shape: tuple[int, ...], batch: int) -> Layout 
     if len(axes) == 1 and shape[axes[0]] % batch == 0 and shape[axes[0]] > batch:
         return replace(layout, groups=batch)
     return None
+
+
+def refuse_folded(model: nn.Module, arguments: Arguments, flow: Flow, batch: int) -> None:
+    """Raise an error if the axis of samples also holds several streams of a token, as hyper-connections of shape (B * S, T, D) do."""
+    shape = flow.entry.shape if flow.entry is not None else ()
+    copies, left = divmod(shape[0] if len(flow.layout.tokens) > 1 else 0, batch)
+    if copies < 2 or left or (apart := entered(model, arguments, flow)) is None:
+        return
+    counts = [int(others_any(apart, axis).sum()) for axis in flow.layout.tokens]
+    if counts == [copies, *[1] * (len(counts) - 1)]:
+        raise RankfallError(
+            f"states of shape {shape} hold {copies} streams of each token in the axis of {batch} samples, where they cannot be told from "
+            f"samples: give them an axis of their own, as in {(batch, *shape[1:-1], copies, shape[-1])}"
+        )
 
 
 def enters_alone(model: nn.Module, arguments: Arguments, flow: Flow, batch: int) -> bool:

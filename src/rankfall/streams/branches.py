@@ -48,16 +48,21 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
                 factor=gate.parents.index(item.state) if gate is not None else 0,
             )
         )
-    source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
-    same_size = size_of(source) == size_of(state)
-    # the shape of the state in the addition; the operation that makes it may have another layout of the same rows
-    entry = StreamEntry(None if source.leaf else source.operation or None, tracer.tensors[source.index], state.shape)
-    if not source.leaf and (source.operation is None or not same_size):
-        entry = None  # type: ignore[assignment]
     layout = Layout(feature, (), tuple(range(len(state.shape) - 1)))
+    entry = entry_at(graph, tracer, first)
     return Flow(
         "", ("",) * len(chain), state.shape[feature], tuple(branches), entry, (), layout, {}, {}, shaped=tracer.shaped
     )
+
+
+def entry_at(graph: Graph, tracer: Tracer, first: Summand) -> StreamEntry | None:
+    """Return the beginning of a stream whose first addition this is, or None if no operation makes its first state alone."""
+    source, shape = graph.nodes[as_given(graph, tracer, entry_of(graph, first))], graph.nodes[first.state].shape
+    if not source.leaf and (source.operation is None or size_of(source) != size_of(graph.nodes[first.state])):
+        return None
+    # the shape of the state in the addition; the operation that makes it may have another layout of the same rows
+    operation = None if source.leaf else source.operation
+    return StreamEntry(operation, tracer.tensors[source.index], shape, source.part[0] if source.part else 0)
 
 
 def entry_of(graph: Graph, first: Summand) -> int:
@@ -157,11 +162,7 @@ def finish_flow(
                         scores.setdefault(product, count)
             count += 1
     ends = tuple(end_of(graph, tracer, group, inside) for _, group in layers)
-    entry = flow.entry
-    if first is not chain[0]:
-        source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
-        computed = source.operation is not None and size_of(source) == size_of(graph.nodes[first.state])
-        entry = StreamEntry(source.operation, tracer.tensors[source.index], shape) if computed else None
+    entry = flow.entry if first is chain[0] else entry_at(graph, tracer, first)
     entry = entry or StreamEntry(None, None, shape)
     depth_names = tuple(name for name, _ in layers)
     outside = tuple(

@@ -90,20 +90,28 @@ def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], 
 def begins_behind(
     model: nn.Module, graph: Graph, tracer: Tracer, first: Summand, own: list[Call], outside: list[Call]
 ) -> list[str]:
-    """Return a line if calls like these layers precede the first state, as in one half of a reversible network."""
-    if not own:
+    """Return a line if calls like these layers precede the first state."""
+    if not own or is_first_half(graph, first, own[0]):
         return []
-    kind = family((own[0].module, own[0].number), model)
+    kind, layer = family((own[0].module, own[0].number), model), type(model.get_submodule(own[0].module))
     others = [call for call in tracer.outputs if call.module and call not in own and call not in outside]
     behind = [
         str(call)
         for call in others
         if family((call.module, call.number), model) == kind
+        and type(model.get_submodule(call.module)) is layer  # an embedding may be in the same nn.Sequential
         and any(graph.above(node, first.state) for _, node in tracer.outputs.get(call, []))
     ]
     if not behind:
         return []
     return [f"this stream begins behind {', '.join(behind[:4])}: what is added to it there is not in it"]
+
+
+def is_first_half(graph: Graph, first: Summand, layer: Call) -> bool:
+    """Return whether the first state is x + f(y) of another layer: a half of a reversible network that begins apart from the other."""
+    made = graph.nodes[graph.source(first.state)]
+    inside = [len(call.module.split(".")) for call in made.stack]
+    return made.operands is not None and made.shape == first.node.shape and layer.module.count(".") + 1 in inside
 
 
 def calls_of(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) -> list[Call]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from rankfall.streams.arguments import keep_random_state
-from rankfall.streams.edits import Edits
+from rankfall.streams.edits import Edits, mix_variants
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import TOKENWISE, Branch, Flow
+from rankfall.streams.flow import CROSS, TOKENWISE, Branch, Flow
+from rankfall.streams.frames import Operation
 from rankfall.streams.passes import run_through
 from rankfall.streams.variants import VARIANTS, Variant
 
@@ -37,18 +38,32 @@ def variants_of(flow: Flow) -> list[Variant]:
     return kept
 
 
-def cut_by(variant: Variant) -> Edits:
-    """Return the edits of a pass that leave out the parts that this variant lacks."""
+def cut_by(*variants: Variant, axis: int = 0, unused: frozenset[Operation] = frozenset()) -> Edits:
+    """Return the edits of a pass that leaves out what variants lack. Its batch has a part for each of them, along `axis`.
+
+    If a skip is cut, the addition X + f(X) returns the tensor f(X) itself; nothing is subtracted afterwards. If the MLP is removed, the
+    layer returns the state that would have entered the MLP's addition, so that its skip and a norm behind it are gone too. `unused`:
+    products that feed MLPs alone, which a pass without MLPs skips.
+    """
+    gone = [not one.mlp for one in variants]
 
     def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
-        if branch.mixes:
-            return None if variant.attention_skip else value
-        return value if branch.kind == TOKENWISE and not variant.mlp_skip else None
+        kept = [
+            one.attention_skip if branch.mixes else one.mlp_skip or not one.mlp or branch.kind == CROSS
+            for one in variants
+        ]
+        if all(kept):
+            return None
+        return mix_variants(state + value, value, [not one for one in kept], axis) if any(kept) else value
 
-    def drop(branch: Branch) -> tuple[bool]:
-        return (branch.kind == TOKENWISE and not variant.mlp,)
-
-    return Edits() if variant.whole else Edits(edit=edit, drop=drop, drop_parts=(not variant.mlp,))
+    return Edits(
+        edit=edit,
+        drop=lambda branch: gone if branch.kind == TOKENWISE else (),
+        drop_parts=gone,
+        axis=axis,
+        unused=unused if all(gone) else frozenset(),
+        identity=frozenset(variants[0].identity),
+    )
 
 
 def states_of(examined: Examined, flow: Flow, edits: Edits | None = None) -> list[Tensor]:

@@ -23,6 +23,7 @@ from rankfall.streams.record import (
     IN_PLACE,
     PRODUCTS,
     SOFTMAX,
+    is_fused,
     map_tensors,
     put,
     summands_of,
@@ -51,6 +52,7 @@ class Editor(TorchFunctionMode):
         self._ends = {end.call: (layer, end) for layer, end in enumerate(flow.ends, 1) if end is not None}
         entry = flow.entry
         self._entry = entry.operation if entry is not None else None
+        self._entry_part = entry.part if entry is not None else 0
         self._given = entry.tensor if entry is not None and entry.operation is None else None
         self._replaced: Tensor | None = None
         self._sunk = -1  # the last layer whose state went to the sink
@@ -69,11 +71,12 @@ class Editor(TorchFunctionMode):
             part = self._parts.get(operation) if operation is not None else None
             if part is not None:
                 return self._part(part, func, args, kwargs)
-        elif func in SOFTMAX or func in FUSED_ATTENTION:
+        elif func in SOFTMAX or is_fused(func):
             operation = self._frames.operation(ATTEND)
             here.append(operation)
             number = self._flow.attends.get(operation) if operation is not None else None
-            if number is not None and self._edits.attend is not None:
+            known = func in SOFTMAX or func in FUSED_ATTENTION  # FlexAttention computes its weights out of sight
+            if number is not None and known and self._edits.attend is not None:
                 return self._edits.attend(number, func, args, kwargs)
         elif func in PRODUCTS:
             operation = self._frames.operation(PRODUCT)
@@ -89,13 +92,11 @@ class Editor(TorchFunctionMode):
         if self._edits.score is not None and here[0] is not None and here[0] in self._flow.scores:
             self._edits.score(self._flow.scores[here[0]], [one for _, one in tensors_in((args, kwargs))][-2:])
         result = self._edits.compute(func, args, kwargs)
-        if (
-            self._entry is not None
-            and self._entry in here
-            and self._edits.enter is not None
-            and isinstance(result, Tensor)
-        ):
-            return self._edits.enter(result)
+        if self._entry is not None and self._entry in here and self._edits.enter is not None:
+            returned = list(tensors_in(result))
+            if self._entry_part < len(returned):
+                path, tensor = returned[self._entry_part]
+                result = put(result, path, self._edits.enter(tensor))
         return result
 
     def _exchanged(self, args: Any, kwargs: Any) -> Any:

@@ -52,6 +52,7 @@ class StreamEntry:
     operation: Operation | None
     tensor: Tensor | None
     shape: tuple[int, ...]
+    part: int = 0  # its place among the tensors that the operation returns
 
 
 @dataclass(frozen=True)

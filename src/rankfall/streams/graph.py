@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rankfall.streams.record import SAME_STATE, Node
 
+JOINS = frozenset({"cat", "concat", "concatenate", "stack"})
+
 
 class Graph:
     """The ancestors of every node, each set as a bit mask."""
@@ -25,11 +27,29 @@ class Graph:
     def attends_between(self, upper: int, lower: int) -> bool:
         return any(self.above(upper, mix) and self.above(mix, lower) for mix in self.attention)
 
+    def inputs(self, index: int) -> tuple[int, ...]:
+        """Return the parents of a node. The parent of a piece of tensors that were joined before, as x of [x, y], is that tensor."""
+        node = self.nodes[index]
+        if node.part is not None and node.parents:
+            place, count = node.part
+            joined = self.nodes[self.source(node.parents[0])]
+            if joined.op in JOINS and len(joined.parents) == count:
+                whole = joined.parents[place]
+                if self.nodes[whole].shape == node.shape:
+                    return (whole,)
+        return node.parents
+
     def source(self, index: int) -> int:
         """Return the node where this state was computed, looking through changes of layout and dtype and constant factors."""
         while True:
             node = self.nodes[index]
-            tensors = [parent for parent in node.parents if not self.nodes[parent].leaf]
+            pieces = self.inputs(index)
+            if pieces is not node.parents:
+                index = pieces[0]
+                continue
+            tensors = [
+                one for one in node.parents if not self.nodes[one].leaf and self.nodes[one].shape not in ((), (1,))
+            ]
             scaled = node.op in ("mul", "div") and len(tensors) == 1 and node.op != "leaf"
             if not (node.op in SAME_STATE or scaled) or not tensors:
                 return index

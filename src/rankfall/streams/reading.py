@@ -31,10 +31,17 @@ def streams_of(
     if names is not None:
         named = [layers for chain in chosen if (layers := in_blocks(graph, chain, model, names))]
         chosen = [[one for _, part in layers for one in part] for layers in named]
-    if max(map(len, chosen), default=0) <= 1:
+    apart = are_apart(graph, chosen)
+    if max(map(len, chosen), default=0) <= 1 or apart:
         alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
-        if alone is not None and alone.depth > len(chosen[0] if chosen else []):
+        if alone is not None and alone.depth > (1 if apart else len(chosen[0]) if chosen else 0):
             return check_flows([with_samples(model, arguments, alone, first_size(arguments))], name)
+    if apart:
+        calls = dict.fromkeys(str(chain[0].node.stack[-1]) for chain in sorted(chosen, key=lambda one: one[0].state))
+        raise NoStream(
+            f"{name} has no residual stream through its layers: the additions x + f(x) inside {', '.join([*calls][:4])} begin behind a "
+            "map, and no skip goes around it; name two or more modules that map states of one shape by blocks="
+        )
     if not chosen:
         where = f" in blocks {', '.join(names[:3])}" if names else ""
         raise NoStream(
@@ -57,6 +64,14 @@ def streams_of(
         refuse_changing(flows, graph, chosen, name)
         flows = with_coverage(model, graph, tracer, flows, layered)
     return check_flows([with_samples(model, arguments, flow, first_size(arguments)) for flow in flows], name)
+
+
+def are_apart(graph: Graph, chosen: list[Group]) -> bool:
+    """Return whether each of several streams lies in one call and mixes at most once, as inside a layer with no skip around it."""
+    calls = {item.node.stack[-1:] for chain in chosen for item in chain}
+    alone = all(len({item.node.stack[-1:] for item in chain}) == 1 for chain in chosen)
+    once = all(sum(attends(graph, item) for item in chain) <= 1 for chain in chosen)
+    return len(chosen) > 1 and alone and once and len(calls) == len(chosen)
 
 
 def check_flows(flows: list[Flow], name: str) -> list[Flow]:

@@ -22,6 +22,13 @@ FUSED_ATTENTION = frozenset(
     {torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.multi_head_attention_forward}
 )
 SINKS = 4
+
+
+def is_fused(func: Any) -> bool:
+    """Return whether an operation is attention with its softmax inside. FlexAttention has no function of torch until it is imported."""
+    return func in FUSED_ATTENTION or getattr(func, "__name__", "") == "flex_attention"
+
+
 SOFTMAX = frozenset({torch.softmax, torch.nn.functional.softmax, Tensor.softmax, torch._C._nn.__dict__.get("softmax")})
 # Operations that pass a state on, up to layout and dtype.
 SAME_STATE = frozenset(
@@ -47,6 +54,7 @@ class Node:
     operands: tuple[int, int] | None = None  # the two summands of an addition of tensors, left and right
     attends: bool = False
     leaf: bool = False
+    part: tuple[int, int] | None = None  # its place among the outputs of an operation with several, and their number
 
 
 def over_tokens(weights: Tensor) -> bool:

@@ -58,8 +58,8 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
         if is_skip[0] != is_skip[1]:
             skip = 0 if is_skip[0] else 1
             state, branch = node.operands[skip], node.operands[1 - skip]
-            if holds_state(graph, branch, sources[skip], found):
-                continue
+            if graph.source(branch) == sources[skip] or holds_state(graph, branch, sources[skip], found):
+                continue  # x + c x is a scale
             found[node.index] = Summand(node, skip, state, branch, sources[skip])
             found[node.index].before = find_link(graph, node, state, found)
             found[node.index].terms = joined_parts(graph, branch, sources[skip], found)
@@ -160,8 +160,8 @@ def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int
         here = front.pop()
         if graph.nodes[here].op in MAPS or here in stops:
             continue
-        front += [one for one in graph.nodes[here].parents if one not in seen]
-        seen.update(graph.nodes[here].parents)
+        front += [one for one in graph.inputs(here) if one not in seen]
+        seen.update(graph.inputs(here))
     return seen
 
 

@@ -13,10 +13,10 @@ from rankfall.streams.forward import in_float64
 from rankfall.streams.frames import Call, Frames, Operation
 from rankfall.streams.record import (
     ADDS,
-    FUSED_ATTENTION,
     PRODUCTS,
     SOFTMAX,
     Node,
+    is_fused,
     over_tokens,
     summands_of,
     tensors_in,
@@ -80,14 +80,14 @@ class Tracer(TorchFunctionMode):
             found = self._frames.operation(addition(args, kwargs) if self.shaped else ADD)
         elif func in PRODUCTS:
             found = self._frames.operation(PRODUCT)
-        elif func in SOFTMAX or func in FUSED_ATTENTION:
+        elif func in SOFTMAX or is_fused(func):
             found = self._frames.operation(ATTEND)
         return found
 
     def attends(self, func: Any, result: Tensor) -> bool:
         """Return whether an operation computes or contains attention weights."""
         over_places = func in SOFTMAX and result.dim() >= 3 and min(result.shape[-2:]) > 1
-        return over_places or func in FUSED_ATTENTION
+        return over_places or is_fused(func)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -104,9 +104,10 @@ class Tracer(TorchFunctionMode):
             return result
         if name in ("__get__", "__set__") and not isinstance(result, Tensor):
             return result
-        for _, tensor in tensors_in(result):
-            attends = self.attends(func, tensor)
-            self._add(tensor, name, parents, operation=operation, operands=operands, attends=attends)
+        outputs = list(tensors_in(result))
+        for number, (_, tensor) in enumerate(outputs):
+            attends, part = self.attends(func, tensor), (number, len(outputs)) if len(outputs) > 1 else None
+            self._add(tensor, name, parents, operation=operation, operands=operands, attends=attends, part=part)
         return result
 
     def _add(self, tensor: Tensor, op: str, parents: tuple[int, ...], **facts: Any) -> int:
@@ -134,4 +135,4 @@ class ModelTracer(Tracer):
         return 0 if isinstance(tensor, Parameter) else super().node_of(tensor)
 
     def attends(self, func: Any, result: Tensor) -> bool:
-        return (func in SOFTMAX and over_tokens(result)) or func in FUSED_ATTENTION
+        return (func in SOFTMAX and over_tokens(result)) or is_fused(func)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,17 @@ def known_flags() -> dict[str, Flag]:
     torch: Any = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "set_num_threads"):  # absent, or half imported
         return {}
-    flags: dict[str, Flag] = {
-        "torch.is_grad_enabled()": (torch.is_grad_enabled, torch.set_grad_enabled),
-        "torch.are_deterministic_algorithms_enabled()": (
-            torch.are_deterministic_algorithms_enabled,
-            torch.use_deterministic_algorithms,
-        ),
-    }
-    for name in ("default_dtype", "default_device", "float32_matmul_precision", "num_threads"):
-        flags[f"torch.get_{name}()"] = getattr(torch, f"get_{name}"), getattr(torch, f"set_{name}")
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    for title, holder, name in (
-        ("cuda.matmul", matmul, "allow_tf32"),
-        ("cudnn", cudnn, "allow_tf32"),
-        ("cudnn", cudnn, "benchmark"),
-        ("cudnn", cudnn, "deterministic"),
-    ):
-        flags[f"torch.backends.{title}.{name}"] = partial(getattr, holder, name), partial(setattr, holder, name)
+    named = ("default_dtype", "default_device", "float32_matmul_precision", "num_threads")
+    pairs = [(f"get_{name}", f"set_{name}") for name in named]
+    pairs += [
+        ("is_grad_enabled", "set_grad_enabled"),
+        ("are_deterministic_algorithms_enabled", "use_deterministic_algorithms"),
+    ]
+    flags: dict[str, Flag] = {f"torch.{read}()": (getattr(torch, read), getattr(torch, write)) for read, write in pairs}
+    kept = ("cuda.matmul.allow_tf32", "cudnn.allow_tf32", "cudnn.benchmark", "cudnn.deterministic")
+    for holder, _, name in (one.rpartition(".") for one in kept):
+        backend = attrgetter(holder)(torch.backends)
+        flags[f"torch.backends.{holder}.{name}"] = partial(getattr, backend, name), partial(setattr, backend, name)
     return flags
 
 

@@ -25,12 +25,11 @@ from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.nets.residuals.scaled import scaled
 from rankfall.trial.independence import AGREE, difference
+from rankfall.trial.setting import Surroundings
 
-MEMBERS, SAMPLES, TOKENS = 2, 2, 6
+MEMBERS, SAMPLES, TOKENS = 2, 2, Surroundings().tokens
 LAYERS = (1, 2)  # of two: what a component does may differ from layer to layer
-SIZES = Sizes(
-    members=MEMBERS, length=TOKENS, depth=2, width=8, heads=2, head_width=4, mlp_width=16, size_in=5, size_out=3, layer=1
-)  # fmt: skip
+SIZES = Surroundings().sizes(MEMBERS)
 Options = Mapping[str, Any]
 BLOCK_PARTS = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
 METHODS = {

@@ -1,6 +1,6 @@
 """The network for which a component is tried: the sizes of a cell's, small where they cost most."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rankfall.nets.primitives import Sizes
 
@@ -37,18 +37,8 @@ class Surroundings:
         return self.tokens + self.sentinels
 
     def sizes(self, members: int) -> Sizes:
-        return Sizes(
-            members=members,
-            length=self.length,
-            depth=DEPTH,
-            width=self.width,
-            heads=self.heads,
-            head_width=self.head_width,
-            mlp_width=self.mlp_width,
-            size_in=self.size_in,
-            size_out=self.size_out,
-            layer=1,
-        )
+        named = {one.name: getattr(self, one.name) for one in fields(Sizes) if hasattr(self, one.name)}
+        return Sizes(**named | {"members": members, "depth": DEPTH, "layer": 1})
 
 
 def longest(tokens: int, heads: int, width: int, mlp_width: int) -> int:

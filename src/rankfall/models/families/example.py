@@ -30,12 +30,10 @@ from rankfall.models.families.drawn import (
 )  # fmt: skip
 from rankfall.models.families.fitted import draws, fit_inputs, guess_input, without_draws
 from rankfall.models.families.joined import joined_inputs
+from rankfall.streams.examine import FAILURES as FAILURES_OF_PASSES
 from rankfall.streams.forward import caches_off
 
-FAILURES = (
-    RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError, KeyError, AssertionError, ImportError,
-    ZeroDivisionError, NameError,
-)  # fmt: skip
+FAILURES = (*FAILURES_OF_PASSES, ImportError, ZeroDivisionError, NameError)
 GIVEN = (
     "input_values", "input_features", "audio_values", "audio_mel", "hidden_states", "inputs_embeds", "inputs", "context", "patch_embeds",
 )  # fmt: skip
