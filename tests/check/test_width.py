@@ -111,7 +111,7 @@ def test_a_factor_that_is_wrong_is_seen() -> None:
         model.factor = 1 / 32
         return model, x, optimizer
 
-    with pytest.raises(AssertionError, match="width-transfers .* grow as width"):
+    with pytest.raises(AssertionError, match="grow as width"):
         assert_width_transfers(Transformer(32), numbers(), build=build)
 
 

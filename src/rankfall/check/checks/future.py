@@ -54,8 +54,8 @@ def no_future_leak(seen: RecordedStream) -> Result:
     intended = next((one for one in seen.heads if one.triangular), None)
     if intended is not None:
         return failed(
-            f"the attention weights of layer {intended.layer} are causal, and its tokens see later ones: look at the axis of the "
-            "softmax, how heads are split and joined, and norms over tokens", intended.where,
+            f"weights of layer {intended.layer} are causal, but its tokens see later ones: the axis of the softmax, the split of heads, or "
+            "a norm over tokens", intended.where,
         )  # fmt: skip
     if seen.triangles and len(seen.examined.flows) == 1:
         return warned(

@@ -40,18 +40,18 @@ def gradients_flow(seen: RecordedStream) -> Result:
             f"{len(called)} parameters are used and get no gradient, {called[0]} first: is it detached?", called[0]
         )
     relative = size * seen.report.shorter
-    said = f"at the first state {number(size)} times that of the last, {number(relative)} relative to the states"
+    said = f"{number(size)} times as large at the first state as at the last, {number(relative)} relative to the states"
     queries = [layer.query_gradient for layer in layers if layer.query_gradient is not None]
     if queries:
-        said += f"; of queries {min(queries):.1g} to {max(queries):.1g}"
+        said += f"; at queries {min(queries):.1g} to {max(queries):.1g}"
     way = "explodes" if size > 1 else "vanishes"
     if is_steep(size, relative, BROKEN):
-        return failed(f"it {way} on the way back: {said}")
+        return failed(f"gradient {way}: {said}")
     if is_steep(size, relative, STEEP):
-        return warned(f"it {way} on the way back: {said}")
+        return warned(f"gradient {way}: {said}")
     if lost:
         return warned(f"{len(lost)} parameters in the layers get no gradient: {', '.join(sorted(lost)[:3])}", min(lost))
-    return passed(said)
+    return passed(f"gradient {said}")
 
 
 def is_steep(size: float, relative: float, limit: float) -> bool:
