@@ -51,9 +51,11 @@ def check(
     """
     with keep_random_state(), fitting_threads(model, inputs), torch.no_grad():
         examined = examine(model, inputs, blocks=blocks, name=name)
+        needed = {name: one.requires_grad for name, one in examined.model.named_parameters() if one.dim() > 1}
+        frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
         for one in recordings.values():
-            one.loss, one.build = loss, build
+            one.loss, one.build, one.frozen = loss, build, frozen
             link_parts(one, recordings)
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)

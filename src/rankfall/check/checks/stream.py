@@ -1,17 +1,26 @@
 """The check of the residual stream: forgotten skips, blocks outside, dead branches."""
 
+from torch import nn
+
 from rankfall.check.layer import StreamReport, number
-from rankfall.check.named import Result, failed, named, passed, warned
+from rankfall.check.named import Limit, Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
 
+ITSELF = Limit(
+    0.2,
+    "a branch whose projection on its state is within this distance of 1 holds the state itself, which warns",
+    "our choice: a branch of random weights is nearly orthogonal to its state",
+)
 
-@named("stream-whole", states=False)
+
+@named("stream-whole", ITSELF, states=False)
 def stream_whole(seen: RecordedStream) -> Result:
     """Does one residual stream hold all blocks, and does every branch add something to it?
 
     An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
     that no stream holds fail, as do a stream that is cut where a block forgets its skip and a skip that goes around the layers. Branches
-    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail.
+    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail. A skip that is
+    added twice, a stream without negative numbers, and a list that holds one module several times warn.
     """
     flow, report = seen.flow, seen.report
     lines = [*flow.missing, *([report.cut] if report.cut else [])]
@@ -26,9 +35,33 @@ def stream_whole(seen: RecordedStream) -> Result:
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
         return failed(f"{len(zero)} of {count} return zero, which others of their name do not", seen.path_of(zero[0]))
+    if twice := [one for one in seen.additions if abs(one.share - 1) < ITSELF]:
+        where = seen.path_of(twice[0].branch)
+        return warned(f"{len(twice)} of {count} hold their state itself: is a skip added twice?", where)
+    later = [one for one in seen.additions if one.branch.layer > 1 and one.state]
+    if flow.skips and later and seen.additions[0].negative and not any(one.negative for one in later):
+        return warned("no state behind layer 1 has a negative number: does a rectifier act on the stream, in place?")
+    if shared := shared_modules(seen):
+        return warned(f"{shared[1]} entries of {shared[0]} are one module: are copies meant?", shared[0])
     if not flow.skips:
         return warned(f"{flow.depth} layers without residual additions")
     return passed(f"{count}, all with skips")
+
+
+def shared_modules(seen: RecordedStream) -> tuple[str, int] | None:
+    """Return the list of modules that holds one layer several times, and the number of its entries."""
+    lists = [
+        (name, one)
+        for name, one in seen.examined.model.named_modules()
+        if isinstance(one, nn.ModuleList | nn.Sequential)
+    ]
+    for name, one in lists:
+        layers = [
+            inner for inner in one._modules.values() if inner is not None and any(True for _ in inner.parameters())
+        ]
+        if len({id(inner) for inner in layers}) == 1 < len(layers):
+            return name or "the model", len(layers)
+    return None
 
 
 def describe_cut(report: StreamReport, before: StreamReport, joins: tuple[str, ...]) -> str:
