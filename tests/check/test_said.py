@@ -39,9 +39,7 @@ def test_a_mamba_has_no_weights_and_tells_equal_tokens_apart():
     )
     assert "equal tokens come out as 12 different rows of 12" in said
     kept = report.result("rank-kept").sentence
-    assert "tokens stay apart" in kept and numbers(kept)[:2] == [
-        round(report.layers[n].residual, 2) for n in (0, -1)
-    ]
+    assert "tokens stay apart" in kept and numbers(kept)[:2] == [round(report.layers[n].residual, 2) for n in (0, -1)]
 
 
 def test_a_hybrid_has_weights_in_its_attention_layers_only():

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.layer import StreamReport
+from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Branch, Flow
@@ -45,8 +46,8 @@ class Addition:
     state: float
     value: float
     channels: Tensor
-    share: float  # of the state in the branch: their scalar product over that of the state with itself
-    negative: bool  # whether the state has a negative number
+    rectified: bool  # whether the state has no negative number, although the sum before it has
+    doubled: bool  # whether the state is the sum before it plus the state in that sum
 
     @property
     def ratio(self) -> float:
@@ -112,6 +113,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     found = RecordedStream(examined, flow, report)
     module = [""]
     known = dict(examined.model.named_modules())
+    before: list[Tensor] = []  # the state and the branch of the addition before
     names = {id(one): name for name, one in examined.model.named_parameters()}
 
     def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -123,10 +125,13 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
         rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
-        square = float(state.square().sum())
-        share = float((value * state).sum()) / square if value.shape == state.shape and square else 0.0
+        rectified = doubled = False
+        if before and before[0].shape == state.shape:
+            rectified = bool((sum(before) < 0).any()) and not bool((state < 0).any())  # type: ignore[operator]
+            doubled = bool(before[0].any()) and not bool(differs(state, 2 * before[0] + before[1]).any())
+        before[:] = [state.clone(), value.clone()] if value.shape == state.shape else []
         size = rows.abs().amax((0, 1))
-        found.additions.append(Addition(branch, rms(state), rms(value), size, share, bool((state < 0).any())))
+        found.additions.append(Addition(branch, rms(state), rms(value), size, rectified, doubled))
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         note(args, kwargs)

@@ -38,7 +38,7 @@ def gradients_flow(seen: RecordedStream) -> Result:
         return failed(
             f"{len(seen.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain list?"
         )
-    detached, zero, unread = parameters_without(seen)
+    detached, zero, unread, frozen = parameters_without(seen)
     if detached:
         return failed(
             f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it detached?",
@@ -60,7 +60,7 @@ def gradients_flow(seen: RecordedStream) -> Result:
     for names, what in (
         (unread, "are not used"),
         (zero, "get a gradient of zero"),
-        (sorted(seen.frozen), "are frozen"),
+        (frozen, "are frozen"),
     ):
         if names:
             return warned(f"{len(names)} parameters of the layers {what}, {names[0]} first", names[0])
@@ -73,8 +73,8 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(seen: RecordedStream) -> tuple[list[str], list[str], list[str]]:
-    """Return the matrices that are used and detached; those of the layers whose gradient is zero; and those of the layers not used.
+def parameters_without(seen: RecordedStream) -> tuple[list[str], ...]:
+    """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
 
     The differentiated function is a random projection of the output and of the last state, since a head that begins at zero passes nothing.
     """
@@ -88,7 +88,7 @@ def parameters_without(seen: RecordedStream) -> tuple[list[str], list[str], list
         tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]
         loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
         if not matrices or not isinstance(loss, torch.Tensor):
-            return [], [], []
+            return [], [], [], []
         found = dict(zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True)))
     held = dict(model.named_modules())
     lists = {name.rpartition(".")[0] for name in seen.flow.layers}
@@ -100,4 +100,5 @@ def parameters_without(seen: RecordedStream) -> tuple[list[str], list[str], list
     quiet = any(
         not one.value for one in seen.additions
     )  # gates of zero, as of ReZero, pass nothing to what lies before them
-    return detached, [] if quiet else zero, unread
+    frozen = [name for name in found if name in seen.frozen and name.startswith(layers)]
+    return detached, [] if quiet else zero, unread, frozen

@@ -3,24 +3,18 @@
 from torch import nn
 
 from rankfall.check.layer import StreamReport, number
-from rankfall.check.named import Limit, Result, failed, named, passed, warned
+from rankfall.check.named import Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
 
-ITSELF = Limit(
-    0.2,
-    "a branch whose projection on its state is within this distance of 1 holds the state itself, which warns",
-    "our choice: a branch of random weights is nearly orthogonal to its state",
-)
 
-
-@named("stream-whole", ITSELF, states=False)
+@named("stream-whole", states=False)
 def stream_whole(seen: RecordedStream) -> Result:
     """Does one residual stream hold all blocks, and does every branch add something to it?
 
     An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
     that no stream holds fail, as do a stream that is cut where a block forgets its skip and a skip that goes around the layers. Branches
-    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail. A skip that is
-    added twice, a stream without negative numbers, and a list that holds one module several times warn.
+    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail. A skip that
+    is added twice fails. A rectifier on the stream and a list that holds one module several times warn.
     """
     flow, report = seen.flow, seen.report
     lines = [*flow.missing, *([report.cut] if report.cut else [])]
@@ -35,12 +29,13 @@ def stream_whole(seen: RecordedStream) -> Result:
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
         return failed(f"{len(zero)} of {count} return zero, which others of their name do not", seen.path_of(zero[0]))
-    if twice := [one for one in seen.additions if abs(one.share - 1) < ITSELF]:
-        where = seen.path_of(twice[0].branch)
-        return warned(f"{len(twice)} of {count} hold their state itself: is a skip added twice?", where)
-    later = [one for one in seen.additions if one.branch.layer > 1 and one.state]
-    if flow.skips and later and seen.additions[0].negative and not any(one.negative for one in later):
-        return warned("no state behind layer 1 has a negative number: does a rectifier act on the stream, in place?")
+    if twice := [one for one in seen.additions if one.doubled]:
+        return failed(f"the skip before {len(twice)} of {count} is added twice", seen.path_of(twice[0].branch))
+    if cut := [one for one in seen.additions if one.rectified]:
+        return warned(
+            f"the stream loses its negative numbers before {len(cut)} of {count}: does a rectifier act on it, in place?",
+            seen.path_of(cut[0].branch),
+        )
     if shared := shared_modules(seen):
         return warned(f"{shared[1]} entries of {shared[0]} are one module: are copies meant?", shared[0])
     if not flow.skips:
