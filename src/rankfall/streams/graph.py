@@ -29,7 +29,7 @@ class Graph:
         """Return the node where this state was computed, looking through changes of layout and dtype and constant factors."""
         while True:
             node = self.nodes[index]
-            tensors = [parent for parent in node.parents if not self.nodes[parent].leaf]
+            tensors = [parent for parent in node.parents if not self.nodes[parent].leaf or len(node.parents) == 1]
             scaled = node.op in ("mul", "div") and len(tensors) == 1 and node.op != "leaf"
             if not (node.op in SAME_STATE or scaled) or not tensors:
                 return index
