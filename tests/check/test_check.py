@@ -227,7 +227,7 @@ def test_the_layer_and_the_part_that_collapse_are_named():
     report = of(Stack(Uniform(), Collapses(), Uniform()))
     assert report.worst == 2
     said = " ".join([report.result("rank-kept").sentence, *explain_rank(report)])
-    assert "The tokens become one vector" in said and "Layer 2 loses most" in said and "without branch" in said
+    assert "tokens become one vector" in said and "Layer 2 loses most" in said and "without branch" in said
     assert report.without[0].last == pytest.approx(of(Stack(Uniform(), Uniform())).layers[-1].residual, rel=1e-9)
     helps = next(one for one in report.interventions if one.name.startswith("branches times 0.1"))
     assert f"{helps.last:.2f}" in said

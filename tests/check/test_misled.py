@@ -67,7 +67,7 @@ def test_a_large_first_token_does_not_hide_that_the_others_become_one_vector():
     assert report.layers[-1].residual > 0.2 and last < 0.05
     said = report.result("rank-kept").sentence
     assert (
-        f"Without the first token the tokens become one vector: their residual is {first:.2f} before the layers and {last:.2g}"
+        f"without the first token, tokens become one vector: residual {first:.2f} before the layers and {last:.2g}"
         in said
     )
     assert "stay apart" not in said and "needs no change" not in said
@@ -90,18 +90,18 @@ def reported(column, values, residuals):
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([0.9, 0.5, 0.04], "become one vector: their residual is 0.90 before the layers and 0.04 after layer 2"),
-        ([0.9, 0.04, 0.5], "become one vector: their residual is 0.90 before the layers, 0.04 after layer 1 and 0.50"),
-        ([0.01, 0.5, 0.5], "are one vector before the layers: their residual is 0.01 before the layers and 0.50"),
+        ([0.9, 0.5, 0.04], "become one vector: residual 0.90 before the layers and 0.04 after layer 2"),
+        ([0.9, 0.04, 0.5], "become one vector: residual 0.90 before the layers, 0.04 after layer 1 and 0.50"),
+        ([0.01, 0.5, 0.5], "are one vector before the layers: residual 0.01 before the layers and 0.50"),
     ],
 )
 def test_what_hides_the_tokens_is_named_and_nothing_is_apart(column, what, values, said):
     lines = verdict(reported(column, values, [1.0, 1.0, 0.9]))
-    assert f"Without the {what}" in lines[0] and said in lines[0]
+    assert f"without the {what}" in lines[0] and said in lines[0]
     assert not [line for line in lines if "stay apart" in line or "needs no change" in line]
     lines = verdict(reported(column, values, [1.0, 1.0, 0.6]))
     assert said in lines[0]
-    assert "Without" not in verdict(reported(column, values, [1.0, 0.01, 0.9]))[0]
+    assert "without" not in verdict(reported(column, values, [1.0, 0.01, 0.9]))[0]
     assert "stay apart" in verdict(reported(column, [0.9, 0.8, 0.1], [1.0, 1.0, 0.9]))[0]
 
 
@@ -110,13 +110,13 @@ def test_what_hides_the_tokens_is_named_and_nothing_is_apart(column, what, value
     [
         (
             [0.92, 0.0072, 0.27],
-            "become one vector: their residual is 0.92 before the layers, 0.0072 after layer 1 and 0.27",
+            "become one vector: residual 0.92 before the layers, 0.0072 after layer 1 and 0.27",
         ),
         (
             [0.92, 0.03, 0.08],
-            "become one vector: their residual is 0.92 before the layers, 0.03 after layer 1 and 0.08",
+            "become one vector: residual 0.92 before the layers, 0.03 after layer 1 and 0.08",
         ),
-        ([0.92, 0.1, 0.27], "become more alike: their residual is 0.92 before the layers, 0.1 after layer 1 and 0.27"),
+        ([0.92, 0.1, 0.27], "become more alike: residual 0.92 before the layers, 0.1 after layer 1 and 0.27"),
     ],
 )
 def test_one_vector_on_the_way_is_said_whatever_is_left_in_the_end(residuals, said):

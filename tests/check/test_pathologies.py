@@ -13,13 +13,16 @@ from sick_models import (
     WIDTH,
     Bare,
     Block,
+    ByPlace,
     Cancels,
     Centred,
     Decoder,
     Detached,
     Encoder,
     OverBatch,
+    Rectified,
     Root,
+    Twice,
     causal,
     scaled,
     tokens,
@@ -54,6 +57,30 @@ def padded() -> torch.Tensor:
 
 def mask_of(inverted: bool = False) -> torch.Tensor:
     return (padded() == 0) ^ inverted
+
+
+def no_rank() -> nn.Module:
+    return scaled(lambda m: [b.mlp.down.bias.normal_().mul_(8) for b in m.blocks])
+
+
+def plain_list() -> nn.Module:
+    model = Decoder()
+    blocks = list(model.blocks)
+    del model.blocks
+    model.__dict__["blocks"] = blocks
+    return model
+
+
+def one_layer() -> nn.Module:
+    model = Decoder()
+    model.blocks = nn.ModuleList([model.blocks[0]] * DEPTH)
+    return model
+
+
+def frozen() -> nn.Module:
+    model = Decoder()
+    model.blocks[1].requires_grad_(False)
+    return model
 
 
 # bug -> model, inputs, the check that names it, where it is or what it says
@@ -148,14 +175,80 @@ SICK: dict[str, tuple[Callable[[], nn.Module], Any, str, str]] = {
         "blocks.1.attention",
     ),
     "tokens become one vector": (
-        lambda: scaled(lambda m: [b.mlp.down.bias.normal_().mul_(8) for b in m.blocks]),
+        no_rank,
         tokens(),
         "rank-kept",
         "one vector",
     ),
     "detached branch": (lambda: with_part("blocks.1.mlp", Detached), tokens(), "gradients-flow", "blocks.1.mlp"),
+    "mask behind the softmax": (
+        lambda: Decoder(weigh=lambda scores, mask: scores.softmax(-1) * mask),
+        tokens(),
+        "no-future-leak",
+        "a triangular mask is made",
+    ),
+    "mask of small numbers": (
+        lambda: Decoder(weigh=lambda scores, mask: scores.masked_fill(~mask, 1e-9).softmax(-1)),
+        tokens(),
+        "no-future-leak",
+        "a triangular mask is made",
+    ),
+    "softmax over heads": (
+        lambda: Decoder(weigh=lambda scores, mask: scores.masked_fill(~mask, -1e9).softmax(1)),
+        tokens(),
+        "no-future-leak",
+        "axis of the softmax",
+    ),
+    "positions along the batch": (
+        lambda: with_part("embed", lambda _: ByPlace()),
+        tokens(),
+        "samples-independent",
+        "place in the batch",
+    ),
+    "pooled over padding": (
+        lambda: Encoder(pool=lambda x: x.mean(1)),
+        (padded(), mask_of()),
+        "mask-works",
+        "pooled over padding",
+    ),
+    "skip added twice": (lambda: with_block(1, lambda: Twice(causal)), tokens(), "stream-whole", "blocks.1"),
+    "layers in a plain list": (plain_list, tokens(), "gradients-flow", "plain list"),
+    "detached stream": (lambda: Decoder(between=torch.Tensor.detach), tokens(), "gradients-flow", "embed.weight"),
     "loud logits": (lambda: scaled(lambda m: m.head.weight.mul_(40)), tokens(), "initial-loss", "log 50"),
 }
+
+
+def distributions() -> nn.Module:
+    return Decoder(end=lambda y: y.softmax(-1))
+
+
+def cross_entropy(reduction: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda y: nn.functional.cross_entropy(y.flatten(0, 1), tokens().flatten(), reduction=reduction)
+
+
+def test_a_loss_that_takes_another_softmax_fails_and_a_sum_warns() -> None:
+    assert "takes another one" in first_failure(distributions(), tokens(), loss=cross_entropy("mean")).sentence
+    assert first_failure(Decoder(), tokens(), loss=cross_entropy("mean")) is None
+    assert "fails on the output" in first_failure(Decoder(), tokens(), loss=lambda y: y.nothing()).sentence
+
+
+# what may be meant -> model, options, the check that warns, where it is or what it says
+DOUBTFUL: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str, str]] = {
+    "a sum": (Decoder, {"loss": cross_entropy("sum")}, "initial-loss", "a sum over tokens"),
+    "distributions": (distributions, {}, "initial-loss", "takes logits"),
+    "rectifier in place": (lambda: with_block(1, lambda: Rectified(causal)), {}, "stream-whole", "in place"),
+    "one layer many times": (one_layer, {}, "stream-whole", "4 entries of blocks are one module"),
+    "frozen layer": (frozen, {}, "gradients-flow", "blocks.1.attention.qkv.weight"),
+}
+
+
+@pytest.mark.parametrize("kind", DOUBTFUL)
+def test_what_may_be_meant_warns(kind: str) -> None:
+    make, options, name, said = DOUBTFUL[kind]
+    torch.manual_seed(0)
+    (report,) = check(make(), tokens(), changes=False, **options)
+    found = report.result(name)
+    assert found.verdict == "warn" and said in f"{found.sentence} {found.where}"
 
 
 def first_failure(model: nn.Module, inputs: Any, **options: Any) -> Any:
@@ -170,6 +263,16 @@ def test_the_first_check_that_fails_is_the_cause(bug: str) -> None:
     found = first_failure(make(), inputs)
     assert found is not None and found.check == name, found
     assert said in f"{found.sentence} {found.where}"
+
+
+def test_sentences_are_of_one_style() -> None:
+    """Lower case, no full stop, at most 25 words, in a model that passes and in one that fails."""
+    torch.manual_seed(0)
+    results = [one for kind in (Decoder, no_rank) for report in check(kind(), tokens()) for one in report.results]
+    for one in results:
+        assert (
+            one.sentence[0] == one.sentence[0].lower() and one.sentence[-1] != "." and len(one.sentence.split()) <= 25
+        )
 
 
 def test_each_check_says_its_formula_and_where_its_limits_come_from() -> None:
@@ -196,6 +299,7 @@ HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {
         tuple(torch.randn(2, n, WIDTH, generator=torch.Generator().manual_seed(n)) for n in (9, 7)),
     ),
     "rectifiers": (lambda: Decoder(function=nn.ReLU()), tokens()),
+    "a head of zeros": (lambda: scaled(lambda m: m.head.weight.zero_()), tokens()),
     "gates of zero": (
         lambda: scaled(lambda m: [one.zero_() for b in m.blocks for one in b.mlp.down.parameters()]),
         tokens(),

@@ -39,9 +39,7 @@ def test_a_mamba_has_no_weights_and_tells_equal_tokens_apart():
     )
     assert "equal tokens come out as 12 different rows of 12" in said
     kept = report.result("rank-kept").sentence
-    assert "The tokens stay apart" in kept and numbers(kept)[:2] == [
-        round(report.layers[n].residual, 2) for n in (0, -1)
-    ]
+    assert "tokens stay apart" in kept and numbers(kept)[:2] == [round(report.layers[n].residual, 2) for n in (0, -1)]
 
 
 def test_a_hybrid_has_weights_in_its_attention_layers_only():
@@ -123,11 +121,11 @@ def test_a_file_is_called_by_its_name(tmp_path, capsys):
     ("residuals", "said"),
     [
         ([0.04, 0.04], "one vector before the layers"),
-        ([0.0, 0.9], "one vector before the layers: their residual is 0 before the layers and 0.90"),
-        ([0.06, 0.049], "become one vector: their residual is 0.06 before the layers and 0.049"),
+        ([0.0, 0.9], "one vector before the layers: residual 0 before the layers and 0.90"),
+        ([0.06, 0.049], "become one vector: residual 0.06 before the layers and 0.049"),
         (
             [0.9, 0.001, 0.9],
-            "become one vector: their residual is 0.90 before the layers, 0.001 after layer 1",
+            "become one vector: residual 0.90 before the layers, 0.001 after layer 1",
         ),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_skip_that_is_forgotten_is_named_and_no_part_is_apart(where):
         by_hand = [relative_residual(state).mean().item() for state in seen_by_hooks(model, kinds.states())]
         before, after = (f"{by_hand[place]:.2g}" for place in cut)
         assert f"goes from {before} to {after}" in said.replace("0.60 ", "0.6 ")
-        assert f"their residual is {by_hand[0]:.2f} before the first part" in said
+        assert f"residual {by_hand[0]:.2f} before the first part" in said
 
 
 LAYOUTS = {

@@ -124,7 +124,7 @@ def test_an_architecture_of_a_configuration_is_checked(tmp_path, capsys):
     assert code == 0 and "builds architecture deep of" in err
     assert "6 residual additions in 3 layers" in out and "4 x 8 tokens" in out
     code, out, _ = ran(capsys, f"{tmp_path}/c.yaml:bare", "--length", 8, "--fail-if", "residual_last < 1e-6")
-    assert code == 1 and "The tokens become one vector" in out and "a skip around each layer" in out
+    assert code == 1 and "tokens become one vector" in out and "a skip around each layer" in out
     code, _, err = ran(capsys, f"{tmp_path}/c.yaml:dep")
     assert code == 2 and "has no architecture 'dep'; did you mean 'deep'?" in err
 

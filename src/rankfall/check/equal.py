@@ -63,6 +63,14 @@ def token_inputs(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
     }
 
 
+def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
+    """Return the names of the arguments that hold tokens (B, T), or else vectors (B, T, D)."""
+    vectors = {name: one for name, one in named_inputs(arguments).items() if one.is_floating_point()}
+    return token_inputs(arguments, shape) or {
+        name for name, one in vectors.items() if one.dim() == 3 and tuple(one.shape[:2]) == shape
+    }
+
+
 def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Change) -> Arguments | None:
     """Return the arguments with tokens (B, T) changed, or vectors, pictures and sounds if there are no tokens; None if nothing is."""
     if tokens := token_inputs(arguments, shape):

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 
 from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.layer import StreamReport
+from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Branch, Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.passes import run_through
+from rankfall.streams.record import tensors_in
 
 MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
 RECTIFIERS = {
@@ -44,6 +46,8 @@ class Addition:
     state: float
     value: float
     channels: Tensor
+    rectified: bool  # whether the state has no negative number, although the sum before it has
+    doubled: bool  # whether the state is the sum before it plus the state in that sum
 
     @property
     def ratio(self) -> float:
@@ -85,7 +89,11 @@ class RecordedStream:
     heads: list[HeadNumbers] = field(default_factory=list)
     units: list[Units] = field(default_factory=list)
     output: Any = None
-    called: set[str] = field(default_factory=set)  # names of the modules that the pass calls
+    used: set[str] = field(default_factory=set)  # names of the parameters that the pass reads
+    foreign: dict[int, nn.Parameter] = field(
+        default_factory=dict
+    )  # parameters that it reads and the model does not hold
+    frozen: set[str] = field(default_factory=set)  # names of the parameters that need no gradient
     triangles: bool = False  # whether the pass calls tril or triu, or a buffer is triangular
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
@@ -105,12 +113,28 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     found = RecordedStream(examined, flow, report)
     module = [""]
     known = dict(examined.model.named_modules())
+    before: list[Tensor] = []  # the state and the branch of the addition before
+    names = {id(one): name for name, one in examined.model.named_parameters()}
+
+    def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for _, one in tensors_in((args, kwargs)):
+            if id(one) in names:
+                found.used.add(names[id(one)])
+            elif isinstance(one, nn.Parameter):
+                found.foreign[id(one)] = one
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
         rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
-        found.additions.append(Addition(branch, rms(state), rms(value), rows.abs().amax((0, 1))))
+        rectified = doubled = False
+        if before and before[0].shape == state.shape:
+            rectified = bool((sum(before) < 0).any()) and not bool((state < 0).any())  # type: ignore[operator]
+            doubled = bool(before[0].any()) and not bool(differs(state, 2 * before[0] + before[1]).any())
+        before[:] = [state.clone(), value.clone()] if value.shape == state.shape else []
+        size = rows.abs().amax((0, 1))
+        found.additions.append(Addition(branch, rms(state), rms(value), size, rectified, doubled))
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        note(args, kwargs)
         result = in_float64(func, args, kwargs)
         branch = flow.branches[number]
         weights = weights_of(func, args, kwargs, result)
@@ -121,25 +145,22 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
-        found.triangles |= getattr(func, "__name__", "") in ("tril", "triu", "tril_", "triu_")
+        if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
+            note(args, kwargs)
+        if getattr(func, "__name__", "") in ("tril", "triu", "tril_", "triu_"):
+            inside = type(known[module[-1]]).__module__.startswith("torch.nn.")  # they look whether a mask is causal
+            found.triangles |= result.shape[-1] == result.shape[-2] > 2 and not inside
         if func in RECTIFIERS or func in SQUASHERS:
             held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
             found.units.append(units_of(module[-2 if held else -1], func, result))
         return result
-
-    def enter(name: str) -> Callable[..., None]:
-        def note(*_: Any) -> None:
-            module.append(name)
-            found.called.add(name)
-
-        return note
 
     def leave(*_: Any) -> None:
         module.pop()
 
     handles = []
     for name, one in known.items():
-        handles.append(one.register_forward_pre_hook(enter(name)))
+        handles.append(one.register_forward_pre_hook(lambda *_, name=name: module.append(name)))
         handles.append(one.register_forward_hook(leave))
     try:
         seen = run_through(examined.model, examined.arguments, flow, Edits(edit=look, attend=attend, compute=watch))
@@ -198,6 +219,8 @@ def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:
 def units_of(where: str, func: Any, result: Tensor) -> Units:
     """Return the share of units that are dead or saturated for all tokens. result (..., units)"""
     rows = result.detach().flatten(0, -2) if result.dim() > 1 else result.detach()[None]
+    if not rows.numel():  # an expert without tokens
+        return Units(where, getattr(func, "__name__", ""), 0.0)
     if func in RECTIFIERS:
         dead = (rows.abs() <= ZERO * rows.abs().max()).all(0)
     else:

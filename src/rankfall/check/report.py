@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +23,7 @@ from rankfall.check.orders import orders
 from rankfall.check.recording import RecordedStream, record
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
-from rankfall.streams.arguments import keep_random_state
+from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.streams.cuts import cut_by, states_of, variants_of
 from rankfall.streams.examine import FAILURES, Examined, examine
 from rankfall.streams.flow import Flow
@@ -29,6 +31,7 @@ from rankfall.streams.sized import has_norm
 from rankfall.streams.variants import Variant
 
 ROUNDING = 1e-14  # a smaller residual in float64 is rounding
+PAYS = 1.3  # several threads are used if they are this many times as fast as one
 
 
 def check(
@@ -46,15 +49,51 @@ def check(
 
     `changes`: with interventions. `loss`: a function of the output. `build`: a function of `width` or `depth` that returns the module.
     """
-    examined = examine(model, inputs, blocks=blocks, name=name)
-    with keep_random_state(), torch.no_grad():
+    with keep_random_state(), fitting_threads(model, inputs), torch.no_grad():
+        examined = examine(model, inputs, blocks=blocks, name=name)
+        needed = {name: one.requires_grad for name, one in examined.model.named_parameters() if one.dim() > 1}
+        frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
         for one in recordings.values():
-            one.loss, one.build = loss, build
+            one.loss, one.build, one.frozen = loss, build, frozen
             link_parts(one, recordings)
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)
     return [one.report for one in recordings.values()]
+
+
+@contextmanager
+def fitting_threads(model: nn.Module, inputs: Any) -> Iterator[None]:
+    """Compute with one thread unless several are faster, and restore their number.
+
+    The threads of a small model mostly wait for each other, and on a busy machine they wait for other processes.
+    """
+    before = torch.get_num_threads()
+    arguments = as_format(arguments_of(inputs), torch.float32)
+    try:
+        if before > 1:
+            copied = copy_of(model, torch.float32)
+            several = time_pass(copied, arguments)
+            torch.set_num_threads(1)
+            if time_pass(copied, arguments) > PAYS * several:
+                torch.set_num_threads(before)
+    except FAILURES:
+        torch.set_num_threads(before)  # `examine` says what is wrong
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def time_pass(model: nn.Module, arguments: Arguments) -> float:
+    """Return the seconds of the faster of two passes."""
+    times = []
+    for _ in range(2):
+        start = time.perf_counter()
+        with torch.no_grad():
+            call_model(model, arguments)
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
 def link_parts(recording: RecordedStream, recordings: dict[str, RecordedStream]) -> None:

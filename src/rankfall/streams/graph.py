@@ -48,7 +48,9 @@ class Graph:
                 index = pieces[0]
                 continue
             tensors = [
-                one for one in node.parents if not self.nodes[one].leaf and self.nodes[one].shape not in ((), (1,))
+                one
+                for one in node.parents
+                if (not self.nodes[one].leaf or len(node.parents) == 1) and self.nodes[one].shape not in ((), (1,))
             ]
             scaled = node.op in ("mul", "div") and len(tensors) == 1 and node.op != "leaf"
             if not (node.op in SAME_STATE or scaled) or not tensors:

@@ -4,10 +4,9 @@ from collections import Counter
 
 from torch import Tensor
 
-from rankfall.check.equal import change_named, named_inputs, token_inputs
-from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.equal import change_named, holders_of_tokens
+from rankfall.check.named import FAIL, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
-from rankfall.streams.arguments import Arguments
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Branch
@@ -54,13 +53,14 @@ def no_future_leak(seen: RecordedStream) -> Result:
     intended = next((one for one in seen.heads if one.triangular), None)
     if intended is not None:
         return failed(
-            f"the attention weights of layer {intended.layer} are causal, and its tokens see later ones: look at the axis of the "
-            "softmax, how heads are split and joined, and norms over tokens", intended.where,
+            f"weights of layer {intended.layer} are causal, but its tokens see later ones: the axis of the softmax, the split of heads, or "
+            "a norm over tokens", intended.where,
         )  # fmt: skip
     if seen.triangles and len(seen.examined.flows) == 1:
-        return warned(
-            f"a triangular mask is made, and all {len(leaks)} branches see later tokens", seen.path_of(leaks[0])
-        )
+        prefix = causal_inputs(seen).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
+        verdict = warned if prefix else failed
+        said = f"a triangular mask is made, but all {len(leaks)} branches see later tokens"
+        return verdict(said, seen.path_of(leaks[0]))
     return skipped("the model reads both ways, and no mask is triangular")
 
 
@@ -75,7 +75,7 @@ def causal_inputs(seen: RecordedStream) -> Result:
     shape = (seen.report.samples, seen.report.tokens)
     said = f"causal in {seen.flow.depth} layers"
     entered = False
-    for name in sorted(sequences(seen.examined.arguments, shape)):
+    for name in sorted(holders_of_tokens(seen.examined.arguments, shape)):
         changed = change_named(seen.examined.arguments, {name}, change_last)
         assert changed is not None
         after = run_through(seen.examined.model, changed, seen.flow, Edits())
@@ -96,14 +96,6 @@ def causal_inputs(seen: RecordedStream) -> Result:
             if by_token and bool(differs(one, old)[:, :-1].any()):
                 return failed("the output of earlier tokens sees the last one, behind the last layer")
     return passed(f"{said}: changing the last token changes no state before it" if entered else said)
-
-
-def sequences(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
-    """Return the names of the arguments that hold tokens (B, T), or else vectors (B, T, D)."""
-    vectors = named_inputs(arguments).items()
-    return token_inputs(arguments, shape) or {
-        name for name, one in vectors if one.is_floating_point() and one.dim() == 3 and tuple(one.shape[:2]) == shape
-    }
 
 
 def change_last(one: Tensor) -> Tensor:

@@ -1,11 +1,13 @@
 """The check of gradients."""
 
 import torch
+from torch import nn
 
 from rankfall.check.layer import number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
-from rankfall.streams.arguments import call_model
+from rankfall.streams.edits import Edits
+from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
 
 STEEP = Limit(
@@ -24,34 +26,45 @@ BROKEN = Limit(
 def gradients_flow(seen: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
-    The gradient of <V, X_L> for random V at the first state, over that at the last. It counts as steep only if it is so relative to the
-    states' lengths, too, since states a hundred times as long have gradients a hundred times as small. Then the parameter matrices must
-    have a gradient of a random projection of the output. A matrix of a module that runs and has none is detached, and fails; one of a
-    module that does not run, such as an expert without tokens, warns.
+    First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
+    fails, as does one that `model.parameters()` lacks. Matrices of the layers that are not read, get a gradient of zero, as those of an
+    expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the
+    last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a
+    hundred times as small.
     """
     layers = seen.report.layers
+    if seen.foreign:
+        shapes = ", ".join(str(tuple(one.shape)) for one in list(seen.foreign.values())[:2])
+        return failed(
+            f"{len(seen.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain list?"
+        )
+    detached, zero, unread, frozen = parameters_without(seen)
+    if detached:
+        return failed(
+            f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it detached?",
+            detached[0],
+        )
     size = layers[0].gradient
     if size is None:
         return skipped(seen.report.reasons.get("gradients", "the first state cannot be differentiated"))
-    lost = parameters_without(seen)
-    called = sorted(name for name in lost if name.rpartition(".")[0] in seen.called)
-    if called and all(one.value for one in seen.additions):
-        return failed(
-            f"{len(called)} parameters are used and get no gradient, {called[0]} first: is it detached?", called[0]
-        )
     relative = size * seen.report.shorter
-    said = f"at the first state {number(size)} times that of the last, {number(relative)} relative to the states"
+    said = f"{number(size)} times as large at the first state as at the last, {number(relative)} relative to the states"
     queries = [layer.query_gradient for layer in layers if layer.query_gradient is not None]
     if queries:
-        said += f"; of queries {min(queries):.1g} to {max(queries):.1g}"
+        said += f"; at queries {min(queries):.1g} to {max(queries):.1g}"
     way = "explodes" if size > 1 else "vanishes"
     if is_steep(size, relative, BROKEN):
-        return failed(f"it {way} on the way back: {said}")
+        return failed(f"gradient {way}: {said}")
     if is_steep(size, relative, STEEP):
-        return warned(f"it {way} on the way back: {said}")
-    if lost:
-        return warned(f"{len(lost)} parameters in the layers get no gradient: {', '.join(sorted(lost)[:3])}", min(lost))
-    return passed(said)
+        return warned(f"gradient {way}: {said}")
+    for names, what in (
+        (unread, "are not used"),
+        (zero, "get a gradient of zero"),
+        (frozen, "are frozen"),
+    ):
+        if names:
+            return warned(f"{len(names)} parameters of the layers {what}, {names[0]} first", names[0])
+    return passed(f"gradient {said}")
 
 
 def is_steep(size: float, relative: float, limit: float) -> bool:
@@ -60,19 +73,32 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(seen: RecordedStream) -> set[str]:
-    """Return the matrices in the layers that get no gradient of a random projection of the output. Experts may get no token."""
-    model = seen.examined.model
-    layers = tuple(f"{name}." for name in seen.flow.layers if name)
-    matrices = {name: one for name, one in model.named_parameters() if name.startswith(layers) and one.dim() > 1}
+def parameters_without(seen: RecordedStream) -> tuple[list[str], ...]:
+    """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
+
+    The differentiated function is a random projection of the output and of the last state, since a head that begins at zero passes nothing.
+    """
+    model, arguments = seen.examined.model, seen.examined.arguments
+    matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
     generator = torch.Generator().manual_seed(0)
     with torch.enable_grad():
         for one in matrices.values():
             one.requires_grad_(True)
-        tensors = [one for _, one in tensors_in(call_model(model, seen.examined.arguments)) if one.requires_grad]
+        after = run_through(model, arguments, seen.flow, Edits(copies=True), grad=True)
+        tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]
         loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
         if not matrices or not isinstance(loss, torch.Tensor):
-            return set()
-        found = torch.autograd.grad(loss, list(matrices.values()), allow_unused=True)
-    reached = {name for name, one in zip(matrices, found) if one is not None and bool(one.any())}
-    return matrices.keys() - reached
+            return [], [], [], []
+        found = dict(zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True)))
+    held = dict(model.named_modules())
+    lists = {name.rpartition(".")[0] for name in seen.flow.layers}
+    around = {f"{name}." for name in lists if isinstance(held.get(name), nn.ModuleList | nn.Sequential) and name}
+    layers = (*around, *(f"{name}." for name in seen.flow.layers if name))
+    detached = [name for name, one in found.items() if one is None and name in seen.used - seen.frozen]
+    zero = [name for name, one in found.items() if one is not None and not bool(one.any()) and name.startswith(layers)]
+    unread = [name for name, one in found.items() if one is None and name not in seen.used and name.startswith(layers)]
+    quiet = any(
+        not one.value for one in seen.additions
+    )  # gates of zero, as of ReZero, pass nothing to what lies before them
+    frozen = [name for name in found if name in seen.frozen and name.startswith(layers)]
+    return detached, [] if quiet else zero, unread, frozen

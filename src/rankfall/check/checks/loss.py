@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
+from rankfall.errors import describe_error
 from rankfall.streams.record import map_tensors, tensors_in
 
 HIGH = Limit(
@@ -20,29 +21,55 @@ WRONG = Limit(
     "a loss above this multiple fails",
     "our choice, after Karpathy (2019, A Recipe for Training Neural Networks): verify the loss at init, log V for a softmax",
 )
+SUM = Limit(
+    2,
+    "a loss of zeros above this multiple of log V warns: a sum",
+    "our choice: a mean over tokens is log V, a sum of two is twice as large",
+)
 
 
-@named("initial-loss", HIGH, WRONG)
+@named("initial-loss", HIGH, WRONG, SUM)
 def initial_loss(seen: RecordedStream) -> Result:
     """Is the loss at most about that of a constant guess?
 
     With a loss function (`loss=`, `--loss`): its value at the output over its value at an output of zeros, which is log V for a cross
     entropy over V classes and the mean square of the targets for a squared error. Without one: the mean of -log softmax over all V logits
-    against log V, the expected loss for random labels; logits are the output that is as wide as an embedding has rows.
+    against log V, the expected loss for random labels; logits are the output that is as wide as an embedding has rows. An output that is a
+    softmax already warns, and fails if the loss stays the same when 1 is added to the output, as that of another softmax does.
     """
+    logits = find_logits(seen)
     if seen.loss is not None:
-        now, guess = float(seen.loss(seen.output)), float(seen.loss(map_tensors(seen.output, torch.zeros_like)))
+        try:
+            now, guess, moved = (
+                float(seen.loss(map_tensors(seen.output, change)))
+                for change in (torch.clone, torch.zeros_like, lambda one: one + 1)
+            )
+        except Exception as error:  # whatever the function raises
+            return failed(f"the loss fails on the output: {describe_error(error, 120)}")
         what = "that of an output of zeros"
+        if any(is_probability(one) for _, one in tensors_in(seen.output)) and math.isclose(now, moved, rel_tol=1e-6):
+            return failed("the output is a softmax, and the loss takes another one: pass logits to it")
+        if logits is not None and guess > SUM * math.log(logits.shape[-1]):
+            return warned(
+                f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less: is it a sum over tokens?"
+            )
     else:
-        logits = find_logits(seen)
         if logits is None:
             return skipped("no loss is known: pass loss=, a function of the output")
+        if is_probability(logits):
+            return warned("the output is a softmax: cross entropy takes logits")
         now, guess = float(-logits.log_softmax(-1).mean()), math.log(logits.shape[-1])
         what = f"log {logits.shape[-1]}, for random labels"
     said = f"the loss is {now:.4g}, and {guess:.4g} is {what}"
     if not math.isfinite(now) or now > WRONG * guess:
         return failed(said)
     return warned(said) if now > HIGH * guess else passed(said)
+
+
+def is_probability(output: Tensor) -> bool:
+    """Return whether the rows of an output are distributions, as a softmax returns them."""
+    fits = output.is_floating_point() and output.dim() > 1 and output.shape[-1] > 1
+    return fits and bool((output >= 0).all()) and bool(((output.sum(-1) - 1).abs() < 1e-4).all())
 
 
 def find_logits(seen: RecordedStream) -> Tensor | None:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.equal import change_named, named_inputs, token_inputs
+from rankfall.check.equal import change_named, holders_of_tokens, token_inputs
 from rankfall.check.named import Result, failed, named, passed, skipped
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.passes import run_through
+from rankfall.streams.record import tensors_in
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ def mask_works(seen: RecordedStream) -> Result:
         hidden = int((mask == hides).sum())
         if hidden > mask.numel() / 2:
             return failed(f"{name} hides {hidden} of {mask.numel()} tokens of the example: is it inverted?")
+        if reads_hidden(seen, name, mask, hides):
+            return failed(f"{name} hides a token from all others, but the output reads it: is it pooled over padding?")
         return passed(f"{name}: {'False' if not hides else 'True'} hides a token from all others")
     squares = [name for name, one in all_inputs(seen.examined.arguments).items() if "mask" in name and one.dim() >= 2]
     ignored = [name for name in squares if is_ignored(seen, name)]
@@ -73,9 +76,7 @@ def try_value(seen: RecordedStream, name: str, mask: Tensor, value: int) -> Hidd
     other[:, place] = value
     masked = change_named(seen.examined.arguments, {name}, lambda one: other)
     assert masked is not None
-    tokens = token_inputs(masked, shape) - {name} or {
-        key for key, one in named_inputs(masked).items() if one.is_floating_point() and tuple(one.shape[:2]) == shape
-    }
+    tokens = holders_of_tokens(masked, shape) - {name}
 
     def change(one: Tensor) -> Tensor:
         moved = one.clone()
@@ -92,6 +93,33 @@ def try_value(seen: RecordedStream, name: str, mask: Tensor, value: int) -> Hidd
         if bool(differs(one, two).any()):
             return Hidden(value, layer)
     return Hidden(value, None)
+
+
+def reads_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: float) -> bool:
+    """Return whether the output of other tokens, or of the whole sample, changes with the last token although the mask hides it."""
+    shape = (seen.report.samples, seen.report.tokens)
+    hidden = torch.full_like(mask, 1 - hides)
+    hidden[:, -1] = hides
+    outs = []
+    for place in (0, 1):
+
+        def change(one: Tensor, place: int = place) -> Tensor:
+            changed = one.clone()
+            changed[:, -1] = one[:, place]
+            return changed
+
+        tokens = holders_of_tokens(seen.examined.arguments, shape) - {name}
+        changed = change_named(seen.examined.arguments, tokens, change)
+        masked = change_named(changed, {name}, lambda one: hidden) if changed is not None else None
+        if masked is None:
+            return False
+        outs.append([one for _, one in tensors_in(call_model(seen.examined.model, masked)) if one.is_floating_point()])
+    for one, other in zip(*outs):
+        if one.dim() in (2, 3) and one.shape[0] == shape[0] and one.shape == other.shape:
+            rest = slice(0, -1) if one.shape[1] == shape[1] else slice(None)
+            if bool(differs(one, other)[:, rest].any()):
+                return True
+    return False
 
 
 def is_ignored(seen: RecordedStream, name: str) -> bool:

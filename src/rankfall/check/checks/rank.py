@@ -28,9 +28,9 @@ ALIKE = Limit(
     "our choice: a quarter of what differs is gone",
 )
 COLUMNS = {
-    "residual": "The tokens",
-    "without_first": "Without the first token the tokens",
-    "without_largest": "Without the three largest channels the tokens",
+    "residual": "tokens",
+    "without_first": "without the first token, tokens",
+    "without_largest": "without the three largest channels, tokens",
 }
 MORE = 1.05  # an intervention helps if it raises the residual by this factor
 
@@ -60,15 +60,16 @@ def judge_rank(report: StreamReport) -> Result:
         before = next(value for layer in report.layers if (value := getattr(layer, column)) is not None)
         early = before < FLOOR and (report.start is None or column != "residual")
         becomes = "are one vector before the layers" if early else "become one vector"
-        return failed(f"{COLUMNS[column]} {becomes}: {describe_curve(report, column)}.", path)
+        return failed(f"{COLUMNS[column]} {becomes}: {describe_curve(report, column)}", path)
     curve = describe_curve(report, "residual")
     if last < ALIKE * start:
-        return warned(f"The tokens become more alike: {curve}.", path)
-    if below := [line for line in band(report, last) if " is below " in line]:
-        return warned(f"The tokens stay apart: {curve}. {below[0]}", path)
+        return warned(f"tokens become more alike: {curve}", path)
+    low = next((one for one in report.bands if one.when != TRAINED and last < one.low[-1]), None)
+    if low is not None and number(last) != number(low.low[-1]):
+        return warned(f"tokens stay apart, but {low.of} keep {span(low.low[-1], low.high[-1])} at birth: {curve}", path)
     if report.part:
         return skipped(f"this is a part of the model, which says nothing of the whole: {curve}")
-    return passed(f"The tokens stay apart: {curve}.")
+    return passed(f"tokens stay apart: {curve}")
 
 
 def describe_curve(report: StreamReport, column: str) -> str:
@@ -80,7 +81,7 @@ def describe_curve(report: StreamReport, column: str) -> str:
     lowest, layer = min(values)
     between = f", {number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
     ends = [number(values[place][0]) for place in (0, -1)]
-    return f"their residual is {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {report.depth}"
+    return f"residual {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {report.depth}"
 
 
 def keeps_rank(report: StreamReport, column: str) -> bool:

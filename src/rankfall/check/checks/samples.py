@@ -17,7 +17,8 @@ def samples_independent(seen: RecordedStream) -> Result:
     """Do the other samples of a batch leave a sample alone?
 
     The last sample of the inputs becomes a copy of the first, and the first sample of the first state becomes noise. All states and the
-    output of the samples that were not changed must stay the same up to rounding (1e-8 of the largest number in float64). A norm over the
+    output of the samples that were not changed must stay the same up to rounding (1e-8 of the largest number in float64), and the copy must
+    have the states of its original. A norm over the
     batch, expert choice and attention over the wrong axis fail.
     """
     flow, arguments = seen.flow, seen.examined.arguments
@@ -32,12 +33,6 @@ def samples_independent(seen: RecordedStream) -> Result:
     if flow.touching:
         layer = int(flow.touching.removeprefix("layer "))
         return failed(f"sample 1 changes other samples from {flow.touching} on", seen.layer_path(layer))
-    if flow.layout.tokens == (0,) and flow.layout.samples == (1,):
-        return warned(
-            "tokens lie along the first axis of the states: right if inputs are (tokens, samples), else samples are mixed"
-        )
-    if seen.states[0].shape[0] != count:
-        return passed("changing the first state of sample 1 changes no other sample")
 
     def copy_first(one: Tensor) -> Tensor:
         changed = one.clone()
@@ -46,10 +41,28 @@ def samples_independent(seen: RecordedStream) -> Result:
         return changed
 
     after = run_through(seen.examined.model, arguments.map(copy_first), flow, Edits())
-    for layer, (state, before) in enumerate(zip(after.states, seen.states)):
-        if bool(differs(flow.layout.to_rows(state)[:-1], before[:-1]).any()):
-            where = f"layer {layer}" if layer else "before the first layer"
-            return failed(f"changing sample {count} changes sample 1: {where}", seen.layer_path(layer))
+    states = [flow.layout.to_rows(state) for state in after.states]
+    moved = [differs(state, before).any(-1) for state, before in zip(states, seen.states)]  # (S, T)
+    wide = next((layer for layer, one in enumerate(moved) if float(one.double().mean()) > 1 / count + 1e-9), None)
+    if wide is not None and flow.layout.tokens == (0,):
+        return warned(
+            "tokens lie along the first axis of the states: right if inputs are (tokens, samples), else samples are mixed"
+        )
+    alike = states[0].shape[0] == count
+    for layer, (state, one) in enumerate(zip(states, moved)):
+        where = f"in layer {layer}" if layer else "before the first layer"
+        if alike and bool(one[:-1].any()):
+            return failed(f"changing sample {count} changes sample 1 {where}", seen.layer_path(layer))
+        if alike and flow.layout.tokens != (0,) and bool(differs(state[-1], state[0]).any()):
+            return failed(
+                f"a copy of sample 1 differs from it {where}: does its place in the batch matter?",
+                seen.layer_path(layer),
+            )
+        if layer == wide and first.dim() > 1 and states[0].shape[0] != first.shape[1]:
+            return failed(
+                f"changing sample {count} changes {float(one.double().mean()):.0%} of all tokens {where}",
+                seen.layer_path(layer),
+            )
     for (_, one), (_, other) in zip(tensors_in(after.output), tensors_in(seen.output)):
         batched = one.dim() > 1 and one.shape == other.shape and one.shape[0] == count and one.is_floating_point()
         if batched and bool(differs(one[:-1], other[:-1]).any()) and not torch.equal(one, other):

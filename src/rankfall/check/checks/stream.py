@@ -1,5 +1,7 @@
 """The check of the residual stream: forgotten skips, blocks outside, dead branches."""
 
+from torch import nn
+
 from rankfall.check.layer import StreamReport, number
 from rankfall.check.named import Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
@@ -11,7 +13,8 @@ def stream_whole(seen: RecordedStream) -> Result:
 
     An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
     that no stream holds fail, as do a stream that is cut where a block forgets its skip and a skip that goes around the layers. Branches
-    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail.
+    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail. A skip that
+    is added twice fails. A rectifier on the stream and a list that holds one module several times warn.
     """
     flow, report = seen.flow, seen.report
     lines = [*flow.missing, *([report.cut] if report.cut else [])]
@@ -26,9 +29,34 @@ def stream_whole(seen: RecordedStream) -> Result:
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
         return failed(f"{len(zero)} of {count} return zero, which others of their name do not", seen.path_of(zero[0]))
+    if twice := [one for one in seen.additions if one.doubled]:
+        return failed(f"the skip before {len(twice)} of {count} is added twice", seen.path_of(twice[0].branch))
+    if cut := [one for one in seen.additions if one.rectified]:
+        return warned(
+            f"the stream loses its negative numbers before {len(cut)} of {count}: does a rectifier act on it, in place?",
+            seen.path_of(cut[0].branch),
+        )
+    if shared := shared_modules(seen):
+        return warned(f"{shared[1]} entries of {shared[0]} are one module: are copies meant?", shared[0])
     if not flow.skips:
         return warned(f"{flow.depth} layers without residual additions")
     return passed(f"{count}, all with skips")
+
+
+def shared_modules(seen: RecordedStream) -> tuple[str, int] | None:
+    """Return the list of modules that holds one layer several times, and the number of its entries."""
+    lists = [
+        (name, one)
+        for name, one in seen.examined.model.named_modules()
+        if isinstance(one, nn.ModuleList | nn.Sequential)
+    ]
+    for name, one in lists:
+        layers = [
+            inner for inner in one._modules.values() if inner is not None and any(True for _ in inner.parameters())
+        ]
+        if len({id(inner) for inner in layers}) == 1 < len(layers):
+            return name or "the model", len(layers)
+    return None
 
 
 def describe_cut(report: StreamReport, before: StreamReport, joins: tuple[str, ...]) -> str:

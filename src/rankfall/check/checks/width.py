@@ -2,75 +2,135 @@
 
 import inspect
 import math
+from statistics import mean
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.named import Limit, Result, named, passed, skipped, warned
-from rankfall.check.recording import RecordedStream
-from rankfall.streams.arguments import arguments_of, as_format, call_model, copy_of
-from rankfall.streams.edits import Edits
-from rankfall.streams.examine import examine
-from rankfall.streams.passes import run_through
+from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.recording import RecordedStream, rms
+from rankfall.errors import describe_error
+from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model
 from rankfall.streams.record import tensors_in
 
-SLOPE = Limit(
+GROWS = Limit(
     0.3,
-    "a slope above this, of log RMS over log width, warns",
-    "0 under muP, 1/2 for sums that are not scaled, 1 for steps of Adam (Yang et al. 2022, arXiv:2203.03466)",
+    "a slope above this, of log RMS over log size, warns",
+    "0 under muP, 1/2 for sums that are not scaled (Yang et al. 2022, arXiv:2203.03466)",
 )
-STEPS, RATE = 3, 1e-3
+LINEAR = Limit(
+    0.75,
+    "a slope above this fails",
+    "1 for steps of Adam with one rate for all widths, in standard parametrisation (same source)",
+)
+STEPS, RATE, SEEDS = 3, 1e-3, 3
+ZERO = 1e-12  # an RMS below this counts as this
 SIZES = {"width": (32, 64, 128), "depth": (2, 4, 8)}
 
 
-@named("width-transfers", SLOPE)
+@named("width-transfers", GROWS, LINEAR, states=False)
 def width_transfers(seen: RecordedStream) -> Result:
     """Are activations and their updates as large in wide models as in narrow ones?
 
-    The coordinate check of muP. `build(width=)` is called with 32, 64 and 128, or `build(depth=)` with 2, 4 and 8; it returns the module,
-    or the module and its inputs. At birth, and after 3 steps of Adam (0.001) on a random linear function of the output, the RMS of the last
-    state and of its change are taken; the slope of their log over the log of the size must be below the limit.
+    The coordinate check of muP. `build(width=)` is called with 32, 64 and 128, or `build(depth=)` with 2, 4 and 8, for 3 seeds. It returns
+    the module, or a tuple of the module and its inputs, its optimiser, or both; the default optimiser is Adam (0.001). At birth, and after
+    3 steps on the loss or on a random linear function of the output, the RMS of what each module returns and of its change are taken; the
+    slope of their log over the log of the size must be below the limits, for the model and all of its modules that have parts and exist
+    in all sizes. A single map may grow, since a factor may follow it.
     """
     if seen.build is None:
         return skipped("pass build=, a function of width or of depth that returns the module")
-    names = [name for name in SIZES if name in inspect.signature(seen.build).parameters]
-    if not names:
-        return skipped("build= takes neither width nor depth")
-    said, steep = [], False
-    for name in names:
-        pairs = [coordinates(seen, seen.build(**{name: size})) for size in SIZES[name]]
-        for what, values in zip(("activations", "updates"), zip(*pairs)):
-            slope = fit_slope(SIZES[name], values)
-            steep |= slope > SLOPE
-            said.append(f"{what} grow as {name}^{slope:.2f}")
-    return warned("; ".join(said)) if steep else passed("; ".join(said))
+    if seen.flow is not seen.examined.flows[0]:
+        return skipped("a check of the whole model: see the first stream")
+    sizes = [name for name in SIZES if name in inspect.signature(seen.build).parameters]
+    if not sizes:
+        return failed("build= takes neither width nor depth")
+    said, slopes, where = [], [], ""
+    for size in sizes:
+        try:
+            measured = [coordinates(seen, {size: value}) for value in SIZES[size]]
+        except Exception as error:  # whatever the function and its model raise
+            return failed(f"build({size}=) or a step of what it returns fails: {describe_error(error, 120)}")
+        for what, index in (("activations", 0), ("updates", 1)):
+            found = {
+                name: fit_slope(SIZES[size], [one[name][index] for one in measured])
+                for name in measured[0]
+                if all(name in one for one in measured)
+            }
+            slopes.append(max(found[name] for name in found if not name or measured[0][name][2]))
+            said.append(f"{what} grow as {size}^{slopes[-1]:.2f}")
+            if slopes[-1] > GROWS:
+                where = where or next(name for name, slope in found.items() if slope > GROWS)
+    if max(slopes) > GROWS:
+        return (failed if max(slopes) > LINEAR else warned)(", ".join(said), where)
+    return passed(", ".join(said))
 
 
-def coordinates(seen: RecordedStream, built: Any) -> tuple[float, float]:
-    """Return the RMS of the last state at birth, and of its change in a few steps."""
-    model, inputs = built if isinstance(built, tuple) else (built, seen.examined.arguments)
-    arguments = as_format(arguments_of(inputs), torch.float32)
-    model = copy_of(model, torch.float32)
-    before = last_state(model, inputs)
-    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+def coordinates(seen: RecordedStream, size: dict[str, int]) -> dict[str, tuple[float, float, bool]]:
+    """Return the RMS of the output of each module at birth and of its change in a few steps, as means over seeds, and whether it has parts.
+
+    Modules are in the order in which their calls end.
+    """
+    found: dict[str, list[tuple[float, float]]] = {}
+    for seed in range(SEEDS):
+        torch.manual_seed(seed)
+        assert seen.build is not None
+        built = seen.build(**size)
+        parts = built if isinstance(built, tuple) else (built,)
+        model = next(one for one in parts if isinstance(one, nn.Module)).float().eval()
+        optimizer = next((one for one in parts if isinstance(one, torch.optim.Optimizer)), None)
+        inputs = [one for one in parts if one is not model and one is not optimizer]
+        arguments = as_format(arguments_of(inputs[0]) if inputs else seen.examined.arguments, torch.float32)
+        before = module_outputs(model, arguments)
+        train_few_steps(seen, model, arguments, optimizer or torch.optim.Adam(model.parameters(), lr=RATE))
+        after = module_outputs(model, arguments)
+        for name, one in before.items():
+            found.setdefault(name, []).append((rms(one), rms(after[name] - one)))
+    inner = {name for name, one in model.named_modules() if any(True for _ in one.children())}
+    return {name: (*map(mean, zip(*pairs)), name in inner) for name, pairs in found.items()}
+
+
+def train_few_steps(
+    seen: RecordedStream, model: nn.Module, arguments: Arguments, optimizer: torch.optim.Optimizer
+) -> None:
+    """Train on the loss, or on a random linear function of the output: a sum over features, a mean over all else."""
+    generator = torch.Generator().manual_seed(0)
     probes: list[Tensor] = []
     with torch.enable_grad():
         for _ in range(STEPS):
-            outs = [one for _, one in tensors_in(call_model(model, arguments)) if one.requires_grad]
-            probes = probes or [torch.randn(one.shape, generator=torch.Generator().manual_seed(0)) for one in outs]
+            output = call_model(model, arguments)
+            tensors = [one for _, one in tensors_in(output) if one.requires_grad]
+            probes = probes or [torch.randn(one.shape, generator=generator) for one in tensors]
+            scaled = [(one * probe).mean() * one.shape[-1] ** 0.5 for one, probe in zip(tensors, probes)]
+            loss = sum(scaled, torch.zeros(())) if seen.loss is None else seen.loss(output)
             optimizer.zero_grad()
-            sum(((one * probe).mean() for one, probe in zip(outs, probes)), torch.zeros(())).backward()
+            loss.backward()
             optimizer.step()
-    change = last_state(model, inputs) - before
-    return float(before.pow(2).mean().sqrt()), float(change.pow(2).mean().sqrt())
 
 
-def last_state(model: nn.Module, inputs: Any) -> Tensor:
-    examined = examine(model, inputs)
-    return run_through(examined.model, examined.arguments, examined.flows[0], Edits()).states[-1].detach()
+def module_outputs(model: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
+    """Return the first floating-point tensor that each module returns in its last call; '' is the whole model."""
+    found: dict[str, Tensor] = {}
+
+    def keep(name: str, output: Any) -> None:
+        tensors = [one.detach().clone() for _, one in tensors_in(output) if one.is_floating_point()]
+        found.update({name: tensors[0]} if tensors else {})
+
+    handles = [
+        one.register_forward_hook(lambda _module, _inputs, output, name=name: keep(name, output))
+        for name, one in model.named_modules()
+    ]
+    try:
+        with torch.no_grad():
+            call_model(model, arguments)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
 
 
-def fit_slope(sizes: tuple[int, ...], values: Any) -> float:
-    """Return the slope of log value over log size, by the ends."""
-    return (math.log(max(values[-1], 1e-300)) - math.log(max(values[0], 1e-300))) / math.log(sizes[-1] / sizes[0])
+def fit_slope(sizes: tuple[int, ...], values: list[float]) -> float:
+    """Return the slope of log value over log size, by the ends: of sizes in equal steps these are the fit."""
+    first, last = (math.log(max(values[place], ZERO)) for place in (0, -1))
+    return (last - first) / math.log(sizes[-1] / sizes[0])
