@@ -65,7 +65,7 @@ def test_rows_are_of_the_states_that_pass():
     assert watcher.steps == 1 and watcher.logs == 1
     want = [states[0][0], *(out for _, out in states)]
     for row, x in zip(rows, want, strict=True):
-        assert row["residual"] == pytest.approx(relative_residual(x[:3].double()).mean().item(), rel=1e-12)
+        assert row["residual"] == pytest.approx(relative_residual(x[:3].double()).mean().item(), rel=1e-6)
     assert [row["layer"] for row in rows] == [0, 1, 2, 3]
     assert [row["block"] for row in rows] == ["", *(f"transformer.h.{n}" for n in range(3))]
     assert {row["mask"] for row in rows} == {"causal"} and {row["tokens"] for row in rows} == {18}

@@ -26,9 +26,11 @@ TITLES = {
     "residual": "Residual",
     "norm": "Length of a token's vector",
     "effective_rank": "Effective rank",
+    "participation_ratio": "Participation ratio",
     "entropy": "Entropy of attention",
     "largest_share": "Largest attention weight",
     "first_share": "Attention on the first token",
+    "largest_logit": "Largest attention logit",
     "gradient_queries": "Gradient of the queries",
     "gradient_keys": "Gradient of the keys",
 }
