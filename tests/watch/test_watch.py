@@ -438,6 +438,8 @@ def test_a_watcher_that_saw_no_step_says_so():
         ({"queries": "*.wq"}, r"\*.wq names no weight of a block.*attn.c_attn.weight"),
         ({"raise_if": "residual < 1"}, "is not understood: say COLUMN"),
         ({"raise_if": "residul[0] < 1"}, "did you mean 'residual'"),
+        ({"raise_if": "residual[9] < 1"}, r"there is no layer 9; there are 0 to 3, and -1 is the last"),
+        ({"raise_if": "residual[-5] < 1"}, "there is no layer -5"),
     ],
     ids=str,
 )

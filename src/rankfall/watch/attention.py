@@ -1,4 +1,4 @@
-"""Attention weights of any implementation, from PyTorch's operations while a block runs.
+"""Attention weights of any implementation, and the units of activation functions, from PyTorch's operations while a block runs.
 
 A softmax over tokens gives the weights directly. `scaled_dot_product_attention` never shows them, so those of a few samples and queries
 are computed again. Listening changes nothing: every operation runs with its original arguments. Linear attention, and kernels that
@@ -18,6 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rankfall.watch.statistics import chosen_queries, weight_values
 
 SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
+ACTIVATIONS = ("aten::relu", "aten::gelu", "aten::silu", "aten::relu_")
+ZERO = 1e-3  # of the largest output: a unit below it for every token is dead, as in `rankfall check`
 FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every device
 
 
@@ -30,6 +32,7 @@ class AttentionListener(TorchDispatchMode):
         super().__init__()
         self.batch, self.tokens, self.samples, self.real = batch, tokens, min(samples, batch), real
         self.found: list[Tensor] = []  # (K, S, H) each
+        self.dead: Tensor | None = None  # share of units, ()
         self.queries = 0  # of a sample
         self.single = False  # whether each map has one head: then all maps belong to this block's attention
 
@@ -43,7 +46,16 @@ class AttentionListener(TorchDispatchMode):
                 self.keep_softmax(output, named["self"], named["dim"])
             elif name not in SOFTMAX and type(named["query"]) is Tensor:
                 self.keep_fused(named)
+        elif name in ACTIVATIONS and self.dead is None and type(output) is Tensor:
+            self.keep_units(output.detach())
         return output
+
+    def keep_units(self, output: Tensor) -> None:
+        """Keep the share of units of (B, T, F) or (B T, F) that are dead for all tokens of a few samples."""
+        if output.ndim not in (2, 3) or output.shape[:-1].numel() != self.batch * self.tokens:
+            return
+        largest = output.reshape(self.batch, self.tokens, -1)[: self.samples].abs().amax((0, 1))  # (F,)
+        self.dead = (largest <= ZERO * largest.amax()).float().mean()
 
     def keep_softmax(self, weights: Tensor, scores: Tensor, dim: int) -> None:
         """Keep the weights of a softmax: (B, H, T, T), (B H, T, T) or, for one head, (B, T, T)."""
@@ -83,7 +95,8 @@ class AttentionListener(TorchDispatchMode):
             if given.get("is_causal"):
                 later = torch.arange(self.tokens, device=q.device) > rows[:, None]
                 scores = scores.masked_fill(later, -torch.inf)
-            self.keep(torch.softmax(scores, -1).nan_to_num(0.0), rows, scores)  # a row that sees nothing is padding
+            nothing = scores.amax(-1, keepdim=True) == -torch.inf  # a row that sees nothing is padding
+            self.keep(torch.softmax(scores, -1).masked_fill(nothing, 0.0), rows, scores)
 
     def keep(self, weights: Tensor, rows: Tensor, scores: Tensor) -> None:
         """Keep the values of weights (S, H, R, T)."""

@@ -129,6 +129,8 @@ class Capture:
         if output is None and sys.exc_info()[0] is not None:  # the pass failed between two blocks
             self.now = None
         if self.depth == 0:
+            if self.now is not None:
+                self.now.loss = scalar_in(output)
             self.end()
             self.called = None
 
@@ -257,15 +259,17 @@ class Capture:
         self, block: int | None, states: Tensor | None, listener: AttentionListener | None = None
     ) -> LayerRecord:
         """Measure states (B, T, D)."""
-        weights, queries = (None, 0) if listener is None else (listener.values(), listener.queries)
+        weights, dead, queries = (
+            (None, None, 0) if listener is None else (listener.values(), listener.dead, listener.queries)
+        )
         if states is None:
-            return LayerRecord(block, None, None, weights, queries)
+            return LayerRecord(block, None, None, weights, dead, queries)
         real, padding = self.real_of(states)
         few = states[: self.options.samples]
         with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
             values, kept = state_values(few, real)
         samples, tokens, width = few.shape
-        return LayerRecord(block, values, kept, weights, queries, (samples, tokens, width), padding, states.dtype)
+        return LayerRecord(block, values, kept, weights, dead, queries, (samples, tokens, width), padding, states.dtype)
 
     def real_of(self, states: Tensor) -> tuple[Tensor | None, str]:
         """Return the real tokens (S, T) of the first samples, or None for all, and the value of the column `padding`."""
@@ -288,3 +292,13 @@ def address(states: Tensor) -> int:
         return states.data_ptr()
     except RuntimeError:
         return 0
+
+
+def scalar_in(output: Any) -> Tensor | None:
+    """Return the loss in what a model returns: the tensor without axes, or the one that is called loss."""
+    parts = output if isinstance(output, (tuple, list)) else [output]
+    if isinstance(output, Mapping):
+        parts = [output.get("loss")]
+    return next(
+        (one.detach() for one in parts if isinstance(one, Tensor) and one.ndim == 0 and one.is_floating_point()), None
+    )

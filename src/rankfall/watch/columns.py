@@ -29,13 +29,17 @@ COLUMNS = (
     Column("largest_logit", "float", "largest score before the softmax; mean over heads and samples", nullable=True),
     Column("queries", "int", "rows of attention weights that are measured, per head and sample", nullable=True),
     Column("attention_reason", "text", "why one of these is null, else empty"),
+    Column("dead_units", "float", "share of units of activation functions (ReLU, GELU, SiLU) that no token uses", nullable=True),
+    Column("broken", "float", "share of samples whose state is not finite", nullable=True),
+    Column("loss", "float", "the scalar that the model returned in this pass", nullable=True),
     Column("gradient_queries", "float", "Frobenius norm of the gradient of the block's query weights at the step", nullable=True),
     Column("gradient_keys", "float", "the same norm for the block's key weights", nullable=True),
     Column("gradient_reason", "text", "why one is null, else empty"),
 )  # fmt: skip
 STATE = ("residual", "norm", "effective_rank", "participation_ratio")
 ATTENTION = ("entropy", "largest_share", "first_share", "largest_logit")
+UNITS = ("dead_units",)
 GRADIENT = ("gradient_queries", "gradient_keys")
-CURVES = (*STATE, *ATTENTION, *GRADIENT)
+CURVES = (*STATE, *ATTENTION, *UNITS, *GRADIENT)
 KINDS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": pa.string()}
 SCHEMA = pa.schema([pa.field(one.name, KINDS[one.type], metadata={"meaning": one.meaning}) for one in COLUMNS])

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from rankfall.watch.alarms import Alarms, Event
 from rankfall.watch.condition import StopCondition
 from rankfall.watch.rows import Log, finish_log
 from rankfall.watch.sinks.open import RowSink
 
+LOGGER = logging.getLogger("rankfall.watch")
 THREAD = ThreadPoolExecutor(1, "rankfall.watch")
 Rows = list[dict[str, Any]]
 
 
 class Outbox:
-    """Passes the rows of each log to sinks, then to the conditions that stop a run."""
+    """Passes the rows of each log to sinks, then to the alarms and to the conditions that stop a run."""
 
-    def __init__(self, sinks: Sequence[RowSink], stop: Sequence[StopCondition]) -> None:
-        self.sinks, self.stop = list(sinks), list(stop)
+    def __init__(
+        self, sinks: Sequence[RowSink], stop: Sequence[StopCondition], report: Callable[[Event], Any] | None
+    ) -> None:
+        self.sinks, self.stop, self.report = list(sinks), list(stop), report
+        self.alarms = Alarms()
         self.waiting: deque[tuple[Future[Rows], Callable[[Rows], None]]] = deque()
 
     def put(self, log: Log, check: Callable[[Rows], None]) -> None:
@@ -35,6 +41,8 @@ class Outbox:
             check(rows)
             for sink in self.sinks:
                 sink.write(rows)
+            for event in self.alarms.update(rows) if self.report is not None else ():
+                self.report(event)
             for one in self.stop:
                 one.check(rows)
 
@@ -44,3 +52,8 @@ class Outbox:
         finally:
             for sink in self.sinks:
                 sink.close()
+
+
+def log_event(event: Event) -> None:
+    """Write an alarm as a warning of the logger `rankfall.watch`."""
+    LOGGER.warning("step %d: %s", event.step, event.text)

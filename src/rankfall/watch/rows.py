@@ -18,7 +18,7 @@ from rankfall.watch.gradients import QueryKeyWeights, squared_norm
 from rankfall.watch.records import LayerRecord, PassRecord
 from rankfall.watch.statistics import STATES, WEIGHTS, effective_ranks, wide_dtype
 
-NAMES = (*STATES, *WEIGHTS, *GRADIENT)
+NAMES = (*STATES, *WEIGHTS, *GRADIENT, "dead_units", "loss")
 NO_INPUT = "the first block is given no tensor (batch, tokens, width)"
 NO_TOKEN = "all tokens are padding"
 ONE_TOKEN = "one token: there is nothing to compare it with"
@@ -49,11 +49,11 @@ def log_of(record: PassRecord, blocks: Blocks, weights: Sequence[QueryKeyWeights
     reasons, sums = [], []
     device = next((one.states.device for one in record.layers if one.states is not None), torch.device("cpu"))
     for layer in record.layers:
-        squares, reason = (None, None), FIRST
+        squares, reason = [None, None], FIRST
         if layer.block is not None:
             squares, reason = gradient_squares(weights[layer.block], scale)
         reasons.append(reason)
-        sums.append(layer_sums(layer, squares, device))
+        sums.append(layer_sums(layer, [*squares, layer.dead, record.loss], device))
     log = Log(step, time.time(), record.layers, names, numbers, reasons, torch.stack(sums))
     if device.type == "cuda":
         log.ready = torch.cuda.Event()
@@ -61,14 +61,14 @@ def log_of(record: PassRecord, blocks: Blocks, weights: Sequence[QueryKeyWeights
     return log
 
 
-def layer_sums(layer: LayerRecord, squares: Sequence[Tensor | None], device: torch.device) -> Tensor:
+def layer_sums(layer: LayerRecord, scalars: Sequence[Tensor | None], device: torch.device) -> Tensor:
     """Return the sum over samples of each value that is not NaN, and their count, (len(NAMES), 2)."""
     none = torch.full((1, 1), torch.nan, device=device, dtype=wide_dtype(torch.empty(0, device=device)))
     states = none.expand(len(STATES), 1) if layer.states is None else layer.states
     weights = none.expand(len(WEIGHTS), 1) if layer.weights is None else layer.weights.mean(-1)
-    gradients = [none if one is None else one.reshape(1, 1) for one in squares]
+    others = [none if one is None else one.reshape(1, 1) for one in scalars]
     parts = []
-    for one in (states, weights, *gradients):
+    for one in (states, weights, *others):
         values = one.to(device, none.dtype, non_blocking=True)
         parts.append(torch.stack([values.nansum(-1), (~values.isnan()).sum(-1)], -1))
     return torch.cat(parts)
@@ -107,6 +107,7 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
             "padding": "none" if whole else layer.padding,
         }
         row |= {"dtype": str(layer.dtype).removeprefix("torch."), "mask": mask_of(mean)}
+        row |= {name: mean[name] for name in ("dead_units", "broken", "loss")}
         row |= state_columns(layer, mean, total)
         row |= attention_columns(layer, mean)
         row |= gradient_columns(mean, log.reasons[place])

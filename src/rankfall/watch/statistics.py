@@ -18,7 +18,7 @@ WEIGHTS = ("entropy", "largest_share", "first_share", "largest_logit", "causal")
 MOST_NUMBERS = 2**22  # numbers of states in one pass; larger states are measured a few samples at a time
 MOST_TOKENS = 512  # tokens of a sample in its Gram matrix
 WORK = 8 * 256**3  # limit for the Gram matrices of a layer: samples x size^3
-MOST_WEIGHTS = 2**21  # attention weights of a layer
+MOST_WEIGHTS = 2**18  # attention weights of a layer
 QUERIES = (16, 256)  # fewest and most queries of a sample
 
 

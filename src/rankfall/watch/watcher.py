@@ -14,6 +14,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from rankfall.errors import RankfallError
+from rankfall.watch.alarms import Event
 from rankfall.watch.blocks import Blocks
 from rankfall.watch.capture import Capture
 from rankfall.watch.clock import OptimizerClock
@@ -38,13 +39,14 @@ class Watcher:
         weights_of: Callable[[nn.Module | None], QueryKeyWeights],
         sinks: list[RowSink],
         stop: list[StopCondition],
+        report: Callable[[Event], Any] | None,
         options: CaptureOptions,
         every: int,
         start: int,
         automatic: bool,
     ) -> None:
         self.model = model
-        self.outbox, self.every = Outbox(sinks, stop), every
+        self.outbox, self.every = Outbox(sinks, stop, report), every
         self.steps, self.first, self.logs = start, start + 1, 0
         self.capture = Capture(model, blocks, weights_of, options, self.remove)
         self.eager = EagerSteps()
