@@ -94,14 +94,16 @@ class AttentionListener(TorchDispatchMode):
                 scores = scores.masked_fill(~part, -torch.inf) if part.dtype == torch.bool else scores + part
             if given.get("is_causal"):
                 later = torch.arange(self.tokens, device=q.device) > rows[:, None]
-                scores = scores.masked_fill(later, -torch.inf)
-            nothing = scores.amax(-1, keepdim=True) == -torch.inf  # a row that sees nothing is padding
-            self.keep(torch.softmax(scores, -1).masked_fill(nothing, 0.0), rows, scores)
+                scores.masked_fill_(later, -torch.inf)
+            weights = torch.softmax(scores, -1)
+            if bias is not None:  # a row that sees nothing is padding
+                weights.masked_fill_(scores.amax(-1, keepdim=True) == -torch.inf, 0.0)
+            self.keep(weights, rows, scores, bool(given.get("is_causal")))
 
-    def keep(self, weights: Tensor, rows: Tensor, scores: Tensor) -> None:
+    def keep(self, weights: Tensor, rows: Tensor, scores: Tensor, causal: bool = False) -> None:
         """Keep the values of weights (S, H, R, T)."""
         with torch.no_grad(), torch.autocast(weights.device.type, enabled=False):
-            self.found.append(weight_values(weights, rows, self.real, scores))
+            self.found.append(weight_values(weights, rows, self.real, scores, causal))
         self.queries = len(rows)
 
     def values(self) -> Tensor | None:

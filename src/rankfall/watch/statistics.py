@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rankfall.rank.powers import exponent_of, least, shift
+from rankfall.rank.powers import exponent_of, least, power, shift
 from rankfall.rank.residual import floor_of, share
 
 STATES = ("tokens", "residual", "floor", "norm", "participation_ratio", "broken")
@@ -39,25 +39,23 @@ def state_values(states: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
 def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, Tensor]:
     """Return the values of a few samples (S, T, D), and the units of the first `many` of them, NaN where not defined."""
     x = states.to(torch.float64 if states.dtype == torch.float64 and states.device.type != "mps" else torch.float32)
-    if real is None:
-        count = x.new_full((len(x),), x.shape[1])
-        first = x[:, :1]
-    else:
-        count = real.sum(-1).to(x.dtype)
-        x = torch.where(real[..., None], x, 0.0)
-        first = x.gather(1, real.int().argmax(-1)[:, None, None].expand(-1, 1, x.shape[2]))  # (S, 1, D)
-    largest = x.abs().amax((-2, -1))  # (S,)
-    exponent = exponent_of(largest, ())
-    x, first = (shift(one, -exponent[:, None, None]) for one in (x, first))  # sums neither overflow nor vanish
-    rest = x - first  # about a token, so that equal tokens leave exactly 0
     mask = None if real is None else real[..., None].to(x.dtype)
+    count = x.new_full((len(x),), x.shape[1])
+    if real is not None:
+        count, x = real.sum(-1).to(x.dtype), torch.where(real[..., None], x, 0.0)
+    size = x.abs()
+    largest = size.amax((-2, -1))  # (S,)
+    exponent = exponent_of(largest, ())
+    scale = power(-exponent.clamp(-126, 126), x.dtype)[:, None, None]  # sums neither overflow nor vanish
+    x, whole = x * scale, composite_norm(size.mul_(scale))
+    first = x[:, :1] if real is None else x.take_along_dim(real.int().argmax(-1)[:, None, None], 1)  # (S, 1, D)
+    rest = x - first  # about a token, so that equal tokens leave exactly 0
     rest = rest if mask is None else rest.mul_(mask)
-    rest = rest.sub_((rest.sum(1) / count[:, None])[:, None])
+    rest.sub_((rest.sum(1) / count[:, None])[:, None])
     rest = rest if mask is None else rest.mul_(mask)
     finite = largest.isfinite()
     known = finite & (largest >= least(states.dtype))
-    residual = share(composite_norm(rest), composite_norm(x))
-    residual = torch.where(known & (count > 1), residual, torch.nan)
+    residual = torch.where(known & (count > 1), share(composite_norm(rest.abs_()), whole), torch.nan)
     length = torch.linalg.vector_norm(x, dim=-1).sum(-1) / count
     kept = x[: max(many, 0)]
     if min(kept.shape[1:]) > MOST_TOKENS:
@@ -76,9 +74,8 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
     return torch.stack([one.to(wide_dtype(x)) for one in values]), kept
 
 
-def composite_norm(x: Tensor) -> Tensor:
-    """Return sqrt(largest column sum x largest row sum) of (S, T, D)."""
-    size = x.abs()
+def composite_norm(size: Tensor) -> Tensor:
+    """Return sqrt(largest column sum x largest row sum) of absolute values (S, T, D)."""
     return size.sum(-2).amax(-1).sqrt() * size.sum(-1).amax(-1).sqrt()
 
 
@@ -103,11 +100,14 @@ def effective_ranks(states: Tensor) -> Tensor:
     return torch.where(known, torch.special.entr(shares).sum(-1).exp(), torch.nan)
 
 
-def weight_values(weights: Tensor, rows: Tensor, real: Tensor | None, scores: Tensor) -> Tensor:
+def weight_values(
+    weights: Tensor, rows: Tensor, real: Tensor | None, scores: Tensor, causal: bool = False
+) -> Tensor:
     """Return the values (len(WEIGHTS), S, H) of attention weights (S, H, R, T), the softmax of `scores` (S, H, R, T).
 
     `rows` (R,) are the queries, out of T; `real` (S, T) is True at tokens. Under a causal mask the first query, which sees itself alone,
-    is left out of `entropy` and `largest_share`. `causal` is 1 if no token attends to a later one.
+    is left out of `entropy` and `largest_share`. The value `causal` is 1 if no token attends
+    to a later one, as the argument `causal` says without a look.
     """
     weights, scores = (one if one.dtype == torch.float64 else one.float() for one in (weights, scores))
     tokens = weights.shape[-1]
@@ -122,18 +122,20 @@ def weight_values(weights: Tensor, rows: Tensor, real: Tensor | None, scores: Te
         first = real.int().argmax(-1)[:, None]  # (S, 1): padding may be on the left
         others = queries & (rows != first)
         first_weight = weights.gather(-1, first[..., None, None].expand(*weights.shape[:-1], 1)).squeeze(-1)
-    causal = (torch.where(later[:, None], weights, 0.0).amax((1, 2, 3)) == 0) & later.flatten(1).any(1)  # (S,)
-    seeing = torch.where(causal[:, None], others, queries)
+    some = later.flatten(1).any(1)  # (S,) or (1,)
+    ahead = some & False if causal else torch.where(later[:, None], weights, 0.0).amax((1, 2, 3)) != 0
+    one_way = (some & ~ahead).expand(len(weights))  # (S,)
+    seeing = torch.where(one_way[:, None], others, queries)
     largest, logit = weights.amax(-1), scores.amax(-1)  # (S, H, R)
     # -log of the largest weight plus the mean distance of scores from the largest: the entropy, with one logarithm a row
-    apart = (logit[..., None] - scores).clamp_max(torch.finfo(scores.dtype).max).mul_(weights).sum(-1)
+    apart = (logit[..., None] - scores).clamp_max_(torch.finfo(scores.dtype).max).mul_(weights).sum(-1)
     entropy = torch.where(logit > torch.finfo(scores.dtype).min, (apart - largest.log()).clamp_min(0.0), 0.0)
     return torch.stack([
         mean_of_queries(torch.where(largest.isnan(), torch.nan, entropy), seeing),
         mean_of_queries(largest, seeing),
         mean_of_queries(first_weight, others),
         torch.where(queries[:, None], logit, -torch.inf).amax(-1),
-        causal[:, None].expand(logit.shape[:2]).to(weights.dtype),
+        one_way[:, None].expand(logit.shape[:2]).to(weights.dtype),
     ])  # fmt: skip
 
 
