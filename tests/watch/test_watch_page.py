@@ -38,7 +38,7 @@ def run(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures take seconds, and one test has them all."""
-    monkeypatch.setattr("rankfall.watch.page.picture", lambda rows, column, bands: f"<i>{column}</i>")
+    monkeypatch.setattr("rankfall.watch.page.picture", lambda rows, column, bands, events: f"<i>{column}</i>")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""Attention weights of any implementation, from PyTorch's operations while a block runs.
+"""Attention weights of any implementation, and the units of activation functions, from PyTorch's operations while a block runs.
 
-A softmax over tokens gives the weights directly. `scaled_dot_product_attention` never shows them, so they are computed again from its
-queries and keys. Listening changes nothing: every operation runs with its original arguments. Linear attention, and kernels that
+A softmax over tokens gives the weights directly. `scaled_dot_product_attention` never shows them, so those of a few samples and queries
+are computed again. Listening changes nothing: every operation runs with its original arguments. Linear attention, and kernels that
 PyTorch does not know, are not seen.
 """
 
@@ -15,22 +15,25 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rankfall.watch.numbers import choose_dtype, samples_at_once, select_rows, weight_numbers
+from rankfall.watch.statistics import chosen_queries, weight_values
 
 SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
+ACTIVATIONS = ("aten::relu", "aten::gelu", "aten::silu", "aten::relu_")
+ZERO = 1e-3  # of the largest output: a unit below it for every token is dead, as in `rankfall check`
 FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every device
 
 
 class AttentionListener(TorchDispatchMode):
-    """Mode that appends the numbers of each attention map (B, H, T, T) to `found` while it is active."""
+    """Mode that appends the values of each attention map (B, H, T, T) to `found` while it is active."""
 
     supports_higher_order_operators = True  # flex_attention and the like pass through, unrecorded
 
-    def __init__(self, batch: int, tokens: int, samples: int, real: Tensor | None, device: torch.device) -> None:
+    def __init__(self, batch: int, tokens: int, samples: int, real: Tensor | None) -> None:
         super().__init__()
-        self.batch, self.tokens, self.samples, self.real = batch, tokens, samples, real
-        self.device = device
-        self.found: list[dict[str, Tensor]] = []
+        self.batch, self.tokens, self.samples, self.real = batch, tokens, min(samples, batch), real
+        self.found: list[Tensor] = []  # (K, S, H) each
+        self.dead: Tensor | None = None  # share of units, ()
+        self.queries = 0  # of a sample
         self.single = False  # whether each map has one head: then all maps belong to this block's attention
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -39,70 +42,70 @@ class AttentionListener(TorchDispatchMode):
         name = func._schema.name if hasattr(func, "_schema") else ""
         if name in SOFTMAX or (name.startswith(FUSED) and "backward" not in name):
             named = {one.name: value for one, value in zip(func._schema.arguments, args)} | dict(kwargs)
-            with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
-                if name in SOFTMAX and type(output) is Tensor:  # not a tensor distributed over processes
-                    self.keep_softmax(output, named["dim"])
-                elif name not in SOFTMAX and type(named["query"]) is Tensor:
-                    self.keep_fused(named)
+            if name in SOFTMAX and type(output) is Tensor:  # not a tensor distributed over processes
+                self.keep_softmax(output, named["self"], named["dim"])
+            elif name not in SOFTMAX and type(named["query"]) is Tensor:
+                self.keep_fused(named)
+        elif name in ACTIVATIONS and self.dead is None and type(output) is Tensor:
+            self.keep_units(output.detach())
         return output
 
-    def keep_softmax(self, weights: Tensor, dim: int) -> None:
+    def keep_units(self, output: Tensor) -> None:
+        """Keep the share of units of (B, T, F) or (B T, F) that are dead for all tokens of a few samples."""
+        if output.ndim not in (2, 3) or output.shape[:-1].numel() != self.batch * self.tokens:
+            return
+        largest = output.reshape(self.batch, self.tokens, -1)[: self.samples].abs().amax((0, 1))  # (F,)
+        self.dead = (largest <= ZERO * largest.amax()).float().mean()
+
+    def keep_softmax(self, weights: Tensor, scores: Tensor, dim: int) -> None:
         """Keep the weights of a softmax: (B, H, T, T), (B H, T, T) or, for one head, (B, T, T)."""
         if weights.ndim not in (3, 4) or dim not in (-1, weights.ndim - 1) or weights.shape[-2:] != (self.tokens,) * 2:
             return
-        if len(weights) % max(self.batch, 1) or not self.batch or (weights.ndim == 4 and len(weights) != self.batch):
+        if not self.batch or len(weights) % self.batch or (weights.ndim == 4 and len(weights) != self.batch):
             return
         single = weights.ndim == 3 and len(weights) == self.batch
         if self.found and not (single and self.single):
             return
         self.single = single
-        weights = weights.detach().reshape(self.batch, -1, self.tokens, self.tokens)
-        rows = select_rows(weights.shape[1], self.tokens, weights.device)
-        few = samples_at_once(weights.shape[1], len(rows), self.tokens)
-        self.keep([one[:, :, rows] for one in weights[: self.samples].split(few)], rows)
+        both = [one.detach().reshape(self.batch, -1, *one.shape[-2:])[: self.samples] for one in (weights, scores)]
+        rows = chosen_queries(self.samples, both[0].shape[1], self.tokens, weights.device)
+        both = [one[:, :, rows] if len(rows) < self.tokens else one for one in both]
+        self.keep(both[0], rows, both[1])
 
     def keep_fused(self, given: Mapping[str, Any]) -> None:
-        """Compute and keep the weights of a few samples and rows, a few at a time. Memory does not grow with the square of the length."""
+        """Compute and keep the weights of a few samples and queries. Memory does not grow with the square of the length."""
         query, key = given["query"].detach(), given["key"].detach()  # (B, H, T, d)
-        if (
-            self.found
-            or query.ndim != 4
-            or len(query) != self.batch
-            or not query.shape[2] == key.shape[2] == self.tokens
-        ):
+        shapes = query.ndim == 4 and len(query) == self.batch and query.shape[2] == key.shape[2] == self.tokens
+        if self.found or not shapes:
             return
-        rows = select_rows(query.shape[1], self.tokens, query.device)
+        rows = chosen_queries(self.samples, query.shape[1], self.tokens, query.device)
         scale = given.get("scale")
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
         bias = given.get("attn_mask") if given.get("attn_mask") is not None else given.get("attn_bias")
-        shape = (*query.shape[:3], key.shape[2])
-        bias = None if bias is None else bias.detach().expand(shape)
-        found = []
-        samples = range(min(self.samples, self.batch))
-        few = samples_at_once(query.shape[1], len(rows), self.tokens)
-        for begin in samples[::few]:
-            here = slice(begin, min(begin + few, len(samples)))
-            q, k = query[here][:, :, rows], key[here]  # (S, H, R, d), (S, H', T, d)
-            k = k.repeat_interleave(q.shape[1] // k.shape[1], 1) if k.shape[1] != q.shape[1] else k
-            q, k = q.to(choose_dtype(q)), k.to(choose_dtype(k))
+        q, k = query[: self.samples], key[: self.samples]
+        q = q[:, :, rows] if len(rows) < self.tokens else q  # (S, H, R, d)
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], 1) if k.shape[1] != q.shape[1] else k  # (S, H, T, d)
+        if q.dtype != torch.float64:
+            q, k = q.float(), k.float()
+        with torch.no_grad(), torch.autocast(q.device.type, enabled=False):
             scores = q @ k.mT * scale  # (S, H, R, T)
             if bias is not None:
-                part = bias[here][:, :, rows]
+                part = bias.detach().expand(*query.shape[:3], self.tokens)[: self.samples, :, rows]
                 scores = scores.masked_fill(~part, -torch.inf) if part.dtype == torch.bool else scores + part
             if given.get("is_causal"):
                 later = torch.arange(self.tokens, device=q.device) > rows[:, None]
-                scores = scores.masked_fill(later, -torch.inf)
-            found.append(torch.softmax(scores, -1).nan_to_num(0.0))  # a row that sees nothing is padding
-        self.keep(found, rows)
+                scores.masked_fill_(later, -torch.inf)
+            weights = torch.softmax(scores, -1)
+            if bias is not None:  # a row that sees nothing is padding
+                weights.masked_fill_(scores.amax(-1, keepdim=True) == -torch.inf, 0.0)
+            self.keep(weights, rows, scores, bool(given.get("is_causal")))
 
-    def keep(self, weights: list[Tensor], rows: Tensor) -> None:
-        """Keep the numbers of weights, each (S, H, R, T), of consecutive samples."""
-        parts = [None] * len(weights) if self.real is None else self.real.split(len(weights[0]))
-        each = [weight_numbers(one, rows, here) for one, here in zip(weights, parts)]
-        self.found.append({name: torch.cat([one[name] for one in each]) for name in each[0]})
+    def keep(self, weights: Tensor, rows: Tensor, scores: Tensor, causal: bool = False) -> None:
+        """Keep the values of weights (S, H, R, T)."""
+        with torch.no_grad(), torch.autocast(weights.device.type, enabled=False):
+            self.found.append(weight_values(weights, rows, self.real, scores, causal))
+        self.queries = len(rows)
 
-    def mean_over_maps(self) -> dict[str, Tensor] | None:
-        """Return the numbers (S,), averaged over the maps of single heads, or None without any map."""
-        if not self.found:
-            return None
-        return {name: torch.stack([one[name] for one in self.found]).mean(0) for name in self.found[0]}
+    def values(self) -> Tensor | None:
+        """Return the values (K, S, H) of all heads, or None without any map."""
+        return torch.cat(self.found, -1) if self.found else None

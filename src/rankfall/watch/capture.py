@@ -23,10 +23,10 @@ from rankfall.watch.blocks import Blocks
 from rankfall.watch.followed import FollowedPass, find_flows
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached
-from rankfall.watch.numbers import state_numbers
 from rankfall.watch.padding import call_mask_function, find_given_mask
 from rankfall.watch.records import CaptureOptions, LayerRecord, PassRecord
 from rankfall.watch.states import check_not_turned, input_states, states_of
+from rankfall.watch.statistics import state_values
 
 MOST_WEIGHTS = 2**27  # of a model that is copied without need
 
@@ -129,6 +129,8 @@ class Capture:
         if output is None and sys.exc_info()[0] is not None:  # the pass failed between two blocks
             self.now = None
         if self.depth == 0:
+            if self.now is not None:
+                self.now.loss = scalar_in(output)
             self.end()
             self.called = None
 
@@ -177,7 +179,7 @@ class Capture:
         listener = None
         if given is not None:
             real, _ = self.real_of(given)
-            listener = AttentionListener(len(given), given.shape[1], self.options.samples, real, given.device)
+            listener = AttentionListener(len(given), given.shape[1], self.options.samples, real)
             listener.__enter__()
         self.listeners.append((id(module), listener))
 
@@ -207,7 +209,7 @@ class Capture:
         self.last_output = address(states)
         if self.options.turned:
             check_not_turned(states, self.now.given, self.blocks.names[block])
-        self.now.layers.append(self.record(block, states, listener.mean_over_maps() if listener is not None else None))
+        self.now.layers.append(self.record(block, states, listener))
 
     def find_layers(self, error: RankfallError) -> None:
         """Find the layers by the additions of the model, or raise the error that says why blocks do not serve."""
@@ -249,22 +251,25 @@ class Capture:
         self.blocks = Blocks(flow.layers, (), self.blocks.ancestors)
         self.weights = [self.weights_of(named.get(name)) for name in flow.layers]
 
-    def keep_layer(self, layer: int, states: Tensor, attention: dict[str, Tensor] | None) -> None:
+    def keep_layer(self, layer: int, states: Tensor, listener: AttentionListener | None) -> None:
         if self.now is not None:
-            self.now.layers.append(self.record(layer - 1 if layer else None, states, attention))
+            self.now.layers.append(self.record(layer - 1 if layer else None, states, listener))
 
     def record(
-        self, block: int | None, states: Tensor | None, attention: dict[str, Tensor] | None = None
+        self, block: int | None, states: Tensor | None, listener: AttentionListener | None = None
     ) -> LayerRecord:
         """Measure states (B, T, D)."""
+        weights, dead, queries = (
+            (None, None, 0) if listener is None else (listener.values(), listener.dead, listener.queries)
+        )
         if states is None:
-            return LayerRecord(block, None, attention)
+            return LayerRecord(block, None, None, weights, dead, queries)
         real, padding = self.real_of(states)
         few = states[: self.options.samples]
         with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
-            numbers = state_numbers(few, real)
-        tokens = few.shape[0] * few.shape[1] if real is None else int(real.sum())
-        return LayerRecord(block, numbers, attention, len(few), tokens, padding, states.dtype)
+            values, kept = state_values(few, real)
+        samples, tokens, width = few.shape
+        return LayerRecord(block, values, kept, weights, dead, queries, (samples, tokens, width), padding, states.dtype)
 
     def real_of(self, states: Tensor) -> tuple[Tensor | None, str]:
         """Return the real tokens (S, T) of the first samples, or None for all, and the value of the column `padding`."""
@@ -278,8 +283,7 @@ class Capture:
                     f"(batch, tokens)"
                 )
             return None, "unknown"
-        real = real[: self.options.samples].to(states.device)
-        return (None, "none") if bool(real.all()) else (real, "left out")
+        return real[: self.options.samples].to(states.device), "left out"
 
 
 def address(states: Tensor) -> int:
@@ -288,3 +292,13 @@ def address(states: Tensor) -> int:
         return states.data_ptr()
     except RuntimeError:
         return 0
+
+
+def scalar_in(output: Any) -> Tensor | None:
+    """Return the loss in what a model returns: the tensor without axes, or the one that is called loss."""
+    parts = output if isinstance(output, (tuple, list)) else [output]
+    if isinstance(output, Mapping):
+        parts = [output.get("loss")]
+    return next(
+        (one.detach() for one in parts if isinstance(one, Tensor) and one.ndim == 0 and one.is_floating_point()), None
+    )

@@ -16,23 +16,30 @@ COLUMNS = (
     Column("tokens", "int", "tokens of these samples, without padding", nullable=True),
     Column("mask", "text", "causal or bidirectional, by the attention weights; unknown without them"),
     Column("padding", "text", "left out, none, or unknown: a mask was passed that does not fit the states"),
-    Column("dtype", "text", "number format of the states; numbers are computed in float64"),
+    Column("dtype", "text", "number format of the states; residuals, norms and attention are computed in float32 or wider"),
     Column("residual", "float", "|X - 1 x^T| / |X| about the mean token, composite norm; mean over samples", nullable=True),
     Column("residual_floor", "bool", "the residual is rounding noise of `dtype`", nullable=True),
     Column("norm", "float", "length of a token's vector, mean over tokens and samples", nullable=True),
     Column("effective_rank", "float", "exponential of the entropy of the shares of singular values; of at most 512 tokens", nullable=True),
+    Column("participation_ratio", "float", "(tr G)^2 / tr G^2 of the Gram matrix G of a sample's tokens; of at most 512 tokens", nullable=True),
     Column("state_reason", "text", "why one of these is null, else empty"),
     Column("entropy", "float", "entropy of a row of attention weights, in nats; with a causal mask, without the first row", unit="nats",
     nullable=True), Column("largest_share", "float", "largest weight of the same rows, mean", nullable=True),
     Column("first_share", "float", "weight on the first token in other tokens' rows, mean", nullable=True),
+    Column("largest_logit", "float", "largest score before the softmax; mean over heads and samples", nullable=True),
+    Column("queries", "int", "rows of attention weights that are measured, per head and sample", nullable=True),
     Column("attention_reason", "text", "why one of these is null, else empty"),
+    Column("dead_units", "float", "share of units of activation functions (ReLU, GELU, SiLU) that no token uses", nullable=True),
+    Column("broken", "float", "share of samples whose state is not finite", nullable=True),
+    Column("loss", "float", "the scalar that the model returned in this pass", nullable=True),
     Column("gradient_queries", "float", "Frobenius norm of the gradient of the block's query weights at the step", nullable=True),
     Column("gradient_keys", "float", "the same norm for the block's key weights", nullable=True),
     Column("gradient_reason", "text", "why one is null, else empty"),
 )  # fmt: skip
-STATE = ("residual", "norm", "effective_rank")
-ATTENTION = ("entropy", "largest_share", "first_share")
+STATE = ("residual", "norm", "effective_rank", "participation_ratio")
+ATTENTION = ("entropy", "largest_share", "first_share", "largest_logit")
+UNITS = ("dead_units",)
 GRADIENT = ("gradient_queries", "gradient_keys")
-CURVES = (*STATE, *ATTENTION, *GRADIENT)
+CURVES = (*STATE, *ATTENTION, *UNITS, *GRADIENT)
 KINDS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": pa.string()}
 SCHEMA = pa.schema([pa.field(one.name, KINDS[one.type], metadata={"meaning": one.meaning}) for one in COLUMNS])

@@ -22,7 +22,7 @@ from rankfall.streams.record import tensors_in
 from rankfall.watch.attention import AttentionListener
 
 SAMPLES = 2  # enough to tell samples from tokens
-Keep = Callable[[int, Tensor, dict[str, Tensor] | None], None]
+Keep = Callable[[int, Tensor, AttentionListener | None], None]
 
 
 def find_flows(model: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> list[Flow]:
@@ -37,7 +37,7 @@ def find_flows(model: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> list[F
 
 
 class FollowedPass:
-    """A pass in progress. `keep(layer, state, attention)` receives the state (B, T, D) of each layer and its attention's numbers."""
+    """A pass in progress. `keep(layer, state, attention)` receives the state (B, T, D) of each layer and what was heard in it."""
 
     def __init__(
         self, model: nn.Module, flow: Flow, samples: int, real_of: Callable[[Tensor], Any], keep: Keep
@@ -45,7 +45,7 @@ class FollowedPass:
         self.model, self.flow, self.samples, self.real_of, self.keep = model, flow, samples, real_of, keep
         self.layout, self.begun = flow.layout, False
         self.listener: AttentionListener | None = None
-        self.attention: dict[int, dict[str, Tensor] | None] = {}
+        self.attention: dict[int, AttentionListener] = {}
         self.last = {branch.layer: branch.number for branch in flow.branches}
         self.frames = Frames(model, on_exit=lambda *exit_: self.editor.leave(*exit_))
         edits = Edits(edit=self.see, enter=self.enter, sink=self.sink, compute=call)
@@ -94,14 +94,14 @@ class FollowedPass:
     def listen(self, rows: Tensor) -> None:
         self.close(0)
         real, _ = self.real_of(rows)
-        self.listener = AttentionListener(len(rows), rows.shape[1], self.samples, real, rows.device)
+        self.listener = AttentionListener(len(rows), rows.shape[1], self.samples, real)
         self.listener.__enter__()
 
     def close(self, layer: int) -> None:
         """End listening, and keep what was heard as that of a layer."""
         if self.listener is not None:
             self.listener.__exit__(None, None, None)
-            self.attention[layer] = self.listener.mean_over_maps()
+            self.attention[layer] = self.listener
             self.listener = None
 
     def sink(self, layer: int, state: Tensor) -> None:

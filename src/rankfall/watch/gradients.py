@@ -7,7 +7,6 @@ A matrix that interleaves them by head (`query_key_value`) does not show where t
 from __future__ import annotations
 
 import fnmatch
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.watch.numbers import choose_dtype
+from rankfall.watch.statistics import wide_dtype
 
 QUERIES = (
     "q", "q_proj", "query", "queries", "wq", "w_q", "to_q", "q_lin", "q_linear", "q_net", "query_proj", "q_a_proj", "q_b_proj", "query_net",
@@ -105,8 +104,8 @@ def choose(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Want
     return found
 
 
-def gradient_norm(parts: Sequence[Part], scale: float = 1.0) -> tuple[float | None, str]:
-    """Return the Frobenius norm of all parts together, or None and the reason. `scale`: the loss scale of the gradients."""
+def squared_norm(parts: Sequence[Part], scale: float = 1.0) -> tuple[Tensor | None, str]:
+    """Return the squared Frobenius norm () of all parts together, or None and the reason. `scale`: the loss scale of the gradients."""
     squares = []
     for weight, axis, third in parts:
         gradient: Any = weight.grad
@@ -115,8 +114,7 @@ def gradient_norm(parts: Sequence[Part], scale: float = 1.0) -> tuple[float | No
         if hasattr(gradient, "to_local"):  # gathering it would need every process
             return None, "the gradient is spread over several processes"
         part = gradient.detach() if third < 0 else gradient.detach().chunk(3, axis)[third]
-        squares.append(torch.linalg.vector_norm(part, dtype=choose_dtype(part)).item() ** 2)
+        squares.append(torch.linalg.vector_norm(part, dtype=wide_dtype(part)).square())
     if not squares:
         return None, "its weights had no gradient at the step: they are frozen, or gradients were set to None before"
-    value = math.sqrt(sum(squares)) / scale
-    return (value, "") if math.isfinite(value) else (None, "the gradient is not finite")
+    return torch.stack(squares).sum() / scale**2, ""

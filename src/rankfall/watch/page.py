@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall import __version__
 from rankfall.report.style import WIDTH, WITHOUT_TIME, apply_style, canvas
+from rankfall.watch.alarms import Event, events_of_run
 from rankfall.watch.bands import bands_of_run
-from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT
+from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT, UNITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,9 +27,12 @@ TITLES = {
     "residual": "Residual",
     "norm": "Length of a token's vector",
     "effective_rank": "Effective rank",
+    "participation_ratio": "Participation ratio",
     "entropy": "Entropy of attention",
     "largest_share": "Largest attention weight",
     "first_share": "Attention on the first token",
+    "largest_logit": "Largest attention logit",
+    "dead_units": "Dead units",
     "gradient_queries": "Gradient of the queries",
     "gradient_keys": "Gradient of the keys",
 }
@@ -43,6 +47,7 @@ SAYS = {
 BANDED = ("residual",)  # the quantities whose bands ship with the package
 BAND_COLOURS = ("#9ec9ea", "#f2c48d")  # at birth, after training
 DECADES = 30.0  # ratio of largest to smallest value above which an axis is logarithmic
+MOST_EVENTS = 20
 MOST = 13  # curves of a chart; of more layers an even selection is drawn
 
 
@@ -50,7 +55,8 @@ def page_of(table: DataFrame, name: str) -> str:
     """Return the page of the newest run in a table."""
     run = int(table.run.max())
     rows = table[table.run == run]
-    sections = "\n".join(section(rows, column) for column in CURVES)
+    events = events_of_table(rows)
+    sections = "\n".join(section(rows, column, events) for column in CURVES)
     shown = [(column, TITLES[column]) for column in CURVES if rows[column].notna().any()]
     nav = "".join(f'<a href="#{column}">{title}</a>' for column, title in shown)
     style = files("rankfall.report.page").joinpath("page.css").read_text("utf-8")
@@ -73,6 +79,7 @@ def page_of(table: DataFrame, name: str) -> str:
 <h1>{html.escape(name)}</h1>
 <p class="lead">{html.escape(about(table, rows))}</p>
 <ul>{"".join(f"<li>{html.escape(one)}</li>" for one in find_sentences(rows))}</ul>
+<section id="events"><h2>What happened</h2>{list_events(events)}</section>
 {sections}
 <section id="last"><h2>The last log</h2>{last_log(rows)}</section>
 <section id="columns"><h2>Columns</h2><div class="terms">{terms()}</div></section>
@@ -81,6 +88,18 @@ def page_of(table: DataFrame, name: str) -> str:
 </body>
 </html>
 """
+
+
+def events_of_table(rows: DataFrame) -> list[Event]:
+    """Return the events of the rows of a run, as the training reported them."""
+    known = rows.astype(object).where(rows.notna(), None)
+    return events_of_run(known.to_dict("records"))
+
+
+def list_events(events: Sequence[Event]) -> str:
+    lines = "".join(f"<li>Step {one.step}: {html.escape(one.text)}.</li>" for one in events[:MOST_EVENTS])
+    more = f"<li>and {len(events) - MOST_EVENTS} more</li>" if len(events) > MOST_EVENTS else ""
+    return f"<ul>{lines}{more}</ul>" if events else "<p>No alarm was raised.</p>"
 
 
 def about(table: DataFrame, rows: DataFrame) -> str:
@@ -115,16 +134,17 @@ def find_sentences(rows: DataFrame) -> list[str]:
     return said
 
 
-def section(rows: DataFrame, column: str) -> str:
+def section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
     """Return the section of a quantity: heading, description and picture, or the reason if there is no number."""
     head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, describe_column(column))}</p>'
     if not rows[column].notna().any():
         kind = "attention" if column in ATTENTION else "gradient" if column in GRADIENT else "state"
         why = next((one for one in rows[rows.layer > 0][f"{kind}_reason"] if one), "it was not measured")
+        why = "no ReLU, GELU or SiLU was seen in a block" if column in UNITS else why
         return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
     bands, of = bands_of_run(rows) if column in BANDED else ([], "")
     note = f'<p class="note">{html.escape(describe_bands(bands, of))}</p>' if of else ""
-    return f'{head}<figure class="chart">{picture(rows, column, bands)}</figure>{note}</section>'
+    return f'{head}<figure class="chart">{picture(rows, column, bands, events)}</figure>{note}</section>'
 
 
 def describe_bands(bands: Sequence[ReferenceBand], of: str) -> str:
@@ -136,12 +156,14 @@ def describe_bands(bands: Sequence[ReferenceBand], of: str) -> str:
     )
 
 
-def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = ()) -> str:
+def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = (), events: Sequence[Event] = ()) -> str:
     """Draw a quantity as SVG: over steps by layer, and over layers for the first, middle and last log, with bands behind the curves."""
     with apply_style():
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
         draw_steps(over_steps, rows, column)
         draw_layers(over_layers, rows, column)
+        for one in events:
+            over_steps.axvline(one.step, color="#b3261e", linewidth=0.8, linestyle=":", zorder=0)
         draw_bands(over_steps, over_layers, rows, bands)
         if spread_widely(rows[column]):
             over_steps.set_yscale("log")

@@ -26,13 +26,15 @@ class CaptureOptions:
 
 @dataclass
 class LayerRecord:
-    """The measurement of one layer in a pass: numbers (S,), and notes on them."""
+    """The measurement of one layer in a pass, on the device."""
 
     block: int | None  # None: the input of the first
-    numbers: dict[str, Tensor] | None
-    attention: dict[str, Tensor] | None
-    samples: int = 0
-    tokens: int = 0
+    states: Tensor | None  # (len(STATES), S)
+    kept: Tensor | None = None  # (S', T', D), for the effective rank
+    weights: Tensor | None = None  # (len(WEIGHTS), S, H)
+    dead: Tensor | None = None  # share of dead units, ()
+    queries: int = 0  # of a sample, whose attention weights are measured
+    shape: tuple[int, int, int] = (0, 0, 0)  # (S, T, D)
     padding: str = "none"
     dtype: torch.dtype = torch.float32
 
@@ -44,4 +46,5 @@ class PassRecord:
     kind: int
     real: Tensor | None = None  # (B, T), from the mask of the call
     given: list[torch.Size] = field(default_factory=list)  # first two axes of the model's input tensors
+    loss: Tensor | None = None  # ()
     layers: list[LayerRecord] = field(default_factory=list)

@@ -1,97 +1,155 @@
-"""Rows of the table from a pass and the gradients of its step."""
+"""Rows of the table from a pass and the gradients of its step, in two parts: sums on the device, and rows from them."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall.rank.powers import NOT_FINITE, outside
-from rankfall.rank.residual import at_floor
 from rankfall.watch.blocks import Blocks
 from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, STATE
-from rankfall.watch.gradients import QueryKeyWeights, gradient_norm
+from rankfall.watch.gradients import QueryKeyWeights, squared_norm
 from rankfall.watch.records import LayerRecord, PassRecord
+from rankfall.watch.statistics import STATES, WEIGHTS, effective_ranks, wide_dtype
 
+NAMES = (*STATES, *WEIGHTS, *GRADIENT, "dead_units", "loss")
 NO_INPUT = "the first block is given no tensor (batch, tokens, width)"
 NO_TOKEN = "all tokens are padding"
 ONE_TOKEN = "one token: there is nothing to compare it with"
 NO_ATTENTION = "no softmax over the tokens and no scaled_dot_product_attention was seen in the block"
+FIRST = "layer 0 is the input of the first block"
 
 
-def rows_of(
-    record: PassRecord, blocks: Blocks, weights: Sequence[QueryKeyWeights], step: int, run: int, scale: float = 1.0
-) -> list[dict[str, Any]]:
-    """Return a row for each layer. `scale`: the loss scale of the gradients in mixed precision."""
-    now = time.time()
+@dataclass
+class Log:
+    """One logged step: sums of each value over samples with their counts, on the device, and what is known without them."""
+
+    step: int
+    time: float
+    layers: list[LayerRecord]
+    blocks: list[str]  # name of each layer's block
+    numbers: list[int]  # of the layers
+    reasons: list[str]  # why a layer has no gradient
+    sums: Tensor  # (layers, len(NAMES), 2)
+    ready: Any = None  # CUDA event after the sums
+
+
+def log_of(record: PassRecord, blocks: Blocks, weights: Sequence[QueryKeyWeights], step: int, scale: float) -> Log:
+    """Reduce a pass and the gradients of its step. `scale`: the loss scale of the gradients in mixed precision. Nothing waits."""
     order = [one.block for one in record.layers if one.block is not None]
     once = len(set(order)) == len(order) and order == sorted(order)
+    numbers = [0 if one.block is None else one.block + 1 if once else place for place, one in enumerate(record.layers)]
+    names = ["" if one.block is None else blocks.names[one.block] for one in record.layers]
+    reasons, sums = [], []
+    device = next((one.states.device for one in record.layers if one.states is not None), torch.device("cpu"))
+    for layer in record.layers:
+        squares, reason = [None, None], FIRST
+        if layer.block is not None:
+            squares, reason = gradient_squares(weights[layer.block], scale)
+        reasons.append(reason)
+        sums.append(layer_sums(layer, [*squares, layer.dead, record.loss], device))
+    log = Log(step, time.time(), record.layers, names, numbers, reasons, torch.stack(sums))
+    if device.type == "cuda":
+        log.ready = torch.cuda.Event()
+        log.ready.record()
+    return log
+
+
+def layer_sums(layer: LayerRecord, scalars: Sequence[Tensor | None], device: torch.device) -> Tensor:
+    """Return the sum over samples of each value that is not NaN, and their count, (len(NAMES), 2)."""
+    none = torch.full((1, 1), torch.nan, device=device, dtype=wide_dtype(torch.empty(0, device=device)))
+    states = none.expand(len(STATES), 1) if layer.states is None else layer.states
+    weights = none.expand(len(WEIGHTS), 1) if layer.weights is None else layer.weights.mean(-1)
+    others = [none if one is None else one.reshape(1, 1) for one in scalars]
+    parts = []
+    for one in (states, weights, *others):
+        values = one.to(device, none.dtype, non_blocking=True)
+        parts.append(torch.stack([values.nansum(-1), (~values.isnan()).sum(-1)], -1))
+    return torch.cat(parts)
+
+
+def gradient_squares(weights: QueryKeyWeights, scale: float) -> tuple[list[Tensor | None], str]:
+    """Return the squared gradient norms of queries and keys, and the reason if one is missing."""
+    found = [
+        squared_norm(parts, scale) if parts else (None, weights.reason) for parts in (weights.queries, weights.keys)
+    ]
+    return [square for square, _ in found], next((reason for _, reason in found if reason), "")
+
+
+def finish_log(log: Log) -> list[dict[str, Any]]:
+    """Return a row for each layer. This waits for the device and computes eigenvalues, so it runs in a thread."""
+    if log.ready is None:
+        return rows_of_log(log)
+    log.ready.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream(log.sums.device)):
+        return rows_of_log(log)
+
+
+def rows_of_log(log: Log) -> list[dict[str, Any]]:
+    sums = log.sums.double().cpu() if log.sums.device.type != "mps" else log.sums.cpu().double()
     rows = []
-    for place, layer in enumerate(record.layers):
+    for place, layer in enumerate(log.layers):
+        total, count = (dict(zip(NAMES, one.tolist())) for one in sums[place].unbind(-1))
+        mean = {name: finite(total[name] / count[name]) if count[name] else None for name in NAMES}
         row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
-        number = 0 if layer.block is None else layer.block + 1 if once else place
+        tokens = int(total["tokens"])
+        whole = layer.padding == "left out" and tokens == layer.shape[0] * layer.shape[1]
+        row |= {"run": 0, "step": log.step, "layer": log.numbers[place], "block": log.blocks[place], "time": log.time}
         row |= {
-            "run": run,
-            "step": step,
-            "layer": number,
-            "time": now,
-            "samples": layer.samples,
-            "padding": layer.padding,
+            "samples": int(count["tokens"]),
+            "tokens": tokens or None,
+            "padding": "none" if whole else layer.padding,
         }
-        row |= {"tokens": layer.tokens or None, "dtype": str(layer.dtype).removeprefix("torch.")}
-        row |= {"block": "" if layer.block is None else blocks.names[layer.block], "mask": mask_of(layer.attention)}
-        row |= state_columns(layer)
-        row |= attention_columns(layer)
-        row |= gradient_columns(None if layer.block is None else weights[layer.block], scale)
+        row |= {"dtype": str(layer.dtype).removeprefix("torch."), "mask": mask_of(mean)}
+        row |= {name: mean[name] for name in ("dead_units", "broken", "loss")}
+        row |= state_columns(layer, mean, total)
+        row |= attention_columns(layer, mean)
+        row |= gradient_columns(mean, log.reasons[place])
         rows.append(row)
     if len(rows) > 1:
         rows[0]["mask"] = rows[1]["mask"]
     return rows
 
 
-def state_columns(layer: LayerRecord) -> dict[str, Any]:
-    if layer.numbers is None:
+def state_columns(layer: LayerRecord, mean: dict[str, float | None], total: dict[str, float]) -> dict[str, Any]:
+    if layer.states is None or layer.kept is None:
         return {"state_reason": NO_INPUT}
-    found: dict[str, Any] = {name: mean(layer.numbers[name]) for name in STATE}
+    ranks = effective_ranks(layer.kept)
+    ranks = ranks[~ranks.isnan()] if total["tokens"] > layer.shape[0] else ranks[:0]
+    found = {name: mean.get(name) for name in STATE}
+    found["effective_rank"] = finite(ranks.double().mean().item()) if len(ranks) else None
     reason = ""
-    if any(found[name] is None for name in STATE):
-        size = NO_TOKEN if not layer.tokens else ONE_TOKEN if layer.tokens <= layer.samples else ""
+    if None in found.values():
+        size = NO_TOKEN if not total["tokens"] else ONE_TOKEN if total["tokens"] <= layer.shape[0] else ""
         reason = size or (NOT_FINITE if found["norm"] is None else outside(layer.dtype))
-    known = layer.numbers["residual"]
-    known = known[~known.isnan()]
-    floor = bool(at_floor(known, layer.dtype).double().mean() > 0.5) if len(known) else None
-    return found | {"state_reason": reason, "residual_floor": floor}
+    return found | {"state_reason": reason, "residual_floor": None if mean["floor"] is None else mean["floor"] > 0.5}
 
 
-def attention_columns(layer: LayerRecord) -> dict[str, Any]:
-    if layer.attention is None:
-        return {"attention_reason": "layer 0 is the input of the first block" if layer.block is None else NO_ATTENTION}
-    found = {name: mean(layer.attention[name]) for name in ATTENTION}
-    return found | {"attention_reason": "the weights are not finite, or of one token" if None in found.values() else ""}
+def attention_columns(layer: LayerRecord, mean: dict[str, float | None]) -> dict[str, Any]:
+    if layer.weights is None:
+        return {"attention_reason": FIRST if layer.block is None else NO_ATTENTION}
+    found = {name: mean[name] for name in ATTENTION}
+    reason = "the weights are not finite, or of one token" if None in found.values() else ""
+    return found | {"attention_reason": reason, "queries": layer.queries}
 
 
-def gradient_columns(weights: QueryKeyWeights | None, scale: float) -> dict[str, Any]:
-    if weights is None:
-        return {"gradient_reason": "layer 0 is the input of the first block"}
-    reasons, found = [], {}
-    for name, parts in zip(GRADIENT, (weights.queries, weights.keys)):
-        found[name], reason = gradient_norm(parts, scale) if parts else (None, weights.reason)
-        reasons.append(reason)
-    return found | {"gradient_reason": next(filter(None, reasons), "")}
+def gradient_columns(mean: dict[str, float | None], reason: str) -> dict[str, Any]:
+    found = {name: None if mean[name] is None else math.sqrt(mean[name] or 0.0) for name in GRADIENT}
+    lost = None in found.values()
+    return found | {"gradient_reason": reason or ("the gradient is not finite" if lost else "")}
 
 
-def mask_of(attention: dict[str, Tensor] | None) -> str:
-    if attention is None or bool(attention["entropy"].isnan().all()):
+def mask_of(mean: dict[str, float | None]) -> str:
+    if mean["entropy"] is None or mean["causal"] is None:
         return "unknown"
-    return "causal" if bool((attention["causal"] == 1).any()) else "bidirectional"
+    return "causal" if mean["causal"] > 0 else "bidirectional"
 
 
-def mean(values: Tensor) -> float | None:
-    """Return the mean over the samples that are not NaN, or None if there are none."""
-    known = values[~torch.isnan(values)]
-    value = known.double().mean().item() if len(known) else math.nan
+def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,10 @@ from torch import nn
 from rankfall.errors import RankfallError
 from rankfall.streams.names import Wanted
 from rankfall.watch import gradients
+from rankfall.watch.alarms import Event
 from rankfall.watch.blocks import find_blocks
 from rankfall.watch.condition import conditions
+from rankfall.watch.outbox import log_event
 from rankfall.watch.padding import MaskFunction
 from rankfall.watch.records import CaptureOptions
 from rankfall.watch.sinks.open import RowSink, open_sinks
@@ -33,6 +36,7 @@ def watch(
     keys: gradients.Wanted | None = None,
     passes: str = "training",
     raise_if: str | list[str] | None = None,
+    alarms: bool | Callable[[Event], Any] = True,
     start: int = 0,
     automatic: bool = True,
 ) -> Watcher:
@@ -43,7 +47,7 @@ def watch(
     that returns (batch, tokens), True at tokens; by default `attention_mask` and similar arguments are read; False: no padding. states: a
     function from the output of a block to (batch, tokens, width). batch_axis: 1 if states are (tokens, batch, width). queries, keys: globs
     of weights in a block, or functions of a block. passes: 'training' (with gradients) or 'all'. raise_if: a condition such as
-    'residual[-1] < 0.05 for 3 logs', or several. start: number of earlier steps of a resumed training. automatic: count the steps of
+    'residual[-1] < 0.05 for 3 logs', or several. alarms: whether to log what goes wrong, or a function of each `Event`. start: number of earlier steps of a resumed training. automatic: count the steps of
     optimisers.
     """
     for name, value, least in (("every", every, 1), ("samples", samples, 1), ("start", start, 0)):
@@ -60,6 +64,7 @@ def watch(
         samples, axis, mask, states, passes, blocks is None and states is None, batch_axis is None and axis == 0
     )
     weights_of = partial(gradients.query_key_weights, queries=queries, keys=keys)
-    stop = conditions(raise_if)
+    stop = conditions(raise_if, len(found.names))
     sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
-    return Watcher(model, found, weights_of, sinks, stop, options, every, start, automatic)
+    report = alarms if callable(alarms) else log_event if alarms and process_number() == 0 else None
+    return Watcher(model, found, weights_of, sinks, stop, report, options, every, start, automatic)

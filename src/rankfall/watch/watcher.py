@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -13,14 +14,16 @@ from torch import nn
 from torch.optim import Optimizer
 
 from rankfall.errors import RankfallError
+from rankfall.watch.alarms import Event
 from rankfall.watch.blocks import Blocks
 from rankfall.watch.capture import Capture
 from rankfall.watch.clock import OptimizerClock
 from rankfall.watch.compiled import EagerSteps
 from rankfall.watch.condition import StopCondition
 from rankfall.watch.gradients import QueryKeyWeights
+from rankfall.watch.outbox import Outbox
 from rankfall.watch.records import CaptureOptions, PassRecord
-from rankfall.watch.rows import rows_of
+from rankfall.watch.rows import log_of
 from rankfall.watch.sinks.open import RowSink
 
 KEPT = "_rankfall_watchers"  # attribute of a model
@@ -36,13 +39,14 @@ class Watcher:
         weights_of: Callable[[nn.Module | None], QueryKeyWeights],
         sinks: list[RowSink],
         stop: list[StopCondition],
+        report: Callable[[Event], Any] | None,
         options: CaptureOptions,
         every: int,
         start: int,
         automatic: bool,
     ) -> None:
         self.model = model
-        self.sinks, self.stop, self.every = sinks, stop, every
+        self.outbox, self.every = Outbox(sinks, stop, report), every
         self.steps, self.first, self.logs = start, start + 1, 0
         self.capture = Capture(model, blocks, weights_of, options, self.remove)
         self.eager = EagerSteps()
@@ -51,7 +55,7 @@ class Watcher:
         self.clock = OptimizerClock(model, self.before_step, self.after_step) if automatic else None
         # The model holds a reference, so that a watcher lives as long as its model unless it is closed.
         model.__dict__.setdefault(KEPT, []).append(self)
-        self.finish = weakref.finalize(self, finish, self.clock, self.eager, sinks)
+        self.finish = weakref.finalize(self, finish, self.clock, self.eager, self.outbox)
         self.arm()
 
     def __repr__(self) -> str:
@@ -101,6 +105,7 @@ class Watcher:
         if self.closed:
             return
         self.steps += 1
+        self.outbox.send()
         if self.armed:
             record = self.capture.take()
             self.disarm()
@@ -126,14 +131,12 @@ class Watcher:
         self.eager.end()
 
     def log(self, record: PassRecord, scale: float) -> None:
-        rows = rows_of(record, self.capture.blocks, self.capture.weights, self.steps, 0, scale)
-        if not self.logs:
-            refuse(rows, record, self.capture.blocks)
+        log = log_of(record, self.capture.blocks, self.capture.weights, self.steps, scale)
+        blocks = self.capture.blocks.summary()
+        self.outbox.put(log, partial(refuse, blocks=blocks) if not self.logs else lambda rows: None)
+        if not self.logs:  # so that a mistake is reported in the step that shows it
+            self.outbox.send(wait=True)
         self.logs += 1
-        for sink in self.sinks:
-            sink.write(rows)
-        for one in self.stop:
-            one.check(rows)
 
     def count_miss(self) -> bool:
         """Count a step without a measurable pass, and return True to try the next step.
@@ -184,13 +187,12 @@ class Watcher:
             )
 
 
-def finish(clock: OptimizerClock | None, eager: EagerSteps, sinks: Sequence[RowSink]) -> None:
-    """Remove hooks and close sinks, also when a watcher is garbage-collected without `close`."""
+def finish(clock: OptimizerClock | None, eager: EagerSteps, outbox: Outbox) -> None:
+    """Remove hooks, pass on the last rows and close sinks, also when a watcher is garbage-collected without `close`."""
     if clock is not None:
         clock.remove()
     eager.end()
-    for sink in sinks:
-        sink.close()
+    outbox.close()
 
 
 def process_number() -> int:
@@ -205,14 +207,15 @@ def scale_of(optimizer: Optimizer | None) -> float:
     return float(scale) if scale is not None else 1.0
 
 
-def refuse(rows: list[dict[str, Any]], record: PassRecord, blocks: Blocks) -> None:
+def refuse(rows: list[dict[str, Any]], blocks: str) -> None:
     """Raise an error if all states of the first pass have one token, so that there is nothing to compare."""
-    tokens = [row for row in rows if row["residual"] is not None]
     single = [row for row in rows if row["norm"] is not None]
-    if not tokens and single and all((layer.tokens or 1) <= max(layer.samples, 1) for layer in record.layers):
-        samples = record.layers[-1].samples
+    if (
+        single
+        and not any(row["residual"] for row in rows)
+        and all((row["tokens"] or 1) <= row["samples"] for row in rows)
+    ):
         raise RankfallError(
-            f"blocks {blocks.summary()} return states of one token ({samples} samples): a residual compares tokens, so pass "
-            f"sequences of two "
-            "or more; or say batch_axis=1 if states are (tokens, batch, width)"
+            f"blocks {blocks} return states of one token ({rows[-1]['samples']} samples): a residual compares tokens, so pass sequences of "
+            "two or more; or say batch_axis=1 if states are (tokens, batch, width)"
         )

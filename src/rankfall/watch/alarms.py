@@ -1,0 +1,159 @@
+"""The alarms of a training: what went wrong, at which step and layer, in one sentence each.
+
+An alarm is a function of the rows of a run alone, so that the training and the page report the same events. It is raised once, and again
+only after a weaker condition has ended it (hysteresis).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+Row = Mapping[str, Any]
+ENTROPY = (0.1, 0.2)  # nats: raised below the first, ended above the second
+NORM = (10.0, 5.0)  # times the median of the last logs
+DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
+SPIKE = 0.2  # of the median loss, and at least `DEVIATIONS`
+DEVIATIONS = 6.0  # median absolute deviations
+MOVED = 1.5  # ratio to the median from which a layer has moved
+FEWEST, LAST = 5, 20  # logs that a median needs, and has at most
+FOLLOWED = ("norm", "residual", "entropy", "gradient_queries", "gradient_keys")
+
+
+@dataclass(frozen=True)
+class Event:
+    """An alarm that was raised. `kind` is 'entropy', 'floor', 'norm', 'loss', 'dead' or 'nan'; `layer` is None if unknown."""
+
+    step: int
+    kind: str
+    layer: int | None
+    text: str
+
+
+class Alarms:
+    """The alarms of one run. `update` takes the rows of each log in order."""
+
+    def __init__(self) -> None:
+        self.raised: set[tuple[str, int]] = set()
+        self.history: dict[tuple[str, int], list[float]] = {}  # by column and layer
+        self.steps: list[int] = []
+
+    def update(self, rows: Sequence[Row]) -> list[Event]:
+        """Return the events of a log."""
+        events = [*self.not_finite(rows), *(one for row in rows[1:] for one in self.of_layer(row)), *self.spike(rows)]
+        self.steps.append(rows[0]["step"])
+        for row in rows:
+            for column in (*FOLLOWED, "dead_units", "loss"):
+                self.history.setdefault((column, row["layer"]), []).append(
+                    math.nan if row[column] is None else row[column]
+                )
+        return events
+
+    def switch(self, kind: str, layer: int, on: bool, off: bool) -> bool:
+        """Return whether an alarm is raised now."""
+        key = (kind, layer)
+        if key in self.raised:
+            self.raised -= {key} if off else set()
+            return False
+        self.raised |= {key} if on else set()
+        return on
+
+    def past(self, column: str, layer: int) -> list[float]:
+        return [one for one in self.history.get((column, layer), []) if not math.isnan(one)]
+
+    def not_finite(self, rows: Sequence[Row]) -> Iterator[Event]:
+        broken = next((row for row in rows if row["broken"]), None)
+        if self.switch("nan", 0, broken is not None, broken is None) and broken is not None:
+            before = "" if not broken["layer"] else f"; the state of layer {broken['layer'] - 1} is finite"
+            text = f"the state of {layer_name(broken)} is the first that is not finite{before}"
+            yield event(broken, "nan", text)
+
+    def of_layer(self, row: Row) -> Iterator[Event]:
+        layer, entropy, norm, dead = row["layer"], row["entropy"], row["norm"], row["dead_units"]
+        if entropy is not None and self.switch("entropy", layer, entropy < ENTROPY[0], entropy > ENTROPY[1]):
+            yield event(
+                row, "entropy", f"attention of {layer_name(row)} looks at one token: its entropy is {entropy:.2g} nats"
+            )
+        floor = row["residual_floor"]
+        if floor is not None and self.switch("floor", layer, floor, not floor):
+            text = f"the tokens of {layer_name(row)} are equal up to the rounding of {row['dtype']} (residual {row['residual']:.2g})"
+            yield event(row, "floor", text)
+        past = self.past("norm", layer)[-LAST:]
+        if norm is not None and len(past) >= FEWEST:
+            ratio = norm / max(median(past), 1e-300)
+            if self.switch("norm", layer, ratio > NORM[0], ratio < NORM[1]):
+                yield event(
+                    row, "norm", f"token vectors of {layer_name(row)} are {ratio:.3g} times as long as in the last logs"
+                )
+        first = self.past("dead_units", layer)[:FEWEST]
+        if dead is not None and len(first) == FEWEST:
+            grown = dead - median(first)
+            if self.switch("dead", layer, grown > DEAD[0], grown < DEAD[1]):
+                yield event(
+                    row,
+                    "dead",
+                    f"{dead:.0%} of the units of {layer_name(row)} are dead, after {median(first):.0%} at first",
+                )
+
+    def spike(self, rows: Sequence[Row]) -> Iterator[Event]:
+        loss, past = rows[0]["loss"], self.past("loss", rows[0]["layer"])[-LAST:]
+        if loss is None or len(past) < FEWEST:
+            return
+        middle = median(past)
+        most = middle + max(SPIKE * abs(middle), DEVIATIONS * median(abs(one - middle) for one in past))
+        if not self.switch("loss", 0, loss > most, loss < (middle + most) / 2):
+            return
+        text = f"the loss is {loss:.4g}, after {middle:.4g} in the last logs"
+        moved = self.first_moved(rows)
+        if moved is None:
+            yield Event(rows[0]["step"], "loss", None, f"{text}; no layer moved before it")
+            return
+        row, step, column, ratio = moved
+        text = f"{text}; {layer_name(row)} moved first: at step {step} its {column} is {ratio:.3g} times its median"
+        yield Event(row["step"], "loss", row["layer"], text)
+
+    def first_moved(self, rows: Sequence[Row]) -> tuple[Row, int, str, float] | None:
+        """Return the row of the layer that left its range first, with the step, the column and the ratio to its median.
+
+        Of several layers in one log, that with the largest change is first.
+        """
+        found: list[tuple[int, float, tuple[Row, int, str, float]]] = []
+        for row in rows[1:]:
+            for column in FOLLOWED:
+                values = [
+                    *self.history.get((column, row["layer"]), []),
+                    math.nan if row[column] is None else row[column],
+                ]
+                logs = [math.log(one) if one > 0 else math.nan for one in values]
+                for at in range(max(len(logs) - FEWEST, FEWEST), len(logs)):
+                    past = [one for one in logs[:at] if not math.isnan(one)][-LAST:]
+                    if len(past) < FEWEST or math.isnan(logs[at]):
+                        continue
+                    middle = median(past)
+                    least = max(math.log(MOVED), DEVIATIONS * median(abs(one - middle) for one in past))
+                    change = abs(logs[at] - middle)
+                    if change > least:
+                        step = [*self.steps, row["step"]][at]
+                        found.append((step, -change, (row, step, column, math.exp(logs[at] - middle))))
+                        break
+        return min(found, key=lambda one: one[:2])[2] if found else None
+
+
+def layer_name(row: Row) -> str:
+    return f"layer {row['layer']} ({row['block']})" if row["block"] else "the input of the first block"
+
+
+def event(row: Row, kind: str, text: str) -> Event:
+    return Event(row["step"], kind, row["layer"], text)
+
+
+def events_of_run(rows: Sequence[Row]) -> list[Event]:
+    """Return the events of all rows of a run, in order."""
+    alarms = Alarms()
+    logs: dict[int, list[Row]] = {}
+    for row in rows:
+        logs.setdefault(row["step"], []).append(row)
+    return [one for log in logs.values() for one in alarms.update(log)]

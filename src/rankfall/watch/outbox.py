@@ -1,0 +1,59 @@
+"""Logs on their way from the device to the sinks. A thread computes what takes long; rows leave in order, in the thread of the training."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from rankfall.watch.alarms import Alarms, Event
+from rankfall.watch.condition import StopCondition
+from rankfall.watch.rows import Log, finish_log
+from rankfall.watch.sinks.open import RowSink
+
+LOGGER = logging.getLogger("rankfall.watch")
+THREAD = ThreadPoolExecutor(1, "rankfall.watch")
+Rows = list[dict[str, Any]]
+
+
+class Outbox:
+    """Passes the rows of each log to sinks, then to the alarms and to the conditions that stop a run."""
+
+    def __init__(
+        self, sinks: Sequence[RowSink], stop: Sequence[StopCondition], report: Callable[[Event], Any] | None
+    ) -> None:
+        self.sinks, self.stop, self.report = list(sinks), list(stop), report
+        self.alarms = Alarms()
+        self.waiting: deque[tuple[Future[Rows], Callable[[Rows], None]]] = deque()
+
+    def put(self, log: Log, check: Callable[[Rows], None]) -> None:
+        """Add a log. `check` sees its rows first. With conditions, wait: these are checked before the weights change."""
+        self.waiting.append((THREAD.submit(finish_log, log), check))
+        self.send(wait=bool(self.stop))
+
+    def send(self, wait: bool = False) -> None:
+        """Pass on the rows that are ready; all of them if `wait`."""
+        while self.waiting and (wait or self.waiting[0][0].done()):
+            future, check = self.waiting.popleft()
+            rows = future.result()
+            check(rows)
+            for sink in self.sinks:
+                sink.write(rows)
+            for event in self.alarms.update(rows) if self.report is not None else ():
+                self.report(event)
+            for one in self.stop:
+                one.check(rows)
+
+    def close(self) -> None:
+        try:
+            self.send(wait=True)
+        finally:
+            for sink in self.sinks:
+                sink.close()
+
+
+def log_event(event: Event) -> None:
+    """Write an alarm as a warning of the logger `rankfall.watch`."""
+    LOGGER.warning("step %d: %s", event.step, event.text)

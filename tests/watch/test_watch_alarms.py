@@ -1,0 +1,111 @@
+"""Each alarm is raised at the step and layer where its cause is, once, and not in a healthy training."""
+
+import logging
+
+import pytest
+import torch
+from torch import nn
+from watched import gpt, train, words
+
+import rankfall
+from rankfall.watch.alarms import Alarms, events_of_run
+
+HEALTHY = {
+    "entropy": 1.5,
+    "residual": 0.6,
+    "residual_floor": False,
+    "norm": 4.0,
+    "gradient_queries": 0.1,
+    "gradient_keys": 0.1,
+}
+HEALTHY |= {"dead_units": 0.05, "broken": 0.0, "loss": 3.0, "dtype": "float32"}
+
+
+def run(changes, logs=14, depth=3):
+    """Rows of a healthy run that wobbles, with changes {(log, layer or None for all): columns}."""
+    rows = []
+    for log in range(logs):
+        for layer in range(depth + 1):
+            wobble = 1 + 0.01 * ((7 * log + layer) % 5)
+            row = {name: value * wobble if isinstance(value, float) else value for name, value in HEALTHY.items()}
+            row |= {"step": 10 * log, "layer": layer, "block": f"h.{layer - 1}" if layer else ""}
+            rows.append(row | changes.get((log, layer), {}) | changes.get((log, None), {}))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "step", "layer", "text"),
+    [
+        ({(9, 2): {"entropy": 0.05}}, "entropy", 90, 2, r"layer 2 \(h.1\) looks at one token: its entropy is 0.05"),
+        ({(4, 3): {"residual_floor": True, "residual": 1e-7}}, "floor", 40, 3, r"equal up to the rounding of float32"),
+        ({(9, 1): {"norm": 90.0}}, "norm", 90, 1, r"layer 1 \(h.0\) are 22.* times as long"),
+        ({(9, 2): {"dead_units": 0.5}}, "dead", 90, 2, r"50% of the units of layer 2 \(h.1\) are dead, after 5% at first"),
+        ({(6, n): {"broken": 1.0, "residual": None} for n in (2, 3)}, "nan", 60, 2, r"first that is not finite; the state of layer 1 is"),
+        ({(6, None): {"broken": 1.0}}, "nan", 60, 0, "the input of the first block is the first"),
+    ],
+)  # fmt: skip
+def test_an_alarm_names_step_and_layer(changes, kind, step, layer, text):
+    (event,) = events_of_run(run(changes))
+    assert (event.kind, event.step, event.layer) == (kind, step, layer)
+    assert pytest.importorskip("re").search(text, event.text)
+
+
+def test_a_loss_spike_names_the_layer_that_moved_before_it():
+    changes = {(10, 2): {"norm": 11.0}, (11, 2): {"norm": 15.0}, (11, 3): {"norm": 30.0}, (11, None): {"loss": 8.0}}
+    changes[11, 2] |= changes[11, None]
+    changes[11, 3] |= changes.pop((11, None))
+    changes |= {(11, n): {"loss": 8.0} for n in (0, 1)}
+    (event,) = events_of_run(run(changes))
+    assert (event.kind, event.step, event.layer) == ("loss", 110, 2)
+    assert "layer 2 (h.1) moved first: at step 100 its norm is" in event.text
+    (alone,) = events_of_run(run({(11, None): {"loss": 8.0}}))
+    assert alone.layer is None and alone.text.endswith("no layer moved before it")
+
+
+def test_an_alarm_is_raised_once_until_it_has_ended():
+    values = [1.5, 0.05, 0.15, 0.05, 0.3, 0.05]
+    events = events_of_run(run({(log, 2): {"entropy": value} for log, value in enumerate(values)}))
+    assert [one.step for one in events] == [10, 50]
+    assert events_of_run(run({})) == [] and Alarms().update(run({}, 1)) == []
+
+
+class Exploding(nn.Module):
+    """A block that returns NaN from its fourth call on."""
+
+    def __init__(self, block):
+        super().__init__()
+        self.block, self.calls = block, 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.block(x) * (float("nan") if self.calls > 3 else 1.0)
+
+
+def test_a_training_reports_the_first_layer_that_is_not_finite(caplog):
+    model, events, rows = gpt(), [], []
+    model.transformer["h"][1] = Exploding(model.transformer["h"][1])
+    _, watcher = train(model, 3, lambda one: rankfall.watch(one, every=1, to=rows.extend))
+    for word in (0, 1):
+        model(words(word), words(99))[1].backward()
+        watcher.step()
+    watcher.close()
+    assert [record.message for record in caplog.records if record.levelno == logging.WARNING] == [
+        "step 4: the state of layer 2 (transformer.h.1) is the first that is not finite; the state of layer 1 is finite"
+    ]
+    assert rows[-1]["entropy"] is None and rows[-1]["attention_reason"] == "the weights are not finite, or of one token"
+    assert rows[0]["loss"] is not None and rows[-1]["loss"] is None and rows[0]["loss"] == rows[3]["loss"] > 0
+    model = gpt()
+    _, watcher = train(model, 3, lambda one: rankfall.watch(one, every=1, to=[].append, alarms=events.append))
+    watcher.close()
+    assert events == []
+
+
+def test_dead_units_are_counted():
+    model, rows = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 10, batch_first=True), 2), []
+    with torch.no_grad():
+        model.layers[1].linear1.bias[:4] = -100.0
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with rankfall.watch(model, to=rows.extend):
+        model(torch.randn(4, 6, 8)).square().mean().backward()
+        optimizer.step()
+    assert rows[0]["dead_units"] is None and rows[1]["dead_units"] < 0.2 and rows[2]["dead_units"] >= 0.4
