@@ -18,6 +18,7 @@ rule train:
     resources:
         mem_mb=megabytes("train/{task}/{shard}"),
         runtime=minutes("train/{task}/{shard}"),
+        **RUN.about["gpus"],
     params:
         **PLACES,
     shell:
