@@ -100,8 +100,8 @@ def gpus(settings: Mapping[str, Any]) -> Iterator[Check]:
     wrong = list(read_resources(settings, "gpus"))
     for place in wrong:
         yield fail("gpu", f"{place} does not reach sbatch: write gpu: 1 instead")
-    if options := " ".join(gpu_options(every)):
-        yield warn("gpu", f"default-resources: {options}: every job would hold a GPU; move it to set-resources: train")
+    if by_all := " ".join(gpu_options(every)):
+        yield warn("gpu", f"default-resources: {by_all}: every job would hold a GPU; move it to set-resources: train")
     asking = {name: one for name, one in rules.items() if gpu_options(one)}
     for name, one in asking.items():
         options = gpu_options(one)
@@ -111,7 +111,7 @@ def gpus(settings: Mapping[str, Any]) -> Iterator[Check]:
             yield fail("gpu", f"{what} is refused, and {nodes}: change it. SLURM says: {said}")
         else:
             yield ok("gpu", f"{what}; {nodes}")
-    if not wrong and not options and not asking:
+    if not wrong and not by_all and not asking:
         yield ok("gpu", f"{nodes}; with compute.device: cuda, training requests one GPU a job")
 
 
