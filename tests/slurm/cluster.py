@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -67,27 +67,25 @@ PartitionName=gpu Nodes={host} MaxTime=INFINITE State=UP
 
 
 class Unavailable(Exception):
-    """Why there can be no SLURM here."""
+    """Why there can be no such cluster here."""
 
 
-def install() -> None:
-    """The packages, by apt where they are missing."""
-    os.environ["PATH"] += os.pathsep + "/usr/sbin"
-    if all(map(shutil.which, NEEDED)):
+def install(programs: Sequence[str] = NEEDED, packages: Sequence[str] = ("slurm-wlm", "munge")) -> None:
+    """Install packages by apt where their programs are missing."""
+    if "/usr/sbin" not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] += os.pathsep + "/usr/sbin"
+    if all(map(shutil.which, programs)):
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise Unavailable(f"needs the programs {', '.join(NEEDED)} and root to start them")
+        raise Unavailable(f"needs the programs {', '.join(programs)} and root to start them")
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for command in (
-        ["apt-get", "update"],
-        ["apt-get", "install", "-y", "--no-install-recommends", "slurm-wlm", "munge"],
-    ):
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", *packages]):
         done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
         if done.returncode:
             raise Unavailable(f"{' '.join(command)}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
-    missing = [name for name in NEEDED if not shutil.which(name)]
+    missing = [name for name in programs if not shutil.which(name)]
     if missing:
-        raise Unavailable(f"after installing slurm-wlm there is still no {', '.join(missing)}")
+        raise Unavailable(f"after installing {', '.join(packages)} there is still no {', '.join(missing)}")
 
 
 def wait_for(what: str, true: Callable[[], object], seconds: float = 60.0, every: float = 0.1) -> None:

@@ -45,12 +45,12 @@ def test_smoke_preset_gives_the_tables_of_a_local_run(place: ClusterCheckout, tm
 
 def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, place: ClusterCheckout) -> None:
     place.configure(changed(CONFIG, trainings={"short": {"lr": 1.0e-3, "epochs": 300, "batch": 30}}, figures={}))
-    process = place.start("--set-resources", "train:gres=gpu:1", "train:slurm_partition=gpu")
+    process = place.start("--set-resources", "train:gpu=1", "train:gpu_model=fake", "train:slurm_partition=gpu")
     wait_for("the training process", place.pids, 120)
     (pid,) = place.hold()
     (job,) = cluster.running("train")
     details = cluster.details(job)
-    assert "gres:gpu:1" in details
+    assert "gres:gpu:fake:1" in details
     assert "Partition=gpu" in details
     assert re.search(r"GRES=gpu(:fake)?:1\(IDX:[01]\)", details)
     environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -61,6 +61,23 @@ def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, pla
     details = cluster.details(measuring[0])
     assert "gres:" not in details and "GRES=gpu" not in details and "Partition=main" in details
     assert place.finish(process).code == 0
+
+
+@pytest.mark.parametrize(("device", "requested"), [("cuda", True), ("cpu", False)])
+def test_the_configuration_decides_whether_a_gpu_is_requested(
+    cluster: Cluster, place: ClusterCheckout, device: str, requested: bool
+) -> None:
+    """On a node that takes no jobs: a training job on `cuda` would find no GPU here."""
+    place.configure(changed(CONFIG, compute={"device": device}))
+    cluster.node("DRAIN")
+    try:
+        process = place.start(*UNASKED)
+        wait_for("the submission", lambda: cluster.jobs("PENDING"), 120)
+        assert all(("gres:gpu:1" in cluster.details(job)) is requested for job in cluster.jobs("PENDING"))
+        os.kill(process.pid, signal.SIGINT)
+        place.finish(process)
+    finally:
+        cluster.node("RESUME")
 
 
 MANY = changed(

@@ -43,7 +43,7 @@ def failed(found: dict[str, list[dict[str, str]]], name: str) -> str:
 def test_content_with_a_profile_that_fits(cluster: Cluster, tmp_path: Path) -> None:
     code, found = doctor(tmp_path)
     assert code == 0
-    names = {"partition", "account", "gres", "status", "preemption", "memory", "job", "shared", "clock"}
+    names = {"partition", "account", "gpu", "status", "preemption", "memory", "job", "shared", "clock"}
     assert names <= set(found)
     assert {check["state"] for checks in found.values() for check in checks} == {"ok"}, found
     assert not list((tmp_path / "logs").iterdir()), "the probe leaves nothing behind"
@@ -60,9 +60,24 @@ def test_says_what_to_change(cluster: Cluster, tmp_path: Path) -> None:
     assert code == 1
     assert "'long', which does not exist: change it to one of main, urgent, gpu" in failed(found, "partition")
     assert "default-resources: slurm_account" in failed(found, "account")
-    assert "'gpu:a100:1', but nodes have gpu:fake:2" in failed(found, "gres")
+    assert "--gres=gpu:a100:1 is refused" in failed(found, "gpu") and "nodes have gpu:fake:2" in failed(found, "gpu")
     assert "set slurm-status-command: squeue" in failed(found, "status")
     assert "sbatch refuses" in failed(found, "job")
+
+
+@pytest.mark.slow
+def test_gpus_are_tried_in_their_partition(cluster: Cluster, tmp_path: Path) -> None:
+    def state(asked: dict[str, Any]) -> str:
+        (check,) = doctor(tmp_path, set_resources={"train": asked})[1]["gpu"]
+        return f"{check['state']}: {check['text']}"
+
+    assert state({"gpu": 2, "gpu_model": "fake", "slurm_partition": "gpu"}).startswith(
+        "ok: set-resources: train: --gpus=fake:2"
+    )
+    assert state({"gpu": 1}).startswith("ok")
+    assert state({"gpu": 3}).startswith("fail")
+    assert state({"gpu": 1, "gpu_model": "a100"}).startswith("fail")
+    assert state({"gpus": 1}) == "fail: set-resources: train: gpus does not reach sbatch: write gpu: 1 instead"
 
 
 def test_without_slurm_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Copy the tables, figures and page of a run to their published names. Each run does this at its end."""
+"""Copy the tables, figures and page of a run to their published names, as each run does at its end, and pack them for a supplement."""
 
 import argparse
 from pathlib import Path
@@ -7,6 +7,10 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
+    parser.add_argument("--crate", type=Path, metavar="FILE.zip", help="also pack the run as an RO-Crate")
+    parser.add_argument(
+        "--license", metavar="URL", help="license of the crate, such as https://spdx.org/licenses/CC-BY-4.0"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,6 +27,10 @@ def run(args: argparse.Namespace) -> int:
     names = publish(plan)
     print(f"{plan.results}: {len(names)} files copied" if names else f"{plan.results}: all copies are up to date")
     lacking = explain_lacking(plan)
+    if args.crate is not None:
+        from rankfall.run.snakemake.crate import write_crate
+
+        print(f"{args.crate}: {write_crate(plan, args.crate, args.license, lacking)} files and ro-crate-metadata.json")
     for name, why in lacking.items():
         print(f"not made: {name}: {why}")
     return 1 if lacking else 0

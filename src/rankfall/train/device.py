@@ -27,7 +27,7 @@ def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
             seen = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
             raise RankfallError(
                 f"compute.device: {name!r}, but there is no GPU here (CUDA_VISIBLE_DEVICES: {seen}); "
-                "on a cluster the profile has to ask for one: `set-resources: train: gres: gpu:1`"
+                "on a cluster, training jobs request `gpu: 1`: see what the profile makes of that in `set-resources: train`"
             )
         name = "cpu"
     return torch.device(name)

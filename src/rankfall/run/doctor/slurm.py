@@ -40,7 +40,7 @@ def slurm(profile: Path, results: Path, probe_seconds: int) -> Iterator[Check]:
     partitions = {one["PartitionName"]: one for one in found if "PartitionName" in one}
     yield from partition(settings, partitions)
     yield from account(settings)
-    yield from gres(settings)
+    yield from gpus(settings)
     yield from status_command(settings, config)
     yield from preemption(settings, config, partitions)
     if "Memory" in config.get("SelectTypeParameters", "").title():
@@ -91,23 +91,41 @@ def account(settings: Mapping[str, Any]) -> Iterator[Check]:
         yield ok("account", f"{own[0]}, SLURM's default for you" if own else "none is needed, and none is named")
 
 
-def gres(settings: Mapping[str, Any]) -> Iterator[Check]:
-    """Check that some node has the resources that training requests."""
+def gpus(settings: Mapping[str, Any]) -> Iterator[Check]:
+    """Check that SLURM takes the GPUs that the profile requests, in the partition of the rule."""
     there = set(ask("sinfo", "-h", "-o", "%G")[1].replace("\n", ",").split(",")) - {"", "(null)"}
-    listed, names = ", ".join(sorted(there)) or "nothing", {re.sub(r"\(.*", "", one) for one in there}
-    for place in read_resources(settings, "gpu", "gpus"):
-        yield fail("gres", f"{place} does not reach sbatch: write gres: gpu:1 instead")
-    wanted = read_resources(settings, "gres")
-    for place, value in wanted.items():
-        if place.startswith("default-resources"):
-            yield warn("gres", f"{place} is {value!r}: every job would hold a GPU; move it to set-resources: train")
-        needed = {part for part in value.split(":") if not part.isdigit()}  # such as gpu and its kind
-        if any(needed <= set(one.split(":")) for one in names):
-            yield ok("gres", f"{value} ({place}); nodes have {listed}")
+    nodes = f"nodes have {', '.join(sorted(there)) or 'nothing'}"
+    every = settings.get("default-resources") or {}
+    rules = {name: {**every, **one} for name, one in (settings.get("set-resources") or {}).items()}
+    wrong = list(read_resources(settings, "gpus"))
+    for place in wrong:
+        yield fail("gpu", f"{place} does not reach sbatch: write gpu: 1 instead")
+    if by_all := " ".join(gpu_options(every)):
+        yield warn("gpu", f"default-resources: {by_all}: every job would hold a GPU; move it to set-resources: train")
+    asking = {name: one for name, one in rules.items() if gpu_options(one)}
+    for name, one in asking.items():
+        options = gpu_options(one)
+        code, said = ask("sbatch", "--test-only", "--time=1", "--mem=50", *options, *queue(one), "--wrap", "true")
+        what = f"set-resources: {name}: {' '.join(options)}"
+        if code:
+            yield fail("gpu", f"{what} is refused, and {nodes}: change it. SLURM says: {said}")
         else:
-            yield fail("gres", f"{place} is {value!r}, but nodes have {listed}: change it")
-    if not wanted:
-        yield ok("gres", f"none asked for; nodes have {listed}: the end of the profile says how to ask")
+            yield ok("gpu", f"{what}; {nodes}")
+    if not wrong and not by_all and not asking:
+        yield ok("gpu", f"{nodes}; with compute.device: cuda, training requests one GPU a job")
+
+
+def gpu_options(values: Mapping[str, Any]) -> list[str]:
+    """Return the options by which the plugin hands `gres`, `gpu` and `gpu_model` to sbatch."""
+    gres, number, model = (str(values.get(name) or "").strip("'\"") for name in ("gres", "gpu", "gpu_model"))
+    asked = f"{model}:{number or 1}" if model else number
+    return [f"--{name}={value}" for name, value in (("gres", gres), ("gpus", asked)) if value]
+
+
+def queue(values: Mapping[str, Any]) -> list[str]:
+    """Return the options by which the plugin hands partition and account to sbatch."""
+    named = {option: str(values.get(f"slurm_{option}") or "").strip("'\"") for option in ("partition", "account")}
+    return [f"--{option}={value}" for option, value in named.items() if value]
 
 
 def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Check]:
@@ -153,12 +171,7 @@ def probe(settings: Mapping[str, Any], results: Path, seconds: int) -> Iterator[
     folder.mkdir(parents=True, exist_ok=True)
     here, there = folder / f"doctor.{os.getpid()}.here", folder / f"doctor.{os.getpid()}.there"
     here.write_text("seen\n")
-    options = [
-        f"--{option}={value}"
-        for option in ("partition", "account")
-        for place, value in read_resources(settings, f"slurm_{option}").items()
-        if place.startswith("default")
-    ]
+    options = queue(settings.get("default-resources") or {})
     part = f"{there}.part"
     script = f'cat "{here}" >"{part}" && date +%s.%N >>"{part}" && hostname >>"{part}" && mv "{part}" "{there}"'
     about = ("--parsable", "--job-name=rankfall_doctor", "--time=1", "--mem=50", f"--output={folder}/doctor.log")
