@@ -1,0 +1,38 @@
+"""Polar positions (Gopalakrishnan et al. 2025, PoPE): the content gives lengths and the position gives angles.
+
+    q_i . k_j  ->  sum_c s(q_ic) s(k_jc) cos((i - j) base^(-c / d) - p_c),   s(x) = log(1 + e^x)
+
+over the d coordinates c = 0, 1, ... of a head, with angles p learned by head, initially zero. Rotary positions rotate pairs whose own
+angles depend on the content, so the offset at which a pair scores highest does too. Here it does not.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from rankfall.nets.positions._base import Position
+from rankfall.nets.primitives import Sizes, constant
+
+TOUCHES = ("queries",)
+SEES = "offsets"
+ADMITS = "any"
+
+
+class Polar(Position):
+    """The position with its option. `base` determines the slowest coordinate: coordinate c turns by base^(-c/d) per position."""
+
+    def __init__(self, sizes: Sizes, *, base: float = 10000.0) -> None:
+        super().__init__()
+        self.base = base
+        self.angle = constant(sizes, 1, sizes.heads, 1, sizes.head_width, value=0.0)  # p (K, 1, H, 1, d)
+
+    def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        length, width = q.shape[-2:]
+        places = torch.arange(length, device=q.device, dtype=q.dtype).unsqueeze(1)
+        turn = places * self.base ** (-torch.arange(width, device=q.device, dtype=q.dtype) / width)  # (T, d)
+        return as_points(softplus(q), turn), as_points(softplus(k), turn + self.angle)
+
+
+def as_points(length: Tensor, angle: Tensor) -> Tensor:
+    """Return the points with these lengths and angles (..., T, d), all first coordinates before all second ones: (..., T, 2 d)."""
+    return torch.cat([length * angle.cos(), length * angle.sin()], -1)
