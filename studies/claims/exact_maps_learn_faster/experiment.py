@@ -77,7 +77,7 @@ def by_sinkhorn(free: Tensor) -> Tensor:
 
 
 def of_orthogonal(free: Tensor, blocks: int) -> Tensor:
-    """Return doubly stochastic maps (..., n, n) from free numbers (..., n s, n s): rows and columns of an orthogonal matrix have length one."""
+    """Return doubly stochastic maps (..., n, n) from free numbers (..., n s, n s)."""
     skew = free - free.transpose(-1, -2)
     one = torch.eye(free.shape[-1], dtype=free.dtype)
     squares = torch.linalg.solve(one + skew, one - skew).square()

@@ -1,5 +1,5 @@
-"""Pre-norm networks with RMS norms before training, in which a number is added to all scores of the first token: its weight, and the gradient
-of a random linear function of the last state at the first token's input of attention over that at other tokens, mean over layers. And
+"""Pre-norm networks with RMS norms before training, in which a number is added to all scores of the first token: its weight, and the
+gradient of a random linear function of the last state at the first token's input of attention over that at others, mean over layers. And
 the gradient that reaches the first token's state through a norm, by the size of the state."""
 
 import torch

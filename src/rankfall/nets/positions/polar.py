@@ -2,8 +2,8 @@
 
     q_i . k_j  ->  sum_c s(q_ic) s(k_jc) cos((i - j) base^(-c / d) - p_c),   s(x) = log(1 + e^x)
 
-over the d coordinates c = 0, 1, ... of a head, with angles p learned by head, initially zero. Rotary positions rotate pairs whose own
-angles depend on the content, so the offset at which a pair scores highest does too. Here it does not.
+over the d coordinates c = 0, 1, ... of a head, with angles p learned by head. Rotary positions rotate pairs whose own angles depend on the
+content, so the offset at which a pair scores highest does too. Here it does not.
 """
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Sizes, constant
+from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("queries",)
 SEES = "offsets"
@@ -19,12 +19,16 @@ ADMITS = "any"
 
 
 class Polar(Position):
-    """The position with its option. `base` determines the slowest coordinate: coordinate c turns by base^(-c/d) per position."""
+    """The position with its options. `base` determines the slowest coordinate: coordinate c turns by base^(-c/d) per position.
 
-    def __init__(self, sizes: Sizes, *, base: float = 10000.0) -> None:
+    `spread`: the deviation of angles p before training, 0 for none. The published uniform angles have 2 pi / sqrt(12), 1.8.
+    """
+
+    def __init__(self, sizes: Sizes, *, base: float = 10000.0, spread: float = 0.0) -> None:
         super().__init__()
         self.base = base
-        self.angle = constant(sizes, 1, sizes.heads, 1, sizes.head_width, value=0.0)  # p (K, 1, H, 1, d)
+        initial = Initial("position", "weight" if spread else "constant", sizes.head_width, deviation=spread or None)
+        self.angle = parameter(sizes, 1, sizes.heads, 1, sizes.head_width, initial=initial)  # p (K, 1, H, 1, d)
 
     def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         length, width = q.shape[-2:]
