@@ -31,7 +31,7 @@ from studies.claims.parts import XAVIER
 from studies.claims.trained import grade, model, train
 from studies.claims.untrained import draw, make
 
-COST = {"seconds": 150}
+COST = {"seconds": 120}
 READS = {"topics": "pydoc_data.topics"}
 BUILDS = {
     "attention": ["exclusive", "head_normed"],
@@ -60,10 +60,10 @@ def character_models(
     context: Context,
     *,
     topics: str = "topics",
-    steps: int = 400,
-    characters: int = 1024,
-    depth: int = 3,
-    width: int = 48,
+    steps: int = 300,
+    characters: int = 512,
+    depth: int = 2,
+    width: int = 32,
     heads: int = 4,
     rate: float = 3e-3,
     seeds: int = 4,
