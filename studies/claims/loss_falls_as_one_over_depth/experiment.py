@@ -1,5 +1,5 @@
-"""Residual networks of 4 to 16 layers that learn the output distribution of a random one of 64: the loss, and how large a layer's change of the
-state is and how it turns from layer to layer. A layer is X + W_2 relu(W_1 N(X))^2. The teacher's layers are independent or all the same.
+"""Residual networks of 4 to 16 layers that learn the output distribution of a random one of 64: the loss, and how large a layer's change is
+and how it turns from layer to layer. A layer is X + W_2 relu(W_1 N(X))^2. The teacher's layers are independent or all the same.
 """
 
 import itertools

@@ -1,5 +1,5 @@
-"""Causal pre-norm character models of eight layers, before and after training: the size of what each layer adds over that of its state, and how
-much later layers' contributions and the output change if a layer is left out."""
+"""Causal pre-norm character models of eight layers, before and after training: the size of what each layer adds over its state, and how much
+later layers' contributions change if a layer is left out."""
 
 import itertools
 from functools import partial
@@ -58,7 +58,7 @@ def second_half_contributes_less(
 
 @torch.no_grad()
 def contributions(network: Network, inputs: Tensor, line: str, seed: int) -> Rows:
-    """Return the evidence on one network: what layer l adds, a_l, over |X_(l-1)|; and the mean of |a_m - a_m'| / |a_m| over the layers m > l
+    """Return the evidence on one network: what layer l adds, a_l, over |X_(l-1)|; and the mean of |a_m - a_m'| / |a_m| over layers m > l,
     with a_m' without layer l. The last layer has none after it."""
     rows: Rows = []
     states = network.states(inputs[None])
