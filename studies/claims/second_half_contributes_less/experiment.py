@@ -1,5 +1,5 @@
-"""Causal pre-norm character models of eight layers, before and after training: the size of what each layer adds over its state, and how much
-later layers' contributions change if a layer is left out."""
+"""Causal pre-norm character models of eight layers, before and after training: the size of what each layer adds over its state, and how
+much later layers' contributions change if a layer is left out."""
 
 import itertools
 from functools import partial
