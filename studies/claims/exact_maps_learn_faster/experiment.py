@@ -19,7 +19,7 @@ from rankfall import evidence_row as row
 from studies.claims.exact_maps_learn_faster.names import LEFT, NAME, ORTHOGONAL, PERMUTATIONS, SINKHORN, STEPS
 
 COST = {"seconds": 40}
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 REACHED = 1e-5
 ROUNDS = 20
 

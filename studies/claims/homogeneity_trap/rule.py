@@ -5,7 +5,7 @@ from studies.claims.rules import by_parts, true_of_all
 FALLS = Threshold(0.0, "below", "second singular value at the highest temperature less that at the lowest")
 LESS = Threshold(0.0, "below", "second singular value of Sinkhorn's map less that of softmax, mean over temperatures")
 GONE = Threshold(0.1, "below", KEPT, "layer norm, at 10^-3")
-STAYS = Threshold(0.9, "above", KEPT, "layer norm, at 10^3")
+STAYS = Threshold(0.9, "above", KEPT, "layer norm, at 10^12")
 HELPS = Threshold(0.1, "below", "correlation with layer norms less that without norms, at 10^-3")
 THRESHOLDS = (FALLS, LESS, GONE, STAYS, HELPS)
 

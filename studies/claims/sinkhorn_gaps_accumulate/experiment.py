@@ -18,7 +18,7 @@ DEVIATIONS = (1.0, 4.0, 8.0)
 ROUNDS = (1, 5, 20)
 
 
-def sinkhorn_gaps_accumulate(context: Context, *, depth: int = 64, streams: int = 4, seeds: int = 20) -> Rows:
+def sinkhorn_gaps_accumulate(context: Context, *, depth: int = 64, streams: int = 4, seeds: int = 100) -> Rows:
     rows: Rows = []
     shown = {2**k for k in range(30)} | {depth}
     for seed in range(seeds):
