@@ -41,7 +41,7 @@ def of_coordinates(line: str, seed: int, found: Tensor) -> Rows:
 def scores(position: torch.nn.Module, q: Tensor, k: Tensor, tokens: int) -> Tensor:
     """Return the scores of the middle query with every key (contents, T, parts): all keys of a content are equal, as are its queries."""
     queries, keys = (one[:, None, None, None].expand(-1, 1, 1, tokens, -1) for one in (q, k))
-    queries, keys = position.rotate(queries, keys)  # type: ignore[operator]
+    queries, keys = getattr(position, "points", position.rotate)(queries, keys)
     products = queries[:, 0, 0, tokens // 2, None] * keys[:, 0, 0]  # (contents, T, 2 parts)
     half = products.shape[-1] // 2
     return products[..., :half] + products[..., half:]

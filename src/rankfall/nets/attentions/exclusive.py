@@ -14,8 +14,6 @@ from rankfall.nets.attentions._heads import Heads
 
 PROVIDES = ("weights", "heads")
 OFFERS = ("queries", "products", "scores", "values", "lengths")
-ROWS = "normaliser"
-MIXES = "scores"
 EPS = 1e-12  # of a squared length: a value of zero has no direction
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 PROVIDES = ("weights", "heads")
 OFFERS = ("queries", "products", "scores", "values", "lengths")
-ROWS = "normaliser"
-MIXES = "scores"
 
 
 class HeadNormed(Heads):

@@ -13,7 +13,7 @@ from torch.nn.functional import softplus
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
-TOUCHES = ("queries",)
+TOUCHES = ("products",)
 SEES = "offsets"
 ADMITS = "any"
 
@@ -30,7 +30,12 @@ class Polar(Position):
         initial = Initial("position", "weight" if spread else "constant", sizes.head_width, deviation=spread or None)
         self.angle = parameter(sizes, 1, sizes.heads, 1, sizes.head_width, initial=initial)  # p (K, 1, H, 1, d)
 
-    def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    def products(self, q: Tensor, k: Tensor) -> Tensor:
+        q, k = self.points(q, k)
+        return q @ k.transpose(-1, -2)
+
+    def points(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Return queries and keys (..., T, d) as points of a plane for each coordinate (..., T, 2 d)."""
         length, width = q.shape[-2:]
         places = torch.arange(length, device=q.device, dtype=q.dtype).unsqueeze(1)
         turn = places * self.base ** (-torch.arange(width, device=q.device, dtype=q.dtype) / width)  # (T, d)
