@@ -5,7 +5,8 @@ from studies.claims.rules import by_parts, true_of_all
 LOST = Threshold(-3.0, "below", PASSED, f"{POST}, a thousandth, after the last layer")
 LOW = Threshold(-1.0, "above", PASSED, f"{HIGHWAY}, after the last layer")
 HIGH = Threshold(1.0, "below", PASSED, f"{HIGHWAY}, after the last layer")
-THRESHOLDS = (LOST, LOW, HIGH)
+HALVED = Threshold(-9.6, "below", PASSED, f"{POST}, at 64 layers: 10^-19 if each halves it, by half of the decades")
+THRESHOLDS = (LOST, LOW, HIGH, HALVED)
 
 
 def decide(read: Read) -> Decision:
@@ -23,4 +24,11 @@ def decide(read: Read) -> Decision:
     )
     keeps = {line: true_of_all((is_on(ends[line], LOW), is_on(ends[line], HIGH))) for line in (HIGHWAY, DEEPNORM)}
     deep = Extension(f"DeepNorm's skips and start, which keep 10^{ends[DEEPNORM].mean:.2f}", keeps[DEEPNORM])
-    return judge(said, ends[HIGHWAY], "more seeds", [deep], **by_parts((is_on(ends[POST], LOST), keeps[HIGHWAY])))
+    middle = band_of(filled, PASSED, POST, 64)
+    halved = Extension(
+        f"the source's reason, half of the gradient lost in every layer (10^{middle.mean:.1f} at 64)",
+        is_on(middle, HALVED),
+    )
+    return judge(
+        said, ends[HIGHWAY], "more seeds", [deep, halved], **by_parts((is_on(ends[POST], LOST), keeps[HIGHWAY]))
+    )

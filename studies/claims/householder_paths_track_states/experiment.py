@@ -30,7 +30,7 @@ LATE = 8  # tokens that are asked
 def householder_paths_track_states(
     context: Context,
     *,
-    steps: int = 300,
+    steps: int = 600,
     length: int = 16,
     width: int = 32,
     heads: int = 2,

@@ -15,12 +15,17 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
     one, grown = band_of(rows, GAP, WIDE, 1), change_of(rows, GAP, WIDE, 1, last)
+    early = change_of(rows, GAP, WIDE, 1, 8)
     exact = band_of(rows, GAP, EXACT, last)
     small = band_of(rows, GAP, NARROW, last)
     said = (
         f"With 20 rounds and scores of deviation 8, a column sum of one map is off by 10^{one.mean:.1f}, and that of {last:.0f} maps by "
-        f"{10**grown.mean:.3g} times as much; with sums of permutations by 10^{exact.mean:.1f}."
+        f"{10**grown.mean:.3g} times as much, {10**early.mean:.3g} times after eight; with sums of permutations by 10^{exact.mean:.1f}."
     )
+    steps = ", ".join(
+        f"10^{band_of(rows, GAP, line_of(width, 20), 1).mean:.1f} at {width:g}" for width in (1.0, 4.0, 8.0)
+    )
+    widths = f"one map is off by {steps} of deviation"
     parts = (is_on(one, LEFT), is_on(grown, GROWS), is_on(exact, NONE))
     narrow = Extension(f"scores of deviation 1: 10^{small.mean:.1f} after {last:.0f} maps", is_on(small, LEFT))
-    return judge(said, grown, "more seeds", [narrow], **by_parts(parts))
+    return judge(said, grown, f"the width of the source's scores, which decides: {widths}", [narrow], **by_parts(parts))
