@@ -73,7 +73,7 @@ def test_a_normalised_network_goes_a_share_of_the_way_on_the_sphere() -> None:
 
 def test_a_delta_rewrites_the_direction_of_the_branch() -> None:
     """Against the matrix 1 - b k k^T, and its eigenvalue."""
-    made = network(residual={"name": "delta", "start": 0.5}, mlp="none").blocks[0].residual
+    made = network(residual={"name": "delta_skip", "start": 0.5}, mlp="none").blocks[0].residual
     x, branch = states(4), 7 * states(4).flip(0)
     for k, b, t in ((0, 0, 0), (1, 2, 3)):
         state, direction = x[k, b, t], branch[k, b, t] / branch[k, b, t].norm()

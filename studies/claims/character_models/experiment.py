@@ -42,13 +42,13 @@ BUILDS = {
     "mlp": ["gelu"],
     "norm": ["layer", "derf"],
     "position": ["rope"],
-    "residual": ["add", "delta"],
+    "residual": ["add", "delta_skip"],
 }
 KINDS: dict[str, dict[str, Any]] = {
     USUAL: {},
     EXCLUSIVE: {"attention": "exclusive"},
     NORMED: {"attention": "head_normed"},
-    DELTA: {"residual": "delta"},
+    DELTA: {"residual": "delta_skip"},
     DERF: {"norm": "derf"},
 }
 BOTH_LENGTHS = (USUAL, EXCLUSIVE)

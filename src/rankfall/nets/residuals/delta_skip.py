@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from rankfall.nets.primitives import Linear, Sizes
 
 
-class Delta(nn.Module):
+class DeltaSkip(nn.Module):
     def __init__(self, sizes: Sizes, *, start: float = 1.0, eps: float = 1e-12) -> None:
         super().__init__()
         self.gate = Linear(sizes, sizes.width, 1, "gate")
