@@ -37,7 +37,7 @@ def second_half_contributes_less(
     width: int = 32,
     heads: int = 4,
     rate: float = 3e-3,
-    seeds: int = 4,
+    seeds: int = 8,
 ) -> Rows:
     rows: Rows = []
     text = read_text()
