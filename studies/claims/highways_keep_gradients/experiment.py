@@ -1,6 +1,8 @@
 """Gradient of a random linear function of the last state at the input over that at the last state, by the number of layers, for networks of
 attention and ReLU MLP with post-norm, with the highway block, and with DeepNorm's skips and start; and how far apart tokens still are."""
 
+from typing import Any
+
 import torch
 
 from rankfall import Context, Rows, relative_residual
@@ -18,7 +20,7 @@ BUILDS = {
     "norm": ["layer"],
     "residual": ["add", "deepnorm"],
 }
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     POST: {"residual": "add", "init": XAVIER},
     HIGHWAY: {"residual": "add", "init": XAVIER, "block": "highway"},
     DEEPNORM: {"residual": "deepnorm", "init": "deepnorm"},

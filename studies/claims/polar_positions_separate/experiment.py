@@ -4,6 +4,8 @@ A pair of rotary coordinates, or one polar coordinate, separates content and pla
 the offset: then they are a matrix of rank one. Of whole scores: how many contents have their highest at the same offset.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -38,7 +40,7 @@ def of_coordinates(line: str, seed: int, found: Tensor) -> Rows:
     return [row(NAME, MIXED, line, part, seed, float(one[1] / one[0])) for part, one in enumerate(values)]
 
 
-def scores(position: torch.nn.Module, q: Tensor, k: Tensor, tokens: int) -> Tensor:
+def scores(position: Any, q: Tensor, k: Tensor, tokens: int) -> Tensor:
     """Return the scores of the middle query with every key (contents, T, parts): all keys of a content are equal, as are its queries."""
     queries, keys = (one[:, None, None, None].expand(-1, 1, 1, tokens, -1) for one in (q, k))
     queries, keys = getattr(position, "points", position.rotate)(queries, keys)
