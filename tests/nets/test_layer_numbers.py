@@ -71,6 +71,41 @@ def test_a_normalised_network_goes_a_share_of_the_way_on_the_sphere() -> None:
         torch.testing.assert_close(x.square().mean(-1), torch.ones_like(x[..., 0]))
 
 
+def test_a_delta_rewrites_the_direction_of_the_branch() -> None:
+    """Against the matrix 1 - b k k^T, and its eigenvalue."""
+    made = network(residual={"name": "delta_skip", "start": 0.5}, mlp="none").blocks[0].residual
+    x, branch = states(4), 7 * states(4).flip(0)
+    for k, b, t in ((0, 0, 0), (1, 2, 3)):
+        state, direction = x[k, b, t], branch[k, b, t] / branch[k, b, t].norm()
+        unit = state / state.square().mean().sqrt()
+        gate = float(unit @ made.gate.weight[k, :, 0] + made.gate.bias[k, 0, 0])
+        share = 2 / (1 + 3 * math.exp(-gate))  # 2 sigmoid(gate + log(1 / 3))
+        wanted = float(unit @ made.value.weight[k, :, 0] + made.value.bias[k, 0, 0])
+        matrix = torch.eye(6, dtype=x.dtype) - share * torch.outer(direction, direction)
+        torch.testing.assert_close(made(x, branch)[k, b, t], matrix @ state + share * wanted * direction)
+        torch.testing.assert_close(torch.linalg.det(matrix), torch.tensor(1 - share, dtype=x.dtype))
+
+
+def test_derf_is_its_formula() -> None:
+    made = network(norm="derf", norm_placement="pre").blocks[0].norm1
+    x = states(4)
+    for k, b, t in ((0, 0, 0), (1, 2, 3)):
+        values = [math.erf(float(made.slope[k] * v + made.shift[k])) for v in x[k, b, t]]
+        want = torch.tensor(values, dtype=x.dtype) * made.gain[k, 0, 0] + made.bias[k, 0, 0]
+        torch.testing.assert_close(made(x)[k, b, t], want)
+
+
+@pytest.mark.parametrize(("mlp", "alpha"), [("gelu", 4), ("none", 2)])
+def test_a_highway_scales_its_skip_by_the_number_of_sublayers(mlp: str, alpha: int) -> None:
+    made = network(block="highway", norm="layer", norm_placement="post", mlp=mlp, residual="add", depth=2)
+    x = states(4)
+    for block in made.blocks:
+        want = block.norm1(alpha * x + block.attention(block.before1(x)))
+        if mlp != "none":
+            want = block.norm2(alpha * want + block.mlp(block.before2(want)))
+        torch.testing.assert_close(block(x), want)
+
+
 @pytest.mark.parametrize("of", ["rms", "layer"])
 def test_norms_by_depth(of: str) -> None:
     made = untrained(norm={"name": "by_depth", "of": of, "power": 0.5}, norm_placement="pre", mlp="gelu", depth=3)

@@ -14,6 +14,9 @@ OTHERS: list[dict[str, Any]] = [
     {"attention": "gated"},
     {"attention": {"name": "gated", "gate": "head"}, "mask": "causal", "normaliser": "l2", "position": "rope"},
     {"attention": "differential", "mask": "causal", "position": "toeplitz"},
+    {"attention": "exclusive", "position": "rope"},
+    {"attention": "head_normed"},
+    {"attention": "path"},
     *({"attention": name, "mask": "causal"} for name in RECURRENT),
 ]
 
@@ -56,6 +59,38 @@ def test_the_gate_multiplies_what_heads_found(gate: str) -> None:
                 rows.append(open_[i, h] * sum(weights[j] * v[h, j] for j in range(i + 1)))
             found.append(rows)
         torch.testing.assert_close(got[k, b], emitted(layer, found, k), rtol=EXACT, atol=EXACT)
+
+
+@pytest.mark.parametrize("name", ["exclusive", "head_normed", "path"])
+def test_softmax_with_other_keys_or_outputs_is_its_formula(name: str) -> None:
+    made = network(attention=name, mask="causal", heads=3)
+    layer, x = made.blocks[0].attention, states(5)
+    got = layer(x)
+    for k, b in ((0, 0), (1, 2)):
+        q, key, v = (heads(layer, part, x[k, b], k) for part in (layer.query, layer.key, layer.value))
+        found = []
+        for h in range(3):
+            rows = []
+            for i in range(5):
+                scores = [float(q[h, i] @ changed(layer, x[k, b], k, h, i, j, name) @ key[h, j]) for j in range(i + 1)]
+                row = sum(p * v[h, j] for j, p in enumerate(softmax([score / math.sqrt(2) for score in scores])))
+                if name == "exclusive":
+                    row = row - (row @ v[h, i]) / (v[h, i] @ v[h, i]) * v[h, i]
+                if name == "head_normed":
+                    row = row / row.square().mean().sqrt() * layer.gain[k, 0, h, 0]
+                rows.append(row)
+            found.append(rows)
+        torch.testing.assert_close(got[k, b], emitted(layer, found, k), rtol=1e-9, atol=1e-9)
+
+
+def changed(layer: Any, x: Tensor, k: int, h: int, i: int, j: int, name: str) -> Tensor:
+    """The product H_i ... H_(j+1) of PaTH (d, d); for others the identity."""
+    found = torch.eye(2, dtype=x.dtype)
+    for t in range(j + 1, i + 1 if name == "path" else j + 1):
+        w = heads(layer, layer.direction, x, k)[h, t]
+        rate = 2 / (1 + math.exp(-float(mapped(layer.rate, x, k)[t, h])))
+        found = found - rate * torch.outer(w, w @ found) / (w @ w)
+    return found
 
 
 @pytest.mark.parametrize("norm", [True, False])

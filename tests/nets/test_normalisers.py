@@ -13,7 +13,19 @@ from rankfall import components
 from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Sizes
 
-NAMES = ("softmax", "exp", "l2", "swish_l2", "relu2", "sigmoid", "softmax_off_by_one", "log_n", "relu2_sum", "zero_sum")
+NAMES = (
+    "softmax",
+    "exp",
+    "l2",
+    "swish_l2",
+    "relu",
+    "relu2",
+    "sigmoid",
+    "softmax_off_by_one",
+    "log_n",
+    "relu2_sum",
+    "zero_sum",
+)
 ONE_SUM = ("softmax", "log_n", "relu2_sum")
 SIZES = Sizes(2, 4, 1, 6, 3, 2, 6, 1, 1)
 
@@ -35,6 +47,8 @@ def by_hand(name: str, row: list[float]) -> list[float]:
     if name == "swish_l2":
         s = [swish(b) for b in row]
         return [v / math.sqrt(sum(w * w for w in s)) for v in s]
+    if name == "relu":
+        return [max(b, 0.0) / n for b in row]
     if name == "relu2":
         return [max(b, 0.0) ** 2 / n for b in row]
     if name == "sigmoid":

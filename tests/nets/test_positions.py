@@ -24,6 +24,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("t5", {"buckets": 4, "farthest": 9, "two_sided": False}),
     ("fire", {"hidden": 5}),
     ("rope", {"base": 20.0}),
+    ("polar", {"base": 20.0}),
     ("rope", {"interpolated": True, "log_n": 16}),
     ("shaw_keys", {"reach": 2}),
     ("shaw", {"reach": 3}),
@@ -129,6 +130,10 @@ def by_hand(
         if "log_n" in options:
             step, factor = min(1.0, 6 / count), math.log(count) / math.log(16)
         return factor * dot(turned(q[i], i * step, base), turned(k[j], j * step, base)) / math.sqrt(d)
+    if name == "polar":
+        soft = [[math.log1p(math.exp(float(value))) for value in row] for row in (q[i], k[j])]
+        turns = [(i - j) * 20.0 ** (-c / d) - float(position.angle[m, 0, h, 0, c]) for c in range(d)]
+        return math.fsum(a * b * math.cos(turn) for a, b, turn in zip(*soft, turns)) / math.sqrt(d)
     if name in ("shaw", "shaw_keys"):
         reach = options["reach"]
         return plain + dot(q[i], position.keys[m, 0, 0, clipped(i - j, reach)]) / math.sqrt(d)

@@ -1,0 +1,9 @@
+LOSS = "test loss in nats, by tokens"
+ALIGNED = "cosine of a head's output and the token's own value, by tokens"
+FIRST = "weight on the first token, by tokens"
+USUAL, EXCLUSIVE, NORMED, DELTA, DERF = "usual", "exclusive", "normed heads", "delta skips", "Derf"
+EXCLUSIVE_CLAIM, NORMED_CLAIM = "exclusive_attention_gains_with_length", "head_norms_restore_parity"
+DELTA_CLAIM, DERF_CLAIM = "delta_skips_learn_more", "derf_beats_norms"
+AGAINST = {EXCLUSIVE_CLAIM: EXCLUSIVE, NORMED_CLAIM: NORMED, DELTA_CLAIM: DELTA, DERF_CLAIM: DERF}
+SHORT, MIDDLE, LONG = 8, 32, 128
+VARIANCE = "log10 of the mean square of a head's output over the last token's, by position"

@@ -1,0 +1,31 @@
+from rankfall import Decision, Read, Threshold, band, band_of, change_of, evidence_rows, is_on, judge
+from studies.claims.homogeneity_trap.names import KEPT, NORMED, PLAIN, SECOND, SINKHORN, SOFTMAX
+from studies.claims.rules import by_parts, true_of_all
+
+FALLS = Threshold(0.0, "below", "second singular value at the highest temperature less that at the lowest")
+LESS = Threshold(0.0, "below", "second singular value of Sinkhorn's map less that of softmax, mean over temperatures")
+GONE = Threshold(0.1, "below", KEPT, "layer norm, at 10^-3")
+STAYS = Threshold(0.9, "above", KEPT, "layer norm, at 10^12")
+HELPS = Threshold(0.1, "below", "correlation with layer norms less that without norms, at 10^-3")
+THRESHOLDS = (FALLS, LESS, GONE, STAYS, HELPS)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    warm = evidence_rows(rows, SECOND)
+    falls = change_of(rows, SECOND, SINKHORN, float(warm.x.min()), float(warm.x.max()))
+    means = {
+        line: evidence_rows(rows, SECOND, line).groupby("seed").value.mean().to_numpy() for line in (SINKHORN, SOFTMAX)
+    }
+    less = band(means[SINKHORN] - means[SOFTMAX])
+    low, high = float(evidence_rows(rows, KEPT).x.min()), float(evidence_rows(rows, KEPT).x.max())
+    lost, kept = band_of(rows, KEPT, NORMED, low), band_of(rows, KEPT, NORMED, high)
+    normed, plain = (evidence_rows(rows, KEPT, line, low).value.to_numpy() for line in (NORMED, PLAIN))
+    helps = band(normed - plain)
+    said = (
+        f"From the lowest temperature to the highest the second singular value of Sinkhorn's map changes by {falls}; it is {less} beside "
+        f"softmax of the same scores. With layer norms, {lost} of the tokens' structure is kept at a signal of 10^{low:g} of the noise "
+        f"({helps} beside no norms), {kept} at 10^{high:g}."
+    )
+    norms = true_of_all((is_on(lost, GONE), is_on(kept, STAYS), is_on(helps, HELPS)))
+    return judge(said, less, "more seeds", **by_parts((is_on(falls, FALLS), is_on(less, LESS), norms)))

@@ -1,0 +1,5 @@
+NAME = "loops_need_recall"
+CHANGE = "log10 of the relative change in the last loop, by scale of weights"
+FELT = "log10 of the relative change of the last state over that of the input, by scale of weights"
+BOTH = "share of networks whose last state is fixed and depends on the input, by scale of weights"
+ALONE, RECALL, UNNORMED = "without recall", "with recall", "with recall, norms before"

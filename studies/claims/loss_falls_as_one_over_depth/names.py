@@ -1,0 +1,5 @@
+NAME = "loss_falls_as_one_over_depth"
+LOSS = "divergence from the teacher in nats, by layers"
+TURN = "cosine of neighbouring layers' changes, by layers"
+STEP = "size of a layer's change over the state's, by layers"
+OWN, TIED = "a teacher of independent layers", "a teacher of one tied layer"

@@ -1,0 +1,5 @@
+NAME = "sinks_collect_gradients"
+WEIGHT = "weight on the first token, by what is added to its scores"
+GRADIENT = "log10 of the first token's gradient over the others' mean, by what is added to its scores"
+SLOPE = "log10 of the first token's gradient through a norm, by log10 of its size"
+CAUSAL, FULL = "earlier tokens", "every token"

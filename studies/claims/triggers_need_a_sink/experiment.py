@@ -1,0 +1,92 @@
+"""One causal attention layer without skip, trained to answer a trigger by the mean of all tokens before it, and all other tokens by zero:
+the weight on the first token where the answer is zero, with softmax, with ReLU weights, and with softmax that has a key of its own.
+
+A token is a normal vector with three more numbers: whether it is the first, whether it is the trigger, and one over the number of tokens
+before it, which lets weights that are not normalised be those of a mean. First token and trigger have vectors of zero.
+"""
+
+import torch
+from torch import Tensor
+
+from rankfall import Context, Network, Rows, Shape, build_network, random_stream
+from rankfall import evidence_row as row
+from studies.claims.triggers_need_a_sink.names import DRAWN, KINDS, NAME, QUIET, SOLVED
+from studies.claims.untrained import design
+
+COST = {"seconds": 60}
+BUILDS = {"mask": ["causal"], "normaliser": ["relu", "sink"]}
+FIRST_TRIGGER = 4  # tokens before it, the first one included
+
+
+def triggers_need_a_sink(
+    context: Context,
+    *,
+    steps: int = 400,
+    length: int = 16,
+    channels: int = 8,
+    width: int = 32,
+    samples: int = 64,
+    rate: float = 1e-2,
+    seeds: int = 5,
+) -> Rows:
+    rows: Rows = []
+    shown = sorted({0, steps // 8, steps // 4, steps // 2, steps})
+    for seed in range(seeds):
+        test = texts(seed, -1, 8 * samples, length, channels)
+        for line, normaliser in KINDS.items():
+            network = build_network(
+                design({"mask": "causal", "normaliser": normaliser, "width": width,
+                        "init": {"name": "normal", "deviation": width**-0.5}}),
+                Shape("vectors", "values", length=length, size_in=channels + 3, size_out=channels), 1, torch.float32,
+            )  # fmt: skip
+            network.initialise([seed])
+            optimiser = torch.optim.Adam(network.parameters(), lr=rate)
+            for step in range(steps + 1):
+                if step in shown:
+                    found = measure(network, *test)
+                    rows += [row(NAME, quantity, line, step, seed, value) for quantity, value in found.items()]
+                if step == steps:
+                    break
+                for group in optimiser.param_groups:
+                    group["lr"] = rate * (1 - step / steps)
+                inputs, targets, _ = texts(seed, step, samples, length, channels)
+                with torch.enable_grad():
+                    loss = (network(inputs[None])[0] - targets).square().sum(-1).mean()
+                    optimiser.zero_grad()
+                    loss.backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+    return rows
+
+
+def texts(seed: int, step: int, samples: int, length: int, channels: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return tokens (B, T, C + 3), answers (B, T, C) and the place of each text's trigger (B)."""
+    rng = random_stream(seed, "claims", NAME, step)
+    content = torch.from_numpy(rng.normal(size=(samples, length, channels))).float()
+    place = torch.from_numpy(rng.integers(FIRST_TRIGGER, length, size=samples))
+    every = torch.arange(samples)
+    content[:, 0] = 0
+    content[every, place] = 0
+    before = content.cumsum(1)[every, place] / (place - 1).unsqueeze(1)  # the first token and the trigger do not count
+    flags = torch.zeros(samples, length, 3)
+    flags[:, 0, 0] = 1
+    flags[every, place, 1] = 1
+    flags[:, :, 2] = 1 / torch.arange(length).clamp(min=1)
+    answers = torch.zeros(samples, length, channels)
+    answers[every, place] = before
+    return torch.cat([content, flags], -1), answers, place
+
+
+@torch.no_grad()
+def measure(network: Network, inputs: Tensor, answers: Tensor, place: Tensor) -> dict[str, float]:
+    outputs = network(inputs[None])[0]
+    every = torch.arange(len(place))
+    idle = torch.ones(inputs.shape[:2], dtype=torch.bool)
+    idle[every, place] = False
+    idle[:, 0] = False  # it sees only itself
+    asked, wanted = outputs[every, place], answers[every, place]
+    weights = network.blocks[0].attention.weights(network.lift(inputs[None]))[0].mean(1)  # (B, T, T)
+    return {
+        DRAWN: float(weights[..., 0][idle].mean()),
+        SOLVED: float(1 - (asked - wanted).square().mean() / wanted.square().mean()),
+        QUIET: float((outputs[idle].square().mean() / wanted.square().mean()).sqrt()),
+    }
