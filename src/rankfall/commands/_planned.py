@@ -70,6 +70,7 @@ def plan_job(args: argparse.Namespace, kind: str, *names: str, cells: Iterable[s
     if run is not None:
         try:
             plan, job = read_plan(run.folder, *cells), run.job(kind, *names)
+            job.check(args.expect)
             check_unchanged(job.code())
             return Planned(plan, run, job, args.results or run.results)
         except DamagedPlan as error:

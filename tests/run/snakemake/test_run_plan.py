@@ -14,6 +14,7 @@ import rankfall.run.plan
 from rankfall.cli import main
 from rankfall.commands import _planned, data, figure, measure, table, train
 from rankfall.commands.run import forget_failed
+from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.written import shard_file
 from rankfall.run.snakemake import run_plan as module
@@ -156,7 +157,7 @@ def test_every_job_reads_its_part_and_plans_nothing(
         assert not plans, f"{job.key}: planned the whole grid"
         assert part.job == job
         if job.kind in ("train", "measure"):
-            cells = run.plan.shards[job.names[-2:]]  # type: ignore[index]
+            cells = run.plan.shards[job.names[-2], job.names[-1]]
             assert part.plan.cells == cells
             assert [(c.code, c.cost, c.data_code) for c in part.plan.cells] == [
                 (c.code, c.cost, c.data_code) for c in cells
@@ -169,6 +170,21 @@ def test_every_job_reads_its_part_and_plans_nothing(
             assert all(whole[cell.key] == cell for cell in part.plan.cells)
             assert len(part.plan.cells) == (len({c.data_key for c in whole.values()}) if job.kind == "data" else 0)
     assert {job.kind for job in run.jobs.values()} == set(VERBS)
+
+
+def test_a_job_stops_if_a_file_of_its_digest_or_the_digest_itself_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "stoplab.py").write_text("def sharp(scores): return scores\n")
+    run = plan_run(tmp_path / "results", changed("architectures/full/normaliser", "stoplab:sharp"))
+    (job,) = shards(run)
+    plan_train(run, job)
+    with pytest.raises(RankfallError, match="changed since this run was planned"):
+        plan_train(run, job, expect="0" * 24)
+    (tmp_path / "stoplab.py").write_text("def sharp(scores): return -scores\n")
+    with pytest.raises(RankfallError, match=r"^stoplab\.py changed since this run was planned"):
+        plan_train(run, job)
 
 
 SPOILT: dict[str, Callable[[Path], Any]] = {
@@ -200,7 +216,7 @@ def test_without_its_part_of_the_plan_a_job_plans_the_whole_grid(
     plans.clear()
     own = plan_train(run, job)
     assert plans
-    assert own.plan.shards[job.names] == run.plan.shards[job.names]
+    assert own.plan.cells == run.plan.cells
     assert "planning the whole grid instead of reading this job's part" in capsys.readouterr().err
     run.write()
     assert path.read_bytes() == before

@@ -217,18 +217,18 @@ def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
     from rankfall import components
     from rankfall.run.guards import check_unchanged
     from rankfall.run.plan.grid import components_named_by
-    from rankfall.run.plan.written import read_plan
-    from rankfall.run.snakemake.run_plan import RunPlan
+    from rankfall.run.plan.written import read_jobs, read_plan
 
-    run = RunPlan.load(Path(config).parent)
-    if run is None:
+    folder = Path(config).parent
+    about = read_jobs(folder)
+    if about is None:
         return
-    plan = read_plan(run.folder)
+    plan = read_plan(folder)
     # A job then finds the analyses of files and the descriptions of components in memory.
     yield lambda: components.prepare_descriptions(components_named_by(plan.config))
-    yield lambda: check_unchanged({name: one for code in run.about["code_files"] for name, one in code.items()})
+    yield lambda: check_unchanged({name: one for code in about["code_files"] for name, one in code.items()})
     measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs]
-    if "train" in jobs and set(run.about["engines"]) - {"plain"}:
+    if "train" in jobs and set(about["engines"]) - {"plain"}:
         yield from (make_importer(name) for name in FAST)
         yield read_kernels
     names = [*NUMERICS, *(FIGURES if jobs & {"figure", "page"} else ())]

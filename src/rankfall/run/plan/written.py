@@ -10,6 +10,7 @@
 If a file is missing or damaged, a job plans the whole grid (`commands/_planned.py`). This takes longer and changes no result.
 """
 
+import json
 import os
 import pickle
 from collections.abc import Sequence
@@ -83,6 +84,15 @@ def read_plan(folder: Path, *files: str) -> Plan:
         }
         cells += some
     return replace(plan, cells=cells, selected=selected)
+
+
+def read_jobs(folder: Path) -> dict[str, Any] | None:
+    """Return the content of jobs.json, or None if it is missing, damaged or of another version."""
+    try:
+        about = json.loads((folder / JOBS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return about if "code_files" in about and "engines" in about else None
 
 
 def _unpickle(path: Path) -> Any:

@@ -30,7 +30,11 @@ class InStore:
     def find_left(self, job: PlannedJob) -> list[Cell]:
         """Return the cells of a shard's job whose results are not in the store."""
         if job.kind == "train":
-            return [cell for cell in self.plan.shards[job.names] if self.statuses.get(cell.key) not in FINISHED]
+            return [
+                cell
+                for cell in self.plan.shards[job.names[0], job.names[1]]
+                if self.statuses.get(cell.key) not in FINISHED
+            ]
         name, task, shard = job.names
         measured = self._find_measured(name)
         return [
@@ -141,7 +145,7 @@ def needs(plan: Plan, job: PlannedJob) -> Needs:
     """Return priority and resources of a shard's job. Training runs first; long jobs run before short ones, so that none ends alone."""
     if job.kind == "measure":
         return _measure_needs(plan, *job.names)
-    cells = plan.shards[job.names]
+    cells = plan.shards[job.names[0], job.names[1]]
     seconds = sum(cell.cost.seconds for cell in cells)
     return Needs(3 + _long(seconds), _minutes(seconds), _memory(plan, cells))
 

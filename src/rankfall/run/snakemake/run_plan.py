@@ -19,7 +19,7 @@ from rankfall.run.config.problems import problem
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import Plan, make_plan
 from rankfall.run.plan.cell import digest
-from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, shard_file, write_once, write_parts
+from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, read_jobs, shard_file, write_once, write_parts
 from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.store.announced import announce
@@ -71,11 +71,8 @@ class RunPlan:
     @classmethod
     def load(cls, folder: Path) -> "RunPlan | None":
         """Read a written plan. Return None if it is missing, damaged or of another version."""
-        try:
-            about = json.loads((folder / JOBS).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return cls(folder, about) if "code_files" in about else None
+        about = read_jobs(folder)
+        return None if about is None else cls(folder, about)
 
     def write(self) -> None:
         """Write the files that the jobs of this run read, and announce to the store what the run needs. Do nothing if this plan was read.
