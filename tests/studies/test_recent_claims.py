@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import pandas as pd
 import pytest
 import torch
 
@@ -10,6 +11,7 @@ from studies.claims.exact_maps_learn_faster.experiment import by_sinkhorn, of_or
 from studies.claims.homogeneity_trap.experiment import correlation
 from studies.claims.householder_paths_track_states.experiment import bits
 from studies.claims.loss_falls_as_one_over_depth.experiment import states
+from studies.claims.loss_falls_as_one_over_depth.rule import power_above_floor
 from studies.claims.polar_positions_separate.experiment import scores
 from studies.claims.second_half_contributes_less.experiment import contributions
 from studies.claims.sinkhorn_gaps_accumulate.experiment import of_permutations
@@ -138,3 +140,9 @@ def test_correlation_leaves_the_diagonal_out() -> None:
         sum((p - mx) ** 2 for p in x) * sum((q - my) ** 2 for q in y)
     )
     assert correlation(a, b) == pytest.approx(want)
+
+
+@pytest.mark.parametrize(("floor", "power"), [(0.05, 1.0), (0.0, 0.5), (0.2, 2.0)])
+def test_the_power_above_a_floor_is_found_again(floor: float, power: float) -> None:
+    rows = pd.DataFrame({"x": [4.0, 6, 8, 12, 16]})
+    assert power_above_floor(rows.assign(value=floor + 0.3 * rows.x**-power)) == pytest.approx(power, abs=0.03)

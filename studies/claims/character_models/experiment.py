@@ -31,7 +31,7 @@ from studies.claims.parts import XAVIER
 from studies.claims.trained import grade, model, train
 from studies.claims.untrained import draw, make
 
-COST = {"seconds": 120}
+COST = {"seconds": 180}
 READS = {"topics": "pydoc_data.topics"}
 BUILDS = {
     "attention": ["exclusive", "head_normed"],

@@ -18,7 +18,7 @@ from rankfall import Context, Rows, random_stream
 from rankfall import evidence_row as row
 from studies.claims.exact_maps_learn_faster.names import LEFT, NAME, ORTHOGONAL, PERMUTATIONS, SINKHORN, STEPS
 
-COST = {"seconds": 40}
+COST = {"seconds": 30}
 RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 REACHED = 1e-5
 ROUNDS = 20

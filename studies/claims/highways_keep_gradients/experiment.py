@@ -11,7 +11,7 @@ from studies.claims.highways_keep_gradients.names import APART, DEEPNORM, HIGHWA
 from studies.claims.parts import XAVIER
 from studies.claims.untrained import draw, make
 
-COST = {"seconds": 60}
+COST = {"seconds": 30}
 BUILDS = {
     "block": ["highway"],
     "init": ["deepnorm"],

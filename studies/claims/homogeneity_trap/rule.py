@@ -22,10 +22,12 @@ def decide(read: Read) -> Decision:
     lost, kept = band_of(rows, KEPT, NORMED, low), band_of(rows, KEPT, NORMED, high)
     normed, plain = (evidence_rows(rows, KEPT, line, low).value.to_numpy() for line in (NORMED, PLAIN))
     helps = band(normed - plain)
+    ratios = sorted(evidence_rows(rows, KEPT).x.unique())
+    shares = ", ".join(f"{band_of(rows, KEPT, NORMED, x).mean:.2f} at 10^{x:g}" for x in ratios)
     said = (
         f"From the lowest temperature to the highest the second singular value of Sinkhorn's map changes by {falls}; it is {less} beside "
-        f"softmax of the same scores. With layer norms, {lost} of the tokens' structure is kept at a signal of 10^{low:g} of the noise "
-        f"({helps} beside no norms), {kept} at 10^{high:g}."
+        f"softmax of the same scores. By the ratio of signal to noise, layer norms keep a correlation of {shares}; at the lowest {helps} "
+        "beside no norms."
     )
     norms = true_of_all((is_on(lost, GONE), is_on(kept, STAYS), is_on(helps, HELPS)))
     return judge(said, less, "more seeds", **by_parts((is_on(falls, FALLS), is_on(less, LESS), norms)))

@@ -11,7 +11,7 @@ from rankfall import evidence_row as row
 from studies.claims.householder_paths_track_states.names import NAME, NONE, PATH, RIGHT, ROPE
 from studies.claims.trained import grade, model, train
 
-COST = {"seconds": 100}
+COST = {"seconds": 80}
 BUILDS = {
     "attention": ["path"],
     "embedding": ["token"],

@@ -9,7 +9,7 @@ from rankfall import evidence_row as row
 from studies.claims.loops_need_recall.names import ALONE, BOTH, CHANGE, FELT, NAME, RECALL, UNNORMED
 from studies.claims.untrained import draw, make
 
-COST = {"seconds": 40}
+COST = {"seconds": 20}
 BUILDS = {"mlp": ["gelu"], "norm": ["layer"], "residual": ["add"]}
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 STEP = 1e-5  # of the input's size

@@ -12,7 +12,7 @@ from rankfall import evidence_row as row
 from studies.claims.loss_falls_as_one_over_depth.names import LOSS, NAME, OWN, STEP, TIED, TURN
 from studies.claims.untrained import draw
 
-COST = {"seconds": 120}
+COST = {"seconds": 150}
 Weights = tuple[Tensor, Tensor]  # W_1 (K, L, D, M) and W_2 (K, L, M, D)
 
 

@@ -13,7 +13,7 @@ from studies.claims.character_models.experiment import SYMBOLS, TEST, cut, read_
 from studies.claims.second_half_contributes_less.names import BIRTH, EFFECT, NAME, SHARE, TRAINED
 from studies.claims.trained import model, train
 
-COST = {"seconds": 90}
+COST = {"seconds": 110}
 READS = {"topics": "pydoc_data.topics"}
 BUILDS = {
     "embedding": ["token"],

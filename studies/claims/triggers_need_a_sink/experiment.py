@@ -13,7 +13,7 @@ from rankfall import evidence_row as row
 from studies.claims.triggers_need_a_sink.names import DRAWN, KINDS, NAME, QUIET, SOLVED
 from studies.claims.untrained import design
 
-COST = {"seconds": 60}
+COST = {"seconds": 30}
 BUILDS = {"mask": ["causal"], "normaliser": ["relu", "sink"]}
 FIRST_TRIGGER = 4  # tokens before it, the first one included
 
