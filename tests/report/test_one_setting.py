@@ -57,4 +57,4 @@ def test_a_network_of_another_depth_than_the_figures_is_left_out_for_that() -> N
     assert gone == " Not drawn: 4 networks (another depth is drawn: A 2, B 2)."
     alike = table[table.architecture != "C"]
     gone = describe_missing(alike[alike.architecture == "A"], ["architecture"], whole=alike)
-    assert gone == " Not drawn: 2 networks (it has nothing to draw: B 2)."
+    assert gone == " Not drawn: 2 networks (nothing to draw: B 2)."

@@ -218,7 +218,7 @@ def test_without_the_model_its_claims_are_undecided_and_say_why(monkeypatch: pyt
     verdicts = [describe(claim, decide(claim, {"evidence": rows}.get), {"evidence": rows}.get) for claim in mine]
     assert {(one["verdict"], one["wants"]) for one in verdicts} == {("undecided", encoder.ABSENT)}
     tables = {"evidence": rows, "claims": pd.DataFrame(verdicts)}
-    assert "there is no pretrained model" in evidence(tables.__getitem__).caption
+    assert rows.value_reason.iloc[0] in evidence(tables.__getitem__).caption
 
 
 def test_n_is_read_off_states_that_a_layer_of_attention_makes() -> None:

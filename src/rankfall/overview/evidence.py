@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
+from rankfall.report.captions import describe_missing
 from rankfall.report.claim import Claim, main_quantity
 from rankfall.report.claim import claims as declared_claims
 from rankfall.report.decision import SIDES, name_axes
-from rankfall.report.labels import many
 from rankfall.report.lines import on, steps
 from rankfall.report.page.chart import Chart, Level
 from rankfall.report.schema import Column, Table
@@ -112,12 +112,14 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
         )
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
+    of_claim = {name: table[table.claim == name] for name in shown}
+    main = concat([rows[rows.quantity == main_quantity(rows, known[name])] for name, rows in of_claim.items()])
     return Picture(
         figure,
         f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
         + " ".join(f"{name.replace('_', ' ').capitalize()}: {known[name].says}" for name in shown)
         + say_left_out(table, known, shown)
-        + say_missing(table, known, shown),
+        + describe_missing(main.assign(claim=main.claim.str.replace("_", " ")), ["claim"], "value"),
         concat(parts, ignore_index=True),
     )
 
@@ -131,17 +133,6 @@ def say_marks(panels: list[Axes]) -> str:
         "_published": "crosses are published numbers",
     }
     return "".join(f"; {text}" for label, text in meanings.items() if label in there)
-
-
-def say_missing(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
-    """Say which claims lack some of the drawn values, so that a mean is over fewer seeds."""
-    parts = []
-    for name in shown:
-        rows = table[table.claim == name]
-        values = rows[rows.quantity == main_quantity(rows, known[name])].value
-        if values.isna().any():
-            parts.append(f"{name.replace('_', ' ')} {values.isna().sum()} of {many(len(values), 'value')}")
-    return f" Without a number: {', '.join(parts)}." if parts else ""
 
 
 def say_left_out(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:

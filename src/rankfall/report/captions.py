@@ -50,7 +50,7 @@ def describe_missing(
     by: Sequence[str],
     value: str = "",
     whole: DataFrame | None = None,
-    why: str = "it has nothing to draw",
+    why: str = "nothing to draw",
 ) -> str:
     """Return a sentence on what is not drawn, preceded by a space; empty if everything is drawn.
 
