@@ -1,4 +1,4 @@
-"""Healthy models of 31 kinds fail no check."""
+"""Healthy models of 31 kinds fail no check, and a check leaves PyTorch as it was."""
 
 from __future__ import annotations
 
@@ -37,3 +37,13 @@ def test_types_of_the_library_fail_no_check(kind: str) -> None:
 def test_a_model_without_layers_is_refused_and_not_failed(model: nn.Module) -> None:
     with pytest.raises(RankfallError, match="no residual additions"):
         check(model, models.vectors())
+
+
+def test_the_number_of_threads_is_restored() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        check(models.stack(models.Perceptron), models.vectors(), changes=False, only=("stream-whole",))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

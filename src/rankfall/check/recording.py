@@ -94,7 +94,7 @@ class RecordedStream:
         default_factory=dict
     )  # parameters that it reads and the model does not hold
     frozen: set[str] = field(default_factory=set)  # names of the parameters that need no gradient
-    triangles: bool = False  # whether the pass calls tril or triu, or a buffer is triangular
+    triangles: bool = False  # whether an operation reads a triangular mask (T, T), or makes one
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
 
@@ -113,6 +113,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     found = RecordedStream(examined, flow, report)
     module = [""]
     known = dict(examined.model.named_modules())
+    square = (report.tokens, report.tokens)
     before: list[Tensor] = []  # the state and the branch of the addition before
     names = {id(one): name for name, one in examined.model.named_parameters()}
 
@@ -127,7 +128,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
         rectified = doubled = False
         if before and before[0].shape == state.shape:
-            rectified = bool((sum(before) < 0).any()) and not bool((state < 0).any())  # type: ignore[operator]
+            rectified = bool((before[0] + before[1] < 0).any()) and not bool((state < 0).any())
             doubled = bool(before[0].any()) and not bool(differs(state, 2 * before[0] + before[1]).any())
         before[:] = [state.clone(), value.clone()] if value.shape == state.shape else []
         size = rows.abs().amax((0, 1))
@@ -147,9 +148,12 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         result = in_float64(func, args, kwargs)
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(args, kwargs)
-        if getattr(func, "__name__", "") in ("tril", "triu", "tril_", "triu_"):
-            inside = type(known[module[-1]]).__module__.startswith("torch.nn.")  # they look whether a mask is causal
-            found.triangles |= result.shape[-1] == result.shape[-2] > 2 and not inside
+        if not found.triangles and not type(known[module[-1]]).__module__.startswith(
+            "torch.nn."
+        ):  # which looks at masks
+            squares = [one for _, one in tensors_in((args, kwargs)) if one.shape[-2:] == square]
+            cut = getattr(func, "__name__", "") in ("tril", "triu") and result.shape[-2:] == square
+            found.triangles = cut or any(is_triangle(one) for one in squares)
         if func in RECTIFIERS or func in SQUASHERS:
             held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
             found.units.append(units_of(module[-2 if held else -1], func, result))
@@ -169,17 +173,16 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             handle.remove()
     found.states = [flow.layout.to_rows(state) for state in seen.states]
     found.output = seen.output
-    found.triangles |= any(is_triangle(one) for one in examined.model.buffers())
     return found
 
 
-def is_triangle(buffer: Tensor) -> bool:
-    """Return whether a buffer is a square mask with one triangle of equal numbers that the other one lacks."""
-    if buffer.dim() < 2 or buffer.shape[-1] != buffer.shape[-2] or buffer.shape[-1] < 3:
+def is_triangle(mask: Tensor) -> bool:
+    """Return whether a square mask has one triangle of equal numbers that the other one lacks."""
+    if mask.shape[-1] < 3 or not mask.numel():
         return False
-    corner, other = buffer[..., 0, -1].flatten()[0], buffer[..., -1, 0].flatten()[0]
-    above = torch.ones(buffer.shape[-2:], dtype=torch.bool).triu(1)
-    return bool(corner != other) and bool((buffer[..., above] == corner).all() & (buffer[..., above.mT] == other).all())
+    corner, other = mask[..., 0, -1].flatten()[0], mask[..., -1, 0].flatten()[0]
+    above = torch.ones(mask.shape[-2:], dtype=torch.bool).triu(1)
+    return bool(corner != other) and bool((mask[..., above] == corner).all() & (mask[..., above.mT] == other).all())
 
 
 def rms(x: Tensor) -> float:

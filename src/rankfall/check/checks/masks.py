@@ -28,8 +28,9 @@ def mask_works(seen: RecordedStream) -> Result:
     """Does attention leave alone what the mask hides?
 
     A mask (B, T) among the inputs hides one token in the middle, and this token is changed. One of the two values of the mask must keep the
-    states of all other tokens as they are. A mask that changes nothing, whichever value it has, is named. If the example has no mask and
-    ends in padding (the `padding_idx` of an embedding), the tokens of a sample must have the same output without its padding.
+    states of all other tokens as they are, and the output must not read a token that is hidden at the end where the example has padding. A
+    mask that changes nothing, whichever value it has, is named. If the example has no mask and ends in padding (the `padding_idx` of an
+    embedding), the tokens of a sample must have the same output without its padding.
     """
     masks = {name: one for name, one in all_inputs(seen.examined.arguments).items() if is_mask(name, one, seen)}
     for name, mask in masks.items():
@@ -45,7 +46,7 @@ def mask_works(seen: RecordedStream) -> Result:
         hidden = int((mask == hides).sum())
         if hidden > mask.numel() / 2:
             return failed(f"{name} hides {hidden} of {mask.numel()} tokens of the example: is it inverted?")
-        if reads_hidden(seen, name, mask, hides):
+        if pools_hidden(seen, name, mask, hides):
             return failed(f"{name} hides a token from all others, but the output reads it: is it pooled over padding?")
         return passed(f"{name}: {'False' if not hides else 'True'} hides a token from all others")
     squares = [name for name, one in all_inputs(seen.examined.arguments).items() if "mask" in name and one.dim() >= 2]
@@ -95,29 +96,36 @@ def try_value(seen: RecordedStream, name: str, mask: Tensor, value: int) -> Hidd
     return Hidden(value, None)
 
 
-def reads_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: float) -> bool:
-    """Return whether the output of other tokens, or of the whole sample, changes with the last token although the mask hides it."""
+def pools_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: float) -> bool:
+    """Return whether the output reads a token that the mask hides, at the end where the example has its padding, or at both ends."""
+    ends = [end for end in (0, -1) if bool((mask[:, end] == hides).any())] or [0, -1]
+    return all(reads_hidden(seen, name, mask, hides, end) for end in ends)
+
+
+def reads_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: float, end: int) -> bool:
+    """Return whether the output of other tokens, or of the whole sample, changes with the token at one end although it is hidden."""
     shape = (seen.report.samples, seen.report.tokens)
     hidden = torch.full_like(mask, 1 - hides)
-    hidden[:, -1] = hides
+    hidden[:, end] = hides
+    tokens = holders_of_tokens(seen.examined.arguments, shape) - {name}
     outs = []
-    for place in (0, 1):
+    for place in (1, 2):
 
         def change(one: Tensor, place: int = place) -> Tensor:
             changed = one.clone()
-            changed[:, -1] = one[:, place]
+            changed[:, end] = one[:, place % shape[1]]
             return changed
 
-        tokens = holders_of_tokens(seen.examined.arguments, shape) - {name}
         changed = change_named(seen.examined.arguments, tokens, change)
         masked = change_named(changed, {name}, lambda one: hidden) if changed is not None else None
         if masked is None:
             return False
         outs.append([one for _, one in tensors_in(call_model(seen.examined.model, masked)) if one.is_floating_point()])
+    rest = slice(1, None) if end == 0 else slice(0, -1)
     for one, other in zip(*outs):
         if one.dim() in (2, 3) and one.shape[0] == shape[0] and one.shape == other.shape:
-            rest = slice(0, -1) if one.shape[1] == shape[1] else slice(None)
-            if bool(differs(one, other)[:, rest].any()):
+            rows = differs(one, other)
+            if bool((rows[:, rest] if one.shape[1] == shape[1] else rows).any()):
                 return True
     return False
 
