@@ -86,13 +86,15 @@ def residuals_of(
 
 def mean(layers: list[list[dict[str, Any]]]) -> Residuals:
     """Average the rows of each layer; a layer in which a row has no value has None."""
-    found = Residuals([], [], [])
+    found: list[tuple[float | None, bool, str]] = []
     for rows in layers:
         lacking = [row["value_reason"] for row in rows if row["value"] is None]
-        found.append(None if lacking else sum(row["value"] for row in rows) / len(rows))
-        found.floor.append(not lacking and sum(row["floor"] for row in rows) > len(rows) / 2)
-        found.reason.append(lacking[0] if lacking else "")
-    return found
+        if lacking:
+            found.append((None, False, lacking[0]))
+        else:
+            noise = sum(row["floor"] for row in rows) > len(rows) / 2
+            found.append((sum(row["value"] for row in rows) / len(rows), noise, ""))
+    return Residuals.from_layers(found)
 
 
 def law_rows(

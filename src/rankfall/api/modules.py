@@ -78,7 +78,7 @@ def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
             for state in states_of(found, flow, cut_by(variant)):  # (S, T, D)
                 relative = relative_residual(state, norm)  # (S,)
                 rows.append(mean_of_samples(relative, at_floor(relative, state.dtype), reason_of(state)))
-            made[name_of(flow.name, variant.name)] = Residuals(*zip(*rows), note)
+            made[name_of(flow.name, variant.name)] = Residuals.from_layers(rows, note)
     return made
 
 

@@ -43,6 +43,12 @@ class Residuals(list[float | None]):
         self.reason = list(reason)  # why a value is None; empty for other values
         self.note = note  # what was done without being requested, such as repeating a layer or keeping float64
 
+    @classmethod
+    def from_layers(cls, layers: Iterable[tuple[float | None, bool, str]], note: str = "") -> Residuals:
+        """Return the residuals of layers 0 .. L: value, floor and reason of each."""
+        values, floor, reason = zip(*layers)
+        return cls(values, floor, reason, note)
+
     def __repr__(self) -> str:
         """Return the numbers as text, with ~ before those that are rounding noise."""
         shown = ["None" if value is None else f"{'~' * low}{value:.3g}" for value, low in zip(self, self.floor)]
@@ -179,7 +185,7 @@ def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
         if layer is not None:
             low |= relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
         rows.append(mean_of_samples(relative, low, reason_of(state.unit[0], lost=state.lost[0])))
-    return Residuals(*zip(*rows), found.note())
+    return Residuals.from_layers(rows, found.note())
 
 
 def mean_of_samples(relative: Tensor, low: Tensor, reason: str) -> tuple[float | None, bool, str]:

@@ -67,11 +67,14 @@ def streams_of(
 
 
 def are_apart(graph: Graph, chosen: list[Group]) -> bool:
-    """Return whether each of several streams lies in one call and mixes at most once, as inside a layer with no skip around it."""
-    calls = {item.node.stack[-1:] for chain in chosen for item in chain}
-    alone = all(len({item.node.stack[-1:] for item in chain}) == 1 for chain in chosen)
+    """Return whether streams follow one another, each in one call that mixes at most once: layers whose skips are all inside them."""
+    calls = [{item.node.stack[-1:] for item in chain} for chain in chosen]
+    alone = all(len(inside) == 1 for inside in calls) and len(set().union(*calls)) == len(chosen)
     once = all(sum(attends(graph, item) for item in chain) <= 1 for chain in chosen)
-    return len(chosen) > 1 and alone and once and len(calls) == len(chosen)
+    widths = {chain[0].node.shape[-1] for chain in chosen}
+    ends = [chain[-1].node.index for chain in chosen]
+    follow = any(graph.above(end, chain[0].state) for chain in chosen for end in ends if end < chain[0].node.index)
+    return alone and once and follow and len(widths) == 1
 
 
 def check_flows(flows: list[Flow], name: str) -> list[Flow]:
