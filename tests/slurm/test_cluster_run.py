@@ -63,17 +63,19 @@ def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, pla
     assert place.finish(process).code == 0
 
 
-@pytest.mark.parametrize(("device", "requested"), [("cuda", True), ("cpu", False)])
+@pytest.mark.parametrize(
+    ("device", "gres", "requested"), [("cuda", "", True), ("cuda", "gpu:fake:1", True), ("cpu", "", False)]
+)
 def test_the_configuration_decides_whether_a_gpu_is_requested(
-    cluster: Cluster, place: ClusterCheckout, device: str, requested: bool
+    cluster: Cluster, place: ClusterCheckout, device: str, gres: str, requested: bool
 ) -> None:
     """On a node that takes no jobs: a training job on `cuda` would find no GPU here."""
     place.configure(changed(CONFIG, compute={"device": device}))
     cluster.node("DRAIN")
     try:
-        process = place.start(*UNASKED)
+        process = place.start(*UNASKED, *(("--set-resources", f"train:gres={gres}") if gres else ()))
         wait_for("the submission", lambda: cluster.jobs("PENDING"), 120)
-        assert all(("gres:gpu:1" in cluster.details(job)) is requested for job in cluster.jobs("PENDING"))
+        assert all((f"gres:{gres or 'gpu:1'}" in cluster.details(job)) is requested for job in cluster.jobs("PENDING"))
         os.kill(process.pid, signal.SIGINT)
         place.finish(process)
     finally:

@@ -27,7 +27,7 @@ class GridEngineCheckout(ClusterCheckout):
         return [sys.executable, "-m", "snakemake", *site, *arguments]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # before `undisturbed`, so that a skip costs nothing
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngine]:
     try:
         if importlib.util.find_spec(PLUGIN) is None:

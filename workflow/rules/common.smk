@@ -51,6 +51,11 @@ def megabytes(pattern):
     return lambda wildcards, attempt=1: RUN.needs(pattern, wildcards).megabytes * min(attempt, MOST)
 
 
+def gpus(rule):
+    """Return the GPUs that the configuration needs, unless the profile says by `gres` how it requests them: SLURM refuses both."""
+    return {} if "gres" in workflow.resource_settings.overwrite_resources.get(rule, {}) else RUN.about["gpus"]
+
+
 def begin():
     """Only in the process that runs the jobs: neither in a dry run nor in a job."""
     global FORKS  # or its server ends here

@@ -16,7 +16,7 @@ rule train:
         "../../envs/environment.yaml"
     threads: RUN.about["threads"]
     resources:
-        **RUN.about["gpus"],
+        **gpus("train"),
         mem_mb=megabytes("train/{task}/{shard}"),
         runtime=minutes("train/{task}/{shard}"),
     params:
