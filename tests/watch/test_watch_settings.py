@@ -1,16 +1,14 @@
 """Where a training is not plain: two processes, code that is really compiled. Slow where compilers or processes are started."""
 
-import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
-from watched import gpt, words
+from test_watch import compiled_training
+from watched import same
 
-import rankfall
 from rankfall.watch import read_table
 
 HERE = Path(__file__).parent
@@ -71,30 +69,14 @@ def test_of_two_processes_one_writes(tmp_path):
 
 
 @pytest.mark.slow
-def test_code_that_is_compiled_is_not_compiled_again(tmp_path):
-    """By inductor, watched or not: as many graphs, and the same numbers up to rounding."""
+def test_code_of_inductor_is_one_graph_and_the_same_training(tmp_path, monkeypatch):
     from torch._dynamo.utils import counters
 
-    found = {}
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    for watched in (False, True):
-        torch.compiler.reset()
-        counters.clear()
-        rows, model = [], gpt(depth=2).eval()
-        compiled = torch.compile(model, fullgraph=True)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        watcher = rankfall.watch(compiled, every=3, to=rows.extend) if watched else None
-        losses = []
-        for step in range(6):
-            optimizer.zero_grad()
-            loss = compiled(words(step), words(99))[1]
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        if watcher:
-            watcher.close()
-            assert sorted({row["step"] for row in rows}) == [1, 3, 6]
-            assert all(row["mask"] == "causal" and row["residual"] > 0 for row in rows)
-        found[watched] = losses, counters["stats"]["unique_graphs"]
-    assert found[True][0] == pytest.approx(found[False][0], rel=1e-5)
-    assert found[True][1] == found[False][1] == 1
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    counters.clear()
+    plain, _ = compiled_training("wrapped", False, "inductor")
+    assert counters["stats"]["unique_graphs"] == 1
+    counters.clear()
+    seen, rows = compiled_training("wrapped", True, "inductor")
+    assert counters["stats"]["unique_graphs"] == 1 and same(plain, seen)
+    assert {step for step, _ in rows} == {1, 2, 4} and all(row["residual"] > 0 for row in rows.values())

@@ -22,7 +22,7 @@ NAMES = (*STATES, *WEIGHTS, *GRADIENT, "dead_units", "loss")
 NO_INPUT = "the first block is given no tensor (batch, tokens, width)"
 NO_TOKEN = "all tokens are padding"
 ONE_TOKEN = "one token: there is nothing to compare it with"
-NO_ATTENTION = "no softmax over the tokens and no scaled_dot_product_attention was seen in the block"
+NO_ATTENTION = "no softmax over the tokens and no scaled_dot_product_attention was seen in the block (in compiled code, a softmax is never seen)"
 FIRST = "layer 0 is the input of the first block"
 
 

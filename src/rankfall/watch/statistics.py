@@ -100,9 +100,7 @@ def effective_ranks(states: Tensor) -> Tensor:
     return torch.where(known, torch.special.entr(shares).sum(-1).exp(), torch.nan)
 
 
-def weight_values(
-    weights: Tensor, rows: Tensor, real: Tensor | None, scores: Tensor, causal: bool = False
-) -> Tensor:
+def weight_values(weights: Tensor, rows: Tensor, real: Tensor | None, scores: Tensor, causal: bool = False) -> Tensor:
     """Return the values (len(WEIGHTS), S, H) of attention weights (S, H, R, T), the softmax of `scores` (S, H, R, T).
 
     `rows` (R,) are the queries, out of T; `real` (S, T) is True at tokens. Under a causal mask the first query, which sees itself alone,

@@ -18,7 +18,7 @@ from rankfall.watch.alarms import Event
 from rankfall.watch.blocks import Blocks
 from rankfall.watch.capture import Capture
 from rankfall.watch.clock import OptimizerClock
-from rankfall.watch.compiled import EagerSteps
+from rankfall.watch.compiled import TRACING
 from rankfall.watch.condition import StopCondition
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.outbox import Outbox
@@ -49,13 +49,12 @@ class Watcher:
         self.outbox, self.every = Outbox(sinks, stop, report), every
         self.steps, self.first, self.logs = start, start + 1, 0
         self.capture = Capture(model, blocks, weights_of, options, self.remove)
-        self.eager = EagerSteps()
-        self.armed = self.closed = self.counted = False
+        self.armed = self.closed = self.counted = self.recompiled = False
         self.misses = 0
         self.clock = OptimizerClock(model, self.before_step, self.after_step) if automatic else None
         # The model holds a reference, so that a watcher lives as long as its model unless it is closed.
         model.__dict__.setdefault(KEPT, []).append(self)
-        self.finish = weakref.finalize(self, finish, self.clock, self.eager, self.outbox)
+        self.finish = weakref.finalize(self, finish, self.clock, self.outbox)
         self.arm()
 
     def __repr__(self) -> str:
@@ -122,13 +121,11 @@ class Watcher:
         if self.closed or process_number() != 0:
             return
         self.armed = True
-        self.eager.begin()
         self.capture.attach()
 
     def disarm(self) -> None:
         self.armed = False
         self.capture.detach()
-        self.eager.end()
 
     def log(self, record: PassRecord, scale: float) -> None:
         log = log_of(record, self.capture.blocks, self.capture.weights, self.steps, scale)
@@ -143,6 +140,11 @@ class Watcher:
 
         Raise an error if no log exists yet and the model was not called as expected.
         """
+        if not self.recompiled and (self.capture.traced or TRACING.met):
+            self.recompiled, TRACING.met = True, False
+            self.capture.trace()
+            torch.compiler.reset()  # code that was compiled before has no operators
+            return True
         self.misses += 1
         with_gradients, without = sum(self.capture.passes[1:]), self.capture.passes[0]
         if not self.logs and (self.misses > 1 or without or with_gradients):
@@ -163,6 +165,8 @@ class Watcher:
     def remove(self) -> None:
         """Remove all hooks. Written rows stay."""
         self.disarm()
+        if self.capture.traced is not None:
+            self.capture.traced.remove()
         if self.clock is not None:
             self.clock.remove()
             self.clock = None
@@ -187,11 +191,10 @@ class Watcher:
             )
 
 
-def finish(clock: OptimizerClock | None, eager: EagerSteps, outbox: Outbox) -> None:
+def finish(clock: OptimizerClock | None, outbox: Outbox) -> None:
     """Remove hooks, pass on the last rows and close sinks, also when a watcher is garbage-collected without `close`."""
     if clock is not None:
         clock.remove()
-    eager.end()
     outbox.close()
 
 
