@@ -39,6 +39,7 @@ def watch(
     alarms: bool | Callable[[Event], Any] = True,
     start: int = 0,
     automatic: bool = True,
+    together: bool = True,
 ) -> Watcher:
     """Watch a model while it trains: what attention loses by layer, on the training batch, at the first step and every `every`th step.
 
@@ -48,7 +49,7 @@ def watch(
     function from the output of a block to (batch, tokens, width). batch_axis: 1 if states are (tokens, batch, width). queries, keys: globs
     of weights in a block, or functions of a block. passes: 'training' (with gradients) or 'all'. raise_if: a condition such as
     'residual[-1] < 0.05 for 3 logs', or several. alarms: whether to log what goes wrong, or a function of each `Event`. start: number of earlier steps of a resumed training. automatic: count the steps of
-    optimisers.
+    optimisers. together: measure the batches of all processes of a group; False: each process measures its own, and the first writes.
     """
     for name, value, least in (("every", every, 1), ("samples", samples, 1), ("start", start, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -67,4 +68,4 @@ def watch(
     stop = conditions(raise_if, len(found.names))
     sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
     report = alarms if callable(alarms) else log_event if alarms and process_number() == 0 else None
-    return Watcher(model, found, weights_of, sinks, stop, report, options, every, start, automatic)
+    return Watcher(model, found, weights_of, sinks, stop, report, options, every, start, automatic, together)

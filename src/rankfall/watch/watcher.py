@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from rankfall.errors import RankfallError
@@ -26,6 +27,7 @@ from rankfall.watch.records import CaptureOptions, PassRecord
 from rankfall.watch.rows import log_of
 from rankfall.watch.sinks.open import RowSink
 
+PATIENCE = timedelta(minutes=5)  # for other processes, which may be slow in a step
 KEPT = "_rankfall_watchers"  # attribute of a model
 
 
@@ -44,8 +46,9 @@ class Watcher:
         every: int,
         start: int,
         automatic: bool,
+        together: bool,
     ) -> None:
-        self.model = model
+        self.model, self.together = model, together
         self.outbox, self.every = Outbox(sinks, stop, report), every
         self.steps, self.first, self.logs = start, start + 1, 0
         self.capture = Capture(model, blocks, weights_of, options, self.remove)
@@ -117,8 +120,8 @@ class Watcher:
             self.arm()
 
     def arm(self) -> None:
-        """Measure the next step. With several processes, only the first measures, and it waits for no other."""
-        if self.closed or process_number() != 0:
+        """Measure the next step, in every process."""
+        if self.closed:
             return
         self.armed = True
         self.capture.attach()
@@ -128,7 +131,10 @@ class Watcher:
         self.capture.detach()
 
     def log(self, record: PassRecord, scale: float) -> None:
-        log = log_of(record, self.capture.blocks, self.capture.weights, self.steps, scale)
+        together = self.together and process_count() > 1
+        log = log_of(record, self.capture.blocks, self.capture.weights, self.steps, scale, together)
+        if together:
+            add_over_processes(log.sums, self.steps)
         blocks = self.capture.blocks.summary()
         self.outbox.put(log, partial(refuse, blocks=blocks) if not self.logs else lambda rows: None)
         if not self.logs:  # so that a mistake is reported in the step that shows it
@@ -202,6 +208,23 @@ def process_number() -> int:
     """Return the rank of this process in its group, or 0 without a group."""
     distributed = torch.distributed
     return int(distributed.get_rank()) if distributed.is_available() and distributed.is_initialized() else 0
+
+
+def process_count() -> int:
+    distributed = torch.distributed
+    return int(distributed.get_world_size()) if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def add_over_processes(sums: Tensor, step: int) -> None:
+    """Add up the sums of all processes, in place, by one collective."""
+    work = torch.distributed.all_reduce(sums, async_op=True)
+    try:
+        work.wait(PATIENCE)
+    except RuntimeError as error:
+        raise RankfallError(
+            f"step {step}: the other processes log no such step: call watch() in every process, with the same options; or pass "
+            f"together=False, and the first process measures its part ({str(error).splitlines()[0]})"
+        ) from error
 
 
 def scale_of(optimizer: Optimizer | None) -> float:
