@@ -131,7 +131,10 @@ def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = Fal
 
 def local_part(gradient: Any, axis: int, third: int) -> tuple[Tensor, int]:
     """Return what this process holds of a DTensor, or of a third of it, and the number of shards."""
-    if any(one.is_partial() for one in gradient.placements) or sum(one.is_shard(axis) for one in gradient.placements) > 1:
+    if (
+        any(one.is_partial() for one in gradient.placements)
+        or sum(one.is_shard(axis) for one in gradient.placements) > 1
+    ):
         whole = gradient.full_tensor()
         return whole if third < 0 else whole.chunk(3, axis)[third], 1
     local, mesh, shards = gradient.to_local(), gradient.device_mesh, 1

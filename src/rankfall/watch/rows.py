@@ -22,7 +22,10 @@ NAMES = (*STATES, *WEIGHTS, *GRADIENT, "dead_units", "loss")
 NO_INPUT = "the first block is given no tensor (batch, tokens, width)"
 NO_TOKEN = "all tokens are padding"
 ONE_TOKEN = "one token: there is nothing to compare it with"
-NO_ATTENTION = "no softmax over the tokens and no scaled_dot_product_attention was seen in the block (in compiled code, a softmax is never seen)"
+NO_ATTENTION = (
+    "no softmax over the tokens and no scaled_dot_product_attention was seen in the block; a softmax in compiled code "
+    "is not seen"
+)
 FIRST = "layer 0 is the input of the first block"
 
 
@@ -40,7 +43,14 @@ class Log:
     ready: Any = None  # CUDA event after the sums
 
 
-def log_of(record: PassRecord, blocks: Blocks, weights: Sequence[QueryKeyWeights], step: int, scale: float, together: bool = False) -> Log:
+def log_of(
+    record: PassRecord,
+    blocks: Blocks,
+    weights: Sequence[QueryKeyWeights],
+    step: int,
+    scale: float,
+    together: bool = False,
+) -> Log:
     """Reduce a pass and the gradients of its step. `scale`: the loss scale of the gradients in mixed precision. `together`: whether the
     sums of several processes will be added. Nothing waits."""
     order = [one.block for one in record.layers if one.block is not None]
@@ -78,7 +88,8 @@ def layer_sums(layer: LayerRecord, scalars: Sequence[Tensor | None], device: tor
 def gradient_squares(weights: QueryKeyWeights, scale: float, together: bool) -> tuple[list[Tensor | None], str]:
     """Return the squared gradient norms of queries and keys, and the reason if one is missing."""
     found = [
-        squared_norm(parts, scale, together) if parts else (None, weights.reason) for parts in (weights.queries, weights.keys)
+        squared_norm(parts, scale, together) if parts else (None, weights.reason)
+        for parts in (weights.queries, weights.keys)
     ]
     return [square for square, _ in found], next((reason for _, reason in found if reason), "")
 

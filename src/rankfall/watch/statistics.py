@@ -80,7 +80,7 @@ def composite_norm(size: Tensor) -> Tensor:
 
 
 def gram_samples(states: Tensor) -> int:
-    """Return the number of samples whose effective rank is computed. Its time grows with the third power of the smaller of tokens and width."""
+    """Return the number of samples with an effective rank. Its time grows with the third power of the smaller of tokens and width."""
     return min(len(states), max(1, int(WORK / max(min(*states.shape[1:], MOST_TOKENS), 1) ** 3)))
 
 
