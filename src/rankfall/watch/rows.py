@@ -60,7 +60,8 @@ def log_of(
     reasons, sums = [], []
     device = next((one.states.device for one in record.layers if one.states is not None), torch.device("cpu"))
     for layer in record.layers:
-        squares, reason = [None, None], FIRST
+        squares: list[Tensor | None] = [None, None]
+        reason = FIRST
         if layer.block is not None:
             squares, reason = gradient_squares(weights[layer.block], scale, together)
         reasons.append(reason)
