@@ -195,24 +195,48 @@ def test_a_scaler_of_gradients_changes_no_number():
     assert found[0] == pytest.approx(found[1], rel=1e-5) and min(found[0]) > 0
 
 
-@pytest.mark.long
-def test_compiled_models_are_watched_wherever_they_were_compiled():
-    for compiled in ("wrapped", "inside", "in place"):
-        torch.compiler.reset()
-        rows, model = [], gpt()
-        made = torch.compile(model, backend="eager") if compiled != "in place" else model
-        if compiled == "in place":
-            model.compile(backend="eager")
-        trained = made if compiled == "wrapped" else model
-        watcher = rankfall.watch(trained, every=2, to=rows.extend)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(4):
-            optimizer.zero_grad()
-            made(words(step), words(99))[1].backward()
-            optimizer.step()
+def compiled_training(how, watching, backend="aot_eager", steps=4):
+    """Train with dropout, and return everything that the training computes, and rows by step and layer."""
+    torch.compiler.reset()
+    model, rows = gpt(depth=2), []
+    blocks = model.transformer["h"]
+    if how == "checkpointed":
+        for block in blocks:
+            block.forward = lambda x, inner=block.forward: checkpoint(inner, x, use_reentrant=False)
+    for part in {"in place": [model], "each block": blocks}.get(how, []):
+        part.compile(backend=backend, fullgraph=True)
+    trained = model
+    if how not in ("eager", "in place", "each block"):
+        trained = torch.compile(model, backend=backend, fullgraph=True)
+    if how == "before":
+        trained(words(0), words(99))[1].backward()
+    watcher = rankfall.watch(model if how == "inside" else trained, every=2, to=rows.extend) if watching else None
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    torch.manual_seed(1)
+    seen = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = trained(words(step), words(99))[1]
+        loss.backward()
+        seen += [loss.detach(), *(weight.grad.clone() for weight in model.parameters())]
+        optimizer.step()
+    if watcher is not None:
         watcher.close()
-        assert steps_of(rows) == [1, 2, 4] and all(row["entropy"] is not None for row in rows if row["layer"])
-        assert torch._dynamo.eval_frame._stance.stance == "default"
+    return [*seen, torch.get_rng_state()], {(row["step"], row["layer"]): row for row in rows}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["wrapped", "inside", "in place", "each block", "checkpointed", "before"])
+def test_a_compiled_training_with_dropout_is_bit_for_bit_the_same(how):
+    """And its numbers are those of the training that is not compiled. Code compiled before, or unseen, costs a step."""
+    _, expected = compiled_training("eager", True)
+    plain, _ = compiled_training(how, False)
+    seen, rows = compiled_training(how, True)
+    assert same(plain, seen)
+    assert {step for step, _ in rows} == ({2, 4} if how in ("inside", "before") else {1, 2, 4})
+    for key, row in rows.items():
+        columns = [name for name in (*CURVES, "loss", "mask", "tokens", "samples") if name != "dead_units"]
+        assert {name: row[name] for name in columns} == pytest.approx({name: expected[key][name] for name in columns})
 
 
 def test_a_block_that_is_used_again_is_a_layer_each_time():

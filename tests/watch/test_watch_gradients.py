@@ -110,6 +110,9 @@ def test_gradients_that_are_not_there():
     (part,) = query_key_weights(module).queries
     assert gradient_norm([part], scale=2.0) == (norm(0, 0.5, 1, 1.5), "")
     part[0].grad = torch.ones(2, 2).as_subclass(Sharded)
-    assert gradient_norm([part]) == (None, "the gradient is spread over several processes")
+    assert gradient_norm([part]) == (
+        None,
+        "the gradient is spread over several processes, which are not measured together",
+    )
     part[0].grad = None
     assert "no gradient at the step" in gradient_norm([part])[1]

@@ -1,100 +1,105 @@
 """Where a training is not plain: two processes, code that is really compiled. Slow where compilers or processes are started."""
 
-import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
-from watched import gpt, words
+from test_watch import compiled_training
+from watched import same
 
-import rankfall
 from rankfall.watch import read_table
+from rankfall.watch.columns import CURVES
 
 HERE = Path(__file__).parent
 
-TWO = """
+MANY = """
 import sys
 sys.path.insert(0, {here!r})
 import torch, rankfall
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, PrepareModuleInput, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from watched import gpt, words
-number = int(sys.argv[1])
-torch.distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:{port}", rank=number, world_size=2)
-model = DistributedDataParallel(gpt())
+number, size, how = int(sys.argv[1]), {size}, {how!r}
+dist.init_process_group("gloo", init_method="tcp://127.0.0.1:{port}", rank=number, world_size=size)
+model = gpt(depth=2)
+if how == "ddp":
+    trained = DistributedDataParallel(model)
+else:
+    trained = model
+if how == "fsdp":
+    for block in model.transformer["h"]:
+        fully_shard(block)
+    fully_shard(model)
+if how == "tensor":
+    for block in model.transformer["h"]:
+        parallelize_module(block.mlp, init_device_mesh("cpu", (size,)), {{"0": ColwiseParallel(), "2": RowwiseParallel()}})
+model.eval()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 made = []
-watcher = rankfall.watch(model, every=2, to=[{path!r}, made.append]) if {watched} else None
-torch.manual_seed(number)
-for step in range(4):
+watcher = rankfall.watch(trained, every=2, to=[{path!r}, made.append]) if {watched} else None
+for step in range(3):
     optimizer.zero_grad()
-    with model.no_sync():
-        model(words(100 * step + number), words(99))[1].backward()
-    model(words(100 * step + 50 + number, batch=4 + number), words(99, batch=4 + number))[1].backward()
+    part = slice(None) if how == "tensor" else slice(number, None, size)
+    trained(words(step)[part], words(99)[part])[1].backward()
     optimizer.step()
-print(len(made), watcher and watcher.steps, sum(float(weight.double().sum()) for weight in model.parameters()))
+weights = [getattr(weight, "full_tensor", lambda weight=weight: weight)() for weight in model.parameters()]
 if watcher:
     watcher.close()
-torch.distributed.destroy_process_group()
+print(len(made), sum(float(weight.detach().double().sum()) for weight in weights))
+dist.destroy_process_group()
 """
 
 
-def two(path, watched):
+def processes(size, how, path, watched=True):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    code = TWO.format(here=str(HERE), port=port, path=str(path), watched=watched)
+    code = MANY.format(here=str(HERE), port=port, path=str(path), size=size, how=how, watched=watched)
     started = [
         subprocess.Popen(
             [sys.executable, "-c", code, str(n)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        for n in (0, 1)
+        for n in range(size)
     ]
-    said = [process.communicate(timeout=120) for process in started]
-    assert [process.returncode for process in started] == [0, 0], said
+    said = [process.communicate(timeout=300) for process in started]
+    assert {process.returncode for process in started} == {0}, said
     return [out.split() for out, _ in said]
 
 
 @pytest.mark.slow
-def test_of_two_processes_one_writes(tmp_path):
-    first, second = two(tmp_path / "run.parquet", True)
-    assert first[:2] == ["3", "4"] and second[:2] == ["0", "4"]
-    plain = two(tmp_path / "none.parquet", False)
-    assert [first[2], second[2]] == [plain[0][2], plain[1][2]]
-    table = read_table(tmp_path / "run.parquet")
-    assert table["step"].to_pylist() == [step for step in (1, 2, 4) for _ in range(4)]
-    assert set(table["block"].to_pylist()) == {"", *(f"transformer.h.{n}" for n in range(3))}
-    assert set(table["samples"].to_pylist()) == {4}
-    assert not (tmp_path / "none.parquet").exists()
+@pytest.mark.parametrize("how", ["ddp", "fsdp", "tensor"])
+@pytest.mark.parametrize("size", [2, 4])
+def test_processes_measure_the_batch_together(size, how, tmp_path):
+    """The rows are those of one process with the whole batch, also of gradients that are spread; the first process writes."""
+    processes(1, "none", tmp_path / "one.parquet")
+    found = processes(size, how, tmp_path / "run.parquet")
+    assert [one[0] for one in found] == ["2", *["0"] * (size - 1)]
+    plain = processes(size, how, tmp_path / "none.parquet", watched=False)
+    assert [one[1] for one in found] == [one[1] for one in plain]
+    rows, expected = (read_table(tmp_path / name).to_pylist() for name in ("run.parquet", "one.parquet"))
+    for row, other in zip(rows, expected, strict=True):
+        assert (row["step"], row["layer"], row["mask"]) == (other["step"], other["layer"], other["mask"])
+        assert row["samples"] == other["samples"] * (size if how == "tensor" else 1)
+        for name in CURVES:
+            if name not in ("effective_rank", "dead_units"):  # of the first process; of each process's samples
+                known = None if other[name] is None else pytest.approx(other[name], rel=1e-4)
+                assert row[name] == known, name
 
 
 @pytest.mark.slow
-def test_code_that_is_compiled_is_not_compiled_again(tmp_path):
-    """By inductor, watched or not: as many graphs, and the same numbers up to rounding."""
+def test_code_of_inductor_is_one_graph_and_the_same_training(tmp_path, monkeypatch):
     from torch._dynamo.utils import counters
 
-    found = {}
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    for watched in (False, True):
-        torch.compiler.reset()
-        counters.clear()
-        rows, model = [], gpt(depth=2).eval()
-        compiled = torch.compile(model, fullgraph=True)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        watcher = rankfall.watch(compiled, every=3, to=rows.extend) if watched else None
-        losses = []
-        for step in range(6):
-            optimizer.zero_grad()
-            loss = compiled(words(step), words(99))[1]
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        if watcher:
-            watcher.close()
-            assert sorted({row["step"] for row in rows}) == [1, 3, 6]
-            assert all(row["mask"] == "causal" and row["residual"] > 0 for row in rows)
-        found[watched] = losses, counters["stats"]["unique_graphs"]
-    assert found[True][0] == pytest.approx(found[False][0], rel=1e-5)
-    assert found[True][1] == found[False][1] == 1
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    counters.clear()
+    plain, _ = compiled_training("wrapped", False, "inductor")
+    assert counters["stats"]["unique_graphs"] == 1
+    counters.clear()
+    seen, rows = compiled_training("wrapped", True, "inductor")
+    assert counters["stats"]["unique_graphs"] == 1 and same(plain, seen)
+    assert {step for step, _ in rows} == {1, 2, 4} and all(row["residual"] > 0 for row in rows.values())

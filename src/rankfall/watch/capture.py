@@ -20,10 +20,11 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.names import unwrap
 from rankfall.watch.attention import AttentionListener
 from rankfall.watch.blocks import Blocks
+from rankfall.watch.compiled import AFTER, BEFORE, ENTER, LEAVE, TracedHooks, is_compiled
 from rankfall.watch.followed import FollowedPass, find_flows
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached
-from rankfall.watch.padding import call_mask_function, find_given_mask
+from rankfall.watch.padding import REAL, call_mask_function, find_given_mask, read_mask
 from rankfall.watch.records import CaptureOptions, LayerRecord, PassRecord
 from rankfall.watch.states import check_not_turned, input_states, states_of
 from rankfall.watch.statistics import state_values
@@ -58,17 +59,67 @@ class Capture:
         self.best: PassRecord | None = None
         self.now: PassRecord | None = None
         self.listeners: list[tuple[int, AttentionListener | None]] = []
+        self.armed = False
+        self.traced: TracedHooks | None = None  # of a compiled model
+
+    def trace(self) -> None:
+        """Attach hooks that the compiler traces, for as long as the model is watched."""
+        if self.traced is None:
+            options, modules = self.options, self.blocks.modules
+            self.traced = TracedHooks(
+                self,
+                self.blocks.ancestors,
+                modules,
+                lambda args, kwargs: input_states(args, kwargs, options.states, options.batch_axis),
+                lambda at, output: states_of(
+                    output, self.blocks.names[at], modules[at], options.states, options.batch_axis
+                ),
+                scalar_in,
+            )
+
+    def heard(self, event: int, place: int, tensors: list[Tensor | None], kind: int) -> None:
+        """Measure what compiled code passes on."""
+        if not self.armed:
+            return
+        tensor, mask = tensors
+        if event == ENTER:
+            self.depth += 1
+            if self.depth == 1:
+                self.begin(kind)
+            if self.now is not None and mask is not None and self.options.mask is None:
+                self.now.real = read_mask(mask, place >= len(REAL))
+        elif event == LEAVE:
+            self.depth = max(self.depth - 1, 0)
+            if self.depth == 0:
+                if self.now is not None:
+                    self.now.loss = tensor
+                self.end()
+        elif event == BEFORE and self.now is not None:
+            self.listeners.append((place, self.before_block(tensor)))
+        elif event == AFTER and self.now is not None and self.listeners:
+            assert tensor is not None
+            self.now.layers.append(self.record(place, tensor, self.listeners.pop()[1]))
+
+    def heard_attention(self, given: Mapping[str, Any]) -> None:
+        if self.now is not None and self.listeners and self.listeners[-1][1] is not None:
+            self.listeners[-1][1].keep_fused(given)
 
     def attach(self) -> None:
         """Measure passes from now on, until `take`."""
         self.detach()
         self.best, self.now, self.depth, self.passes = None, None, 0, [0, 0, 0]
+        self.listeners.clear()
+        self.armed = True
+        if self.blocks.names and (self.traced is not None or is_compiled(self.model)):
+            self.trace()
+            return
         for one in self.blocks.ancestors:
             self.outer.around(one, self.guard(self.enter), self.leave)
         if self.loose:
             self.attach_blocks()
 
     def detach(self) -> None:
+        self.armed = False
         self.outer.remove()
         self.inner.remove()
         if self.following is not None:
@@ -134,9 +185,10 @@ class Capture:
             self.end()
             self.called = None
 
-    def begin(self) -> None:
+    def begin(self, kind: int | None = None) -> None:
         modules = self.blocks.modules or self.blocks.ancestors
-        kind = int(torch.is_grad_enabled()) * (1 + any(one.training for one in modules))
+        if kind is None:
+            kind = int(torch.is_grad_enabled()) * (1 + any(one.training for one in modules))
         self.passes[kind] += 1
         wanted = kind > 0 or self.options.passes == "all"
         if wanted and (self.best is None or kind > self.best.kind):
@@ -146,7 +198,7 @@ class Capture:
             if self.flow is not None and self.called is not None:
                 samples = self.options.samples
                 self.following = FollowedPass(unwrap(self.model), self.flow, samples, self.real_of, self.keep_layer)
-            elif not self.inner:
+            elif not self.inner and self.traced is None:
                 self.attach_blocks()
 
     def end(self) -> None:
@@ -172,16 +224,20 @@ class Capture:
         if self.now is None or block is None:
             return
         given = input_states(args, kwargs, self.options.states, self.options.batch_axis)
-        if not self.now.layers:
-            self.now.layers.append(self.record(None, given))
-        elif given is not None:
-            self.apart |= address(given) != self.last_output
-        listener = None
-        if given is not None:
-            real, _ = self.real_of(given)
-            listener = AttentionListener(len(given), given.shape[1], self.options.samples, real)
+        self.apart |= bool(self.now.layers) and given is not None and address(given) != self.last_output
+        listener = self.before_block(given)
+        if listener is not None:
             listener.__enter__()
         self.listeners.append((id(module), listener))
+
+    def before_block(self, given: Tensor | None) -> AttentionListener | None:
+        """Measure the input of the first block, and return a listener for the block."""
+        assert self.now is not None
+        if not self.now.layers:
+            self.now.layers.append(self.record(None, given))
+        if given is None:
+            return None
+        return AttentionListener(len(given), given.shape[1], self.options.samples, self.real_of(given)[0])
 
     def leave_block(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if (

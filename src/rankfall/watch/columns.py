@@ -21,7 +21,7 @@ COLUMNS = (
     Column("residual_floor", "bool", "the residual is rounding noise of `dtype`", nullable=True),
     Column("norm", "float", "length of a token's vector, mean over tokens and samples", nullable=True),
     Column("effective_rank", "float", "exponential of the entropy of the shares of singular values; of at most 512 tokens", nullable=True),
-    Column("participation_ratio", "float", "(tr G)^2 / tr G^2 of the Gram matrix G of a sample's tokens; of at most 512 tokens", nullable=True),
+    Column("participation_ratio", "float", "(tr G)^2 / tr G^2 of the Gram matrix G of at most 512 tokens", nullable=True),
     Column("state_reason", "text", "why one of these is null, else empty"),
     Column("entropy", "float", "entropy of a row of attention weights, in nats; with a causal mask, without the first row", unit="nats",
     nullable=True), Column("largest_share", "float", "largest weight of the same rows, mean", nullable=True),

@@ -1,33 +1,156 @@
-"""Compiled models: a measured step runs in eager mode, so that its operations are visible.
+"""Compiled models: an operator that the graph calls at each block, and at each attention in a block.
 
-Nothing is recompiled for it, and the next step uses the compiled code again. Both give the same numbers up to rounding.
+The operator does nothing unless its watcher measures this step, so one graph serves all steps, and nothing else in it changes. The compiler
+traces the hooks, which stay attached while a compiled model is watched; the operator itself runs as Python. It is marked as unsafe for CUDA
+graphs, so that these are split around it.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-_ASKED: dict[int, Any] = {}  # watchers in eager mode; the first holds the previous stance
+from rankfall.watch.padding import PADDED, REAL
+
+ENTER, BEFORE, AFTER, LEAVE, ATTEND = range(5)
+TOKEN = torch.zeros(())  # an argument that the operator says it changes, so that calls are kept and stay in order
+ATTENTION = functional.scaled_dot_product_attention
 
 
-class EagerSteps:
-    """Switch to eager mode: between `begin` and `end` compiled functions run uncompiled."""
+class Heard(Protocol):
+    """The part of a `Capture` that the operator calls."""
 
-    def begin(self) -> None:
-        if id(self) in _ASKED:
-            return
-        with suppress(RuntimeError):  # inside compiled code, such as a compiled optimiser step
-            _ASKED[id(self)] = None if _ASKED else torch.compiler.set_stance("force_eager")
+    def heard(self, event: int, place: int, tensors: list[Tensor | None], kind: int) -> None: ...
+    def heard_attention(self, given: Mapping[str, Any]) -> None: ...
 
-    def end(self) -> None:
-        if id(self) not in _ASKED:
-            return
-        stance = _ASKED.pop(id(self))
-        if stance is not None and _ASKED:  # another watcher is still active and restores it
-            _ASKED[next(iter(_ASKED))] = stance
-        elif stance is not None:
-            with suppress(RuntimeError):
-                stance.__exit__(None, None, None)
+
+WATCHED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # captures by number
+
+
+class Tracing:
+    """What the compiler traces: the watcher inside whose blocks it is, and whether it has met hooks of an eager watcher."""
+
+    def __init__(self) -> None:
+        self.number, self.met = -1, False
+
+
+TRACING = Tracing()
+
+
+@torch.library.custom_op("rankfall::see", mutates_args={"token"}, tags=(torch.Tag.cudagraph_unsafe,))
+def see(
+    tensor: Tensor | None, mask: Tensor | None, token: Tensor, watcher: int, event: int, place: int, kind: int
+) -> None:
+    """Pass a state, a padding mask or a loss on to a watcher."""
+    if watcher in WATCHED and torch._C._current_graph_task_id() == -1:  # not recomputed in a backward pass
+        WATCHED[watcher].heard(event, place, [tensor, mask], kind)
+
+
+@torch.library.custom_op("rankfall::attend", mutates_args={"token"}, tags=(torch.Tag.cudagraph_unsafe,))
+def attend(
+    query: Tensor, key: Tensor, mask: Tensor | None, token: Tensor, watcher: int, is_causal: bool, scale: float | None
+) -> None:
+    """Pass the arguments of `scaled_dot_product_attention` on to a watcher."""
+    if watcher in WATCHED and torch._C._current_graph_task_id() == -1:
+        given = {"query": query, "key": key, "attn_mask": mask, "is_causal": is_causal, "scale": scale}
+        WATCHED[watcher].heard_attention(given)
+
+
+@see.register_fake
+@attend.register_fake
+def see_nothing(*given: Any) -> None:
+    """Describe the operators to the compiler: they return nothing."""
+
+
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
+    """Compute `scaled_dot_product_attention`, and in a traced block of a watched model call the operator first."""
+    if torch.compiler.is_compiling() and TRACING.number >= 0:
+        mask = None if attn_mask is None else attn_mask.detach()
+        attend(query.detach(), key.detach(), mask, TOKEN, TRACING.number, is_causal, scale)
+    return ATTENTION(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """Return whether a model or one of its modules is compiled."""
+    return any(hasattr(one, "_orig_mod") or one._compiled_call_impl is not None for one in model.modules())
+
+
+class TracedHooks:
+    """Hooks of ancestors and blocks that the compiler traces. `state_in` and `state_out` pick the states of a block."""
+
+    def __init__(
+        self,
+        capture: Heard,
+        ancestors: tuple[nn.Module, ...],
+        blocks: tuple[nn.Module, ...],
+        state_in: Callable[[Any, Any], Tensor | None],
+        state_out: Callable[[int, Any], Tensor],
+        loss: Callable[[Any], Tensor | None],
+    ) -> None:
+        functional.scaled_dot_product_attention = attention
+        self.number = id(capture)
+        WATCHED[self.number] = capture
+        self.state_in, self.state_out, self.loss = state_in, state_out, loss
+        self.handles = []
+        for one in ancestors:
+            names = tuple(inspect.signature(one.forward).parameters)
+            self.handles += [
+                one.register_forward_pre_hook(self.entering(names), with_kwargs=True),
+                one.register_forward_hook(self.leaving()),
+            ]
+        for place, one in enumerate(blocks):
+            self.handles += [
+                one.register_forward_pre_hook(self.before(place), with_kwargs=True),
+                one.register_forward_hook(self.after(place)),
+            ]
+
+    def entering(self, names: tuple[str, ...]) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
+            given = {**dict(zip(names, args)), **kwargs}
+            shape = next((one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)), None)
+            for place, name in enumerate((*REAL, *PADDED)):
+                mask = given.get(name)
+                if isinstance(mask, Tensor) and mask.ndim == 2:
+                    see(shape, mask.detach(), TOKEN, self.number, ENTER, place, self.kind(module))
+                    return
+            see(None if shape is None else shape.detach(), None, TOKEN, self.number, ENTER, -1, self.kind(module))
+
+        return hook
+
+    def leaving(self) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            see(self.loss(output), None, TOKEN, self.number, LEAVE, -1, 0)
+
+        return hook
+
+    def before(self, place: int) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
+            see(self.state_in(args, kwargs), None, TOKEN, self.number, BEFORE, place, self.kind(module))
+            TRACING.number = self.number
+
+        return hook
+
+    def after(self, place: int) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            TRACING.number = -1
+            see(self.state_out(place, output), None, TOKEN, self.number, AFTER, place, 0)
+
+        return hook
+
+    @staticmethod
+    def kind(module: nn.Module) -> int:
+        return int(torch.is_grad_enabled()) * (1 + module.training)
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+        self.handles = []

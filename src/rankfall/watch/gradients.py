@@ -7,6 +7,7 @@ A matrix that interleaves them by head (`query_key_value`) does not show where t
 from __future__ import annotations
 
 import fnmatch
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -104,17 +105,45 @@ def choose(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Want
     return found
 
 
-def squared_norm(parts: Sequence[Part], scale: float = 1.0) -> tuple[Tensor | None, str]:
-    """Return the squared Frobenius norm () of all parts together, or None and the reason. `scale`: the loss scale of the gradients."""
+def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = False) -> tuple[Tensor | None, str]:
+    """Return the squared Frobenius norm () of all parts together, or None and the reason. `scale`: the loss scale of the gradients.
+
+    `together`: whether the mean over processes will be taken. A gradient that is spread over processes then counts as often as there are
+    shards, so that the mean is the whole.
+    """
     squares = []
     for weight, axis, third in parts:
         gradient: Any = weight.grad
         if gradient is None or gradient.is_sparse:
             continue
-        if hasattr(gradient, "to_local"):  # gathering it would need every process
-            return None, "the gradient is spread over several processes"
-        part = gradient.detach() if third < 0 else gradient.detach().chunk(3, axis)[third]
-        squares.append(torch.linalg.vector_norm(part, dtype=wide_dtype(part)).square())
+        gradient, shards = gradient.detach(), 1
+        if hasattr(gradient, "to_local"):
+            if not together:
+                return None, "the gradient is spread over several processes, which are not measured together"
+            gradient, shards = local_part(gradient, axis, third)
+        elif third >= 0:
+            gradient = gradient.chunk(3, axis)[third]
+        squares.append(shards * torch.linalg.vector_norm(gradient, dtype=wide_dtype(gradient)).square())
     if not squares:
         return None, "its weights had no gradient at the step: they are frozen, or gradients were set to None before"
     return torch.stack(squares).sum() / scale**2, ""
+
+
+def local_part(gradient: Any, axis: int, third: int) -> tuple[Tensor, int]:
+    """Return what this process holds of a DTensor, or of a third of it, and the number of shards."""
+    if (
+        any(one.is_partial() for one in gradient.placements)
+        or sum(one.is_shard(axis) for one in gradient.placements) > 1
+    ):
+        whole = gradient.full_tensor()
+        return whole if third < 0 else whole.chunk(3, axis)[third], 1
+    local, mesh, shards = gradient.to_local(), gradient.device_mesh, 1
+    begin, whole = 0, gradient.shape[axis]
+    for place, one in enumerate(gradient.placements):
+        shards *= mesh.size(place) if one.is_shard() else 1
+        if one.is_shard(axis):  # shards are as large as those of Tensor.chunk
+            begin = mesh.get_local_rank(place) * math.ceil(whole / mesh.size(place))
+    if third >= 0:
+        ends = [min(max(at * (whole // 3) - begin, 0), local.shape[axis]) for at in (third, third + 1)]
+        local = local.narrow(axis, ends[0], ends[1] - ends[0])
+    return local, shards

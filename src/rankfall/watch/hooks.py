@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
+
+from rankfall.watch.compiled import TRACING
 
 
 class WatchHook:
@@ -16,7 +19,10 @@ class WatchHook:
         self.function = function
 
     def __call__(self, *given: Any) -> None:
-        self.function(*given)
+        if torch.compiler.is_compiling():  # the model is compiled, which its modules do not show
+            TRACING.met = True
+        else:
+            self.function(*given)
 
     def __deepcopy__(self, memo: Any) -> WatchHook:
         return WatchHook(do_nothing)

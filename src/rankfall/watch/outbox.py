@@ -41,8 +41,9 @@ class Outbox:
             check(rows)
             for sink in self.sinks:
                 sink.write(rows)
-            for event in self.alarms.update(rows) if self.report is not None else ():
-                self.report(event)
+            if self.report is not None:
+                for event in self.alarms.update(rows):
+                    self.report(event)
             for one in self.stop:
                 one.check(rows)
 

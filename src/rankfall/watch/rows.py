@@ -22,7 +22,10 @@ NAMES = (*STATES, *WEIGHTS, *GRADIENT, "dead_units", "loss")
 NO_INPUT = "the first block is given no tensor (batch, tokens, width)"
 NO_TOKEN = "all tokens are padding"
 ONE_TOKEN = "one token: there is nothing to compare it with"
-NO_ATTENTION = "no softmax over the tokens and no scaled_dot_product_attention was seen in the block"
+NO_ATTENTION = (
+    "no softmax over the tokens and no scaled_dot_product_attention was seen in the block; a softmax in compiled code "
+    "is not seen"
+)
 FIRST = "layer 0 is the input of the first block"
 
 
@@ -40,8 +43,16 @@ class Log:
     ready: Any = None  # CUDA event after the sums
 
 
-def log_of(record: PassRecord, blocks: Blocks, weights: Sequence[QueryKeyWeights], step: int, scale: float) -> Log:
-    """Reduce a pass and the gradients of its step. `scale`: the loss scale of the gradients in mixed precision. Nothing waits."""
+def log_of(
+    record: PassRecord,
+    blocks: Blocks,
+    weights: Sequence[QueryKeyWeights],
+    step: int,
+    scale: float,
+    together: bool = False,
+) -> Log:
+    """Reduce a pass and the gradients of its step. `scale`: the loss scale of the gradients in mixed precision. `together`: whether the
+    sums of several processes will be added. Nothing waits."""
     order = [one.block for one in record.layers if one.block is not None]
     once = len(set(order)) == len(order) and order == sorted(order)
     numbers = [0 if one.block is None else one.block + 1 if once else place for place, one in enumerate(record.layers)]
@@ -49,9 +60,10 @@ def log_of(record: PassRecord, blocks: Blocks, weights: Sequence[QueryKeyWeights
     reasons, sums = [], []
     device = next((one.states.device for one in record.layers if one.states is not None), torch.device("cpu"))
     for layer in record.layers:
-        squares, reason = [None, None], FIRST
+        squares: list[Tensor | None] = [None, None]
+        reason = FIRST
         if layer.block is not None:
-            squares, reason = gradient_squares(weights[layer.block], scale)
+            squares, reason = gradient_squares(weights[layer.block], scale, together)
         reasons.append(reason)
         sums.append(layer_sums(layer, [*squares, layer.dead, record.loss], device))
     log = Log(step, time.time(), record.layers, names, numbers, reasons, torch.stack(sums))
@@ -74,10 +86,11 @@ def layer_sums(layer: LayerRecord, scalars: Sequence[Tensor | None], device: tor
     return torch.cat(parts)
 
 
-def gradient_squares(weights: QueryKeyWeights, scale: float) -> tuple[list[Tensor | None], str]:
+def gradient_squares(weights: QueryKeyWeights, scale: float, together: bool) -> tuple[list[Tensor | None], str]:
     """Return the squared gradient norms of queries and keys, and the reason if one is missing."""
     found = [
-        squared_norm(parts, scale) if parts else (None, weights.reason) for parts in (weights.queries, weights.keys)
+        squared_norm(parts, scale, together) if parts else (None, weights.reason)
+        for parts in (weights.queries, weights.keys)
     ]
     return [square for square, _ in found], next((reason for _, reason in found if reason), "")
 
@@ -99,7 +112,7 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
         mean = {name: finite(total[name] / count[name]) if count[name] else None for name in NAMES}
         row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
         tokens = int(total["tokens"])
-        whole = layer.padding == "left out" and tokens == layer.shape[0] * layer.shape[1]
+        whole = layer.padding == "left out" and tokens == int(count["tokens"]) * layer.shape[1]
         row |= {"run": 0, "step": log.step, "layer": log.numbers[place], "block": log.blocks[place], "time": log.time}
         row |= {
             "samples": int(count["tokens"]),
@@ -108,7 +121,7 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
         }
         row |= {"dtype": str(layer.dtype).removeprefix("torch."), "mask": mask_of(mean)}
         row |= {name: mean[name] for name in ("dead_units", "broken", "loss")}
-        row |= state_columns(layer, mean, total)
+        row |= state_columns(layer, mean, total, row["samples"])
         row |= attention_columns(layer, mean)
         row |= gradient_columns(mean, log.reasons[place])
         rows.append(row)
@@ -117,16 +130,18 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
     return rows
 
 
-def state_columns(layer: LayerRecord, mean: dict[str, float | None], total: dict[str, float]) -> dict[str, Any]:
+def state_columns(
+    layer: LayerRecord, mean: dict[str, float | None], total: dict[str, float], samples: int
+) -> dict[str, Any]:
     if layer.states is None or layer.kept is None:
         return {"state_reason": NO_INPUT}
     ranks = effective_ranks(layer.kept)
-    ranks = ranks[~ranks.isnan()] if total["tokens"] > layer.shape[0] else ranks[:0]
+    ranks = ranks[~ranks.isnan()] if total["tokens"] > samples else ranks[:0]
     found = {name: mean.get(name) for name in STATE}
     found["effective_rank"] = finite(ranks.double().mean().item()) if len(ranks) else None
     reason = ""
     if None in found.values():
-        size = NO_TOKEN if not total["tokens"] else ONE_TOKEN if total["tokens"] <= layer.shape[0] else ""
+        size = NO_TOKEN if not total["tokens"] else ONE_TOKEN if total["tokens"] <= samples else ""
         reason = size or (NOT_FINITE if found["norm"] is None else outside(layer.dtype))
     return found | {"state_reason": reason, "residual_floor": None if mean["floor"] is None else mean["floor"] > 0.5}
 

@@ -30,10 +30,7 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
         raise RankfallError(
             f"{called} returns {type(found).__name__}, not a tensor of states: {HINT}, or name other modules by blocks="
         )
-    if hasattr(found, "to_local"):
-        raise RankfallError(
-            f"{called} returns states that are spread over several processes: say states=lambda output: output.to_local()"
-        )
+    found = gather(found)
     if found.is_nested:
         raise RankfallError(f"{called} returns a nested tensor: say enable_nested_tensor=False, or {HINT}")
     shape = tuple(found.shape)
@@ -49,6 +46,11 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
             f"{called} returns {said} where states (batch, tokens, width) are needed: {HINT}, or name other modules by blocks="
         )
     return found.detach().transpose(0, 1) if batch_axis else found.detach()
+
+
+def gather(states: Any) -> Tensor:
+    """Return the whole of a DTensor, by a collective of its processes, and other tensors as they are."""
+    return states.detach().full_tensor() if hasattr(states, "to_local") else states
 
 
 def refuse_two(output: Sequence[Any], called: str) -> None:
@@ -89,6 +91,7 @@ def input_states(
     first = next((one for one in given if one.ndim == 3 and one.numel()), None)
     if first is None:
         return None
+    first = gather(first)
     return first.detach().transpose(0, 1) if batch_axis else first.detach()
 
 

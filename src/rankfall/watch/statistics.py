@@ -80,7 +80,7 @@ def composite_norm(size: Tensor) -> Tensor:
 
 
 def gram_samples(states: Tensor) -> int:
-    """Return the number of samples whose effective rank is computed. Its time grows with the third power of the smaller of tokens and width."""
+    """Return the number of samples with an effective rank. Its time grows with the third power of the smaller of tokens and width."""
     return min(len(states), max(1, int(WORK / max(min(*states.shape[1:], MOST_TOKENS), 1) ** 3)))
 
 
@@ -100,9 +100,7 @@ def effective_ranks(states: Tensor) -> Tensor:
     return torch.where(known, torch.special.entr(shares).sum(-1).exp(), torch.nan)
 
 
-def weight_values(
-    weights: Tensor, rows: Tensor, real: Tensor | None, scores: Tensor, causal: bool = False
-) -> Tensor:
+def weight_values(weights: Tensor, rows: Tensor, real: Tensor | None, scores: Tensor, causal: bool = False) -> Tensor:
     """Return the values (len(WEIGHTS), S, H) of attention weights (S, H, R, T), the softmax of `scores` (S, H, R, T).
 
     `rows` (R,) are the queries, out of T; `real` (S, T) is True at tokens. Under a causal mask the first query, which sees itself alone,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from rankfall.errors import RankfallError
@@ -18,7 +19,7 @@ from rankfall.watch.alarms import Event
 from rankfall.watch.blocks import Blocks
 from rankfall.watch.capture import Capture
 from rankfall.watch.clock import OptimizerClock
-from rankfall.watch.compiled import EagerSteps
+from rankfall.watch.compiled import TRACING
 from rankfall.watch.condition import StopCondition
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.outbox import Outbox
@@ -26,6 +27,7 @@ from rankfall.watch.records import CaptureOptions, PassRecord
 from rankfall.watch.rows import log_of
 from rankfall.watch.sinks.open import RowSink
 
+PATIENCE = timedelta(minutes=5)  # for other processes, which may be slow in a step
 KEPT = "_rankfall_watchers"  # attribute of a model
 
 
@@ -44,18 +46,18 @@ class Watcher:
         every: int,
         start: int,
         automatic: bool,
+        together: bool,
     ) -> None:
-        self.model = model
+        self.model, self.together = model, together
         self.outbox, self.every = Outbox(sinks, stop, report), every
         self.steps, self.first, self.logs = start, start + 1, 0
         self.capture = Capture(model, blocks, weights_of, options, self.remove)
-        self.eager = EagerSteps()
-        self.armed = self.closed = self.counted = False
+        self.armed = self.closed = self.counted = self.recompiled = False
         self.misses = 0
         self.clock = OptimizerClock(model, self.before_step, self.after_step) if automatic else None
         # The model holds a reference, so that a watcher lives as long as its model unless it is closed.
         model.__dict__.setdefault(KEPT, []).append(self)
-        self.finish = weakref.finalize(self, finish, self.clock, self.eager, self.outbox)
+        self.finish = weakref.finalize(self, finish, self.clock, self.outbox)
         self.arm()
 
     def __repr__(self) -> str:
@@ -118,20 +120,21 @@ class Watcher:
             self.arm()
 
     def arm(self) -> None:
-        """Measure the next step. With several processes, only the first measures, and it waits for no other."""
-        if self.closed or process_number() != 0:
+        """Measure the next step, in every process."""
+        if self.closed:
             return
         self.armed = True
-        self.eager.begin()
         self.capture.attach()
 
     def disarm(self) -> None:
         self.armed = False
         self.capture.detach()
-        self.eager.end()
 
     def log(self, record: PassRecord, scale: float) -> None:
-        log = log_of(record, self.capture.blocks, self.capture.weights, self.steps, scale)
+        together = self.together and process_count() > 1
+        log = log_of(record, self.capture.blocks, self.capture.weights, self.steps, scale, together)
+        if together:
+            add_over_processes(log.sums, self.steps)
         blocks = self.capture.blocks.summary()
         self.outbox.put(log, partial(refuse, blocks=blocks) if not self.logs else lambda rows: None)
         if not self.logs:  # so that a mistake is reported in the step that shows it
@@ -143,6 +146,11 @@ class Watcher:
 
         Raise an error if no log exists yet and the model was not called as expected.
         """
+        if not self.recompiled and (self.capture.traced or TRACING.met):
+            self.recompiled, TRACING.met = True, False
+            self.capture.trace()
+            torch.compiler.reset()  # code that was compiled before has no operators
+            return True
         self.misses += 1
         with_gradients, without = sum(self.capture.passes[1:]), self.capture.passes[0]
         if not self.logs and (self.misses > 1 or without or with_gradients):
@@ -163,6 +171,8 @@ class Watcher:
     def remove(self) -> None:
         """Remove all hooks. Written rows stay."""
         self.disarm()
+        if self.capture.traced is not None:
+            self.capture.traced.remove()
         if self.clock is not None:
             self.clock.remove()
             self.clock = None
@@ -187,11 +197,10 @@ class Watcher:
             )
 
 
-def finish(clock: OptimizerClock | None, eager: EagerSteps, outbox: Outbox) -> None:
+def finish(clock: OptimizerClock | None, outbox: Outbox) -> None:
     """Remove hooks, pass on the last rows and close sinks, also when a watcher is garbage-collected without `close`."""
     if clock is not None:
         clock.remove()
-    eager.end()
     outbox.close()
 
 
@@ -199,6 +208,23 @@ def process_number() -> int:
     """Return the rank of this process in its group, or 0 without a group."""
     distributed = torch.distributed
     return int(distributed.get_rank()) if distributed.is_available() and distributed.is_initialized() else 0
+
+
+def process_count() -> int:
+    distributed = torch.distributed
+    return int(distributed.get_world_size()) if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def add_over_processes(sums: Tensor, step: int) -> None:
+    """Add up the sums of all processes, in place, by one collective."""
+    work = torch.distributed.all_reduce(sums, async_op=True)
+    try:
+        work.wait(PATIENCE)
+    except RuntimeError as error:
+        raise RankfallError(
+            f"step {step}: the other processes log no such step: call watch() in every process, with the same options; or pass "
+            f"together=False, and the first process measures its part ({str(error).splitlines()[0]})"
+        ) from error
 
 
 def scale_of(optimizer: Optimizer | None) -> float:
