@@ -85,7 +85,7 @@ def test_rows_are_of_every_length_and_fit_the_declared_table() -> None:
     context = trained(epochs=1)
     rows = by_member(probe_trained, context)
     assert [(row["member"], row["length"], row["asked"], row["beyond"]) for row in rows] == [
-        (member, length, min(length, N), length > N) for length in (N, 4, 9) for member in range(SEEDS)
+        (member, length, min(length, N), length > N) for member in range(SEEDS) for length in (N, 4, 9)
     ]
     about = [
         cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"}) for cell in context.cells

@@ -75,7 +75,7 @@ class Context:
 
     network: "Network" = None  # type: ignore[assignment]
     data: "Data" = None  # type: ignore[assignment]
-    cells: "Sequence[Designed]" = ()  # one for each member of the network
+    cells: "Sequence[Designed]" = ()  # of a measure of cells one, that of the network
     table: Callable[[str], DataFrame | None] = lambda name: None  # None if this configuration makes no such table
     device: "torch.device | str" = "cpu"
     checkpoint: "Checkpoint" = field(default_factory=Uninterrupted)
