@@ -41,7 +41,7 @@ if how == "tensor":
 model.eval()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 made = []
-watcher = rankfall.watch(trained, every=2, to=[{path!r}, made.append]) if {watched} else None
+watcher = rankfall.watch(trained, every=2, to=[{path!r}, made.append], together=how == "ddp" or None) if {watched} else None
 for step in range(3):
     optimizer.zero_grad()
     part = slice(None) if how == "tensor" else slice(number, None, size)

@@ -39,7 +39,7 @@ def watch(
     alarms: bool | Callable[[Event], Any] = True,
     start: int = 0,
     automatic: bool = True,
-    together: bool = True,
+    together: bool | None = None,
 ) -> Watcher:
     """Watch a model while it trains: what attention loses by layer, on the training batch, at the first step and every `every`th step.
 
@@ -47,10 +47,11 @@ def watch(
     or modules; by default they are detected. samples: the most samples of a batch to measure. mask: a function with the arguments of
     the model that returns (batch, tokens), True at tokens; by default `attention_mask` and similar arguments are read; False: no
     padding. states: a function from the output of a block to (batch, tokens, width). batch_axis: 1 if states are (tokens, batch,
-    width). queries, keys: globs of weights in a block, or functions of a block. passes: 'training' (with gradients) or 'all'. raise_if:
-    a condition such as 'residual[-1] < 0.05 for 3 logs', or several. alarms: whether to log what goes wrong, or a function of each
-    `Event`. start: number of earlier steps of a resumed training. automatic: count the steps of optimisers. together: measure the
-    batches of all processes of a group; False: each process measures its own, and the first writes.
+    width). queries, keys: globs of weights in a block, or functions of a block. passes: 'training' (with gradients) or 'all'.
+    raise_if: a condition such as 'residual[-1] < 0.05 for 3 logs', or several. alarms: whether to log what goes wrong, or a function
+    of each `Event`. start: number of earlier steps of a resumed training. automatic: count the steps of optimisers. together: take
+    means over the batches of all processes of a group, each of which calls `watch`; by default where weights are sharded. False: the
+    first process writes what it measures.
     """
     for name, value, least in (("every", every, 1), ("samples", samples, 1), ("start", start, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -69,4 +70,8 @@ def watch(
     stop = conditions(raise_if, len(found.names))
     sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
     report = alarms if callable(alarms) else log_event if alarms and process_number() == 0 else None
+    if (
+        together is None
+    ):  # a process that waits for one without `watch` would hang; sharded weights need all processes in any case
+        together = any(hasattr(weight, "full_tensor") for weight in model.parameters())  # of DTensors
     return Watcher(model, found, weights_of, sinks, stop, report, options, every, start, automatic, together)
