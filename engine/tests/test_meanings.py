@@ -106,7 +106,9 @@ def dtype(request: Any) -> torch.dtype:
 def test_functions_of_a_number(name: str, dtype: torch.dtype) -> None:
     x = torch.tensor(VALUES, dtype=dtype)
     # The engine takes x**-1.5 as a root divided by x, which is NaN at -inf, where PyTorch has 0.
-    check(name, POINTWISE[name], x[x > -math.inf] if name == "pow -1.5" else x)
+    # PyTorch's gelu is NaN at infinities where vectors are 512 bits wide, and 0 or infinite elsewhere.
+    x = x[x > -math.inf] if name == "pow -1.5" else x[~x.isinf()] if name == "gelu" else x
+    check(name, POINTWISE[name], x)
 
 
 @pytest.mark.parametrize("name", TWO)

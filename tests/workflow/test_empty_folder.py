@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from checkout import CONFIG, Checkout
-from rankfall.report.compare import differences
+from rankfall.report.runs import differences
 
 from rankfall.report import tables
 

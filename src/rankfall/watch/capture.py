@@ -24,10 +24,9 @@ from rankfall.watch.compiled import AFTER, BEFORE, ENTER, LEAVE, TracedHooks, is
 from rankfall.watch.followed import FollowedPass, find_flows
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached
-from rankfall.watch.padding import REAL, call_mask_function, find_given_mask, read_mask
-from rankfall.watch.records import CaptureOptions, LayerRecord, PassRecord
-from rankfall.watch.states import check_not_turned, input_states, states_of
-from rankfall.watch.statistics import state_values
+from rankfall.watch.padding import REAL, read_mask
+from rankfall.watch.records import CaptureOptions, PassRecord, layer_record, real_tokens
+from rankfall.watch.states import address, check_not_turned, input_states, scalar_in, states_of
 
 MOST_WEIGHTS = 2**27  # of a model that is copied without need
 
@@ -98,7 +97,7 @@ class Capture:
             self.listeners.append((place, self.before_block(tensor)))
         elif event == AFTER and self.now is not None and self.listeners:
             assert tensor is not None
-            self.now.layers.append(self.record(place, tensor, self.listeners.pop()[1]))
+            self.now.layers.append(layer_record(place, tensor, self.listeners.pop()[1], self.now, self.options))
 
     def heard_attention(self, given: Mapping[str, Any]) -> None:
         if self.now is not None and self.listeners and self.listeners[-1][1] is not None:
@@ -157,21 +156,9 @@ class Capture:
             self.called = (args, kwargs)
             self.begin()
         if self.now is not None and self.options.mask is not False:
-            self.read_mask(self.now, module, args, kwargs)
+            self.now.read_inputs(module, args, kwargs, self.options.mask, outermost=self.depth == 1)
         if self.depth == 1 and self.following is not None:
             self.following.begin(module, args, kwargs)
-
-    def read_mask(self, record: PassRecord, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
-        """Read the padding of a pass, and the shapes of its inputs."""
-        if callable(self.options.mask):
-            record.real = call_mask_function(self.options.mask, args, kwargs) if self.depth == 1 else record.real
-        else:  # the innermost mask is the one for these blocks: an encoder's mask is not its decoder's
-            says, real = find_given_mask(module, args, kwargs)
-            record.real = real if says else record.real
-        if self.depth == 1:
-            record.given = [
-                one.shape[:2] for one in (*args, *kwargs.values()) if isinstance(one, Tensor) and one.ndim > 1
-            ]
 
     def leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if torch._C._current_graph_task_id() != -1:
@@ -197,7 +184,13 @@ class Capture:
                 self.find_layers(RankfallError(self.blocks.missing))
             if self.flow is not None and self.called is not None:
                 samples = self.options.samples
-                self.following = FollowedPass(unwrap(self.model), self.flow, samples, self.real_of, self.keep_layer)
+                self.following = FollowedPass(
+                    unwrap(self.model),
+                    self.flow,
+                    samples,
+                    lambda x: real_tokens(x, self.now, self.options),
+                    self.keep_layer,
+                )
             elif not self.inner and self.traced is None:
                 self.attach_blocks()
 
@@ -234,10 +227,12 @@ class Capture:
         """Measure the input of the first block, and return a listener for the block."""
         assert self.now is not None
         if not self.now.layers:
-            self.now.layers.append(self.record(None, given))
+            self.now.layers.append(layer_record(None, given, None, self.now, self.options))
         if given is None:
             return None
-        return AttentionListener(len(given), given.shape[1], self.options.samples, self.real_of(given)[0])
+        return AttentionListener(
+            len(given), given.shape[1], self.options.samples, real_tokens(given, self.now, self.options)[0]
+        )
 
     def leave_block(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if (
@@ -265,7 +260,7 @@ class Capture:
         self.last_output = address(states)
         if self.options.turned:
             check_not_turned(states, self.now.given, self.blocks.names[block])
-        self.now.layers.append(self.record(block, states, listener))
+        self.now.layers.append(layer_record(block, states, listener, self.now, self.options))
 
     def find_layers(self, error: RankfallError) -> None:
         """Find the layers by the additions of the model, or raise the error that says why blocks do not serve."""
@@ -309,52 +304,4 @@ class Capture:
 
     def keep_layer(self, layer: int, states: Tensor, listener: AttentionListener | None) -> None:
         if self.now is not None:
-            self.now.layers.append(self.record(layer - 1 if layer else None, states, listener))
-
-    def record(
-        self, block: int | None, states: Tensor | None, listener: AttentionListener | None = None
-    ) -> LayerRecord:
-        """Measure states (B, T, D)."""
-        weights, dead, queries = (
-            (None, None, 0) if listener is None else (listener.values(), listener.dead, listener.queries)
-        )
-        if states is None:
-            return LayerRecord(block, None, None, weights, dead, queries)
-        real, padding = self.real_of(states)
-        few = states[: self.options.samples]
-        with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
-            values, kept = state_values(few, real)
-        samples, tokens, width = few.shape
-        return LayerRecord(block, values, kept, weights, dead, queries, (samples, tokens, width), padding, states.dtype)
-
-    def real_of(self, states: Tensor) -> tuple[Tensor | None, str]:
-        """Return the real tokens (S, T) of the first samples, or None for all, and the value of the column `padding`."""
-        real = self.now.real if self.now is not None else None
-        if real is None:
-            return None, "none"
-        if real.shape != states.shape[:2]:
-            if callable(self.options.mask):
-                raise RankfallError(
-                    f"mask returns {tuple(real.shape)}, but states are (batch, tokens, width) {tuple(states.shape)}: it must be "
-                    f"(batch, tokens)"
-                )
-            return None, "unknown"
-        return real[: self.options.samples].to(states.device), "left out"
-
-
-def address(states: Tensor) -> int:
-    """Return where the numbers of a tensor lie, or 0 for a tensor that does not say so."""
-    try:
-        return states.data_ptr()
-    except RuntimeError:
-        return 0
-
-
-def scalar_in(output: Any) -> Tensor | None:
-    """Return the loss in what a model returns: the tensor without axes, or the one that is called loss."""
-    parts = output if isinstance(output, (tuple, list)) else [output]
-    if isinstance(output, Mapping):
-        parts = [output.get("loss")]
-    return next(
-        (one.detach() for one in parts if isinstance(one, Tensor) and one.ndim == 0 and one.is_floating_point()), None
-    )
+            self.now.layers.append(layer_record(layer - 1 if layer else None, states, listener, self.now, self.options))

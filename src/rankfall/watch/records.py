@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from rankfall.watch.padding import MaskFunction
+from rankfall.errors import RankfallError
+from rankfall.watch.attention import AttentionListener
+from rankfall.watch.padding import MaskFunction, call_mask_function, find_given_mask
 from rankfall.watch.states import StatesFunction
+from rankfall.watch.statistics import state_values
 
 
 @dataclass(frozen=True)
@@ -48,3 +53,58 @@ class PassRecord:
     given: list[torch.Size] = field(default_factory=list)  # first two axes of the model's input tensors
     loss: Tensor | None = None  # ()
     layers: list[LayerRecord] = field(default_factory=list)
+
+    def read_inputs(
+        self,
+        module: nn.Module,
+        args: Any,
+        kwargs: Mapping[str, Any],
+        mask: MaskFunction | bool | None,
+        *,
+        outermost: bool,
+    ) -> None:
+        """Read the padding of a pass, and the shapes of the inputs of the outermost module."""
+        if callable(mask):
+            self.real = call_mask_function(mask, args, kwargs) if outermost else self.real
+        else:  # the innermost mask is the one for these blocks: an encoder's mask is not its decoder's
+            says, real = find_given_mask(module, args, kwargs)
+            self.real = real if says else self.real
+        if outermost:
+            self.given = [
+                one.shape[:2] for one in (*args, *kwargs.values()) if isinstance(one, Tensor) and one.ndim > 1
+            ]
+
+
+def layer_record(
+    block: int | None,
+    states: Tensor | None,
+    listener: AttentionListener | None,
+    record: PassRecord | None,
+    options: CaptureOptions,
+) -> LayerRecord:
+    """Measure the states (B, T, D) of a layer, without padding."""
+    weights, dead, queries = (
+        (None, None, 0) if listener is None else (listener.values(), listener.dead, listener.queries)
+    )
+    if states is None:
+        return LayerRecord(block, None, None, weights, dead, queries)
+    real, padding = real_tokens(states, record, options)
+    few = states[: options.samples]
+    with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
+        values, kept = state_values(few, real)
+    samples, tokens, width = few.shape
+    return LayerRecord(block, values, kept, weights, dead, queries, (samples, tokens, width), padding, states.dtype)
+
+
+def real_tokens(states: Tensor, record: PassRecord | None, options: CaptureOptions) -> tuple[Tensor | None, str]:
+    """Return the real tokens (S, T) of the first samples, or None for all, and the value of the column `padding`."""
+    real = None if record is None else record.real
+    if real is None:
+        return None, "none"
+    if real.shape != states.shape[:2]:
+        if callable(options.mask):
+            raise RankfallError(
+                f"mask returns {tuple(real.shape)}, but states are (batch, tokens, width) {tuple(states.shape)}: it must be (batch, tokens)"
+            )
+        return None, "unknown"
+    return real[: options.samples].to(states.device), "left out"

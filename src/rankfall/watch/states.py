@@ -133,3 +133,21 @@ def axis_of_batch(blocks: Sequence[nn.Module], names: Sequence[str], asked: int 
                     "(tokens, batch, width), or batch_axis=0 if they are (batch, tokens, width)"
                 )
     return 0
+
+
+def address(states: Tensor) -> int:
+    """Return where the numbers of a tensor lie, or 0 for a tensor that does not say so."""
+    try:
+        return states.data_ptr()
+    except RuntimeError:
+        return 0
+
+
+def scalar_in(output: Any) -> Tensor | None:
+    """Return the loss in what a model returns: the tensor without axes, or the one that is called loss."""
+    parts = output if isinstance(output, (tuple, list)) else [output]
+    if isinstance(output, Mapping):
+        parts = [output.get("loss")]
+    return next(
+        (one.detach() for one in parts if isinstance(one, Tensor) and one.ndim == 0 and one.is_floating_point()), None
+    )
