@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from checkout import CONFIG, Checkout
-from rankfall.report.runs import differences
 
 from rankfall.report import tables
+from rankfall.report.runs import differences
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from rankfall.streams.names import unwrap
 from rankfall.watch.attention import AttentionListener
 from rankfall.watch.blocks import Blocks
 from rankfall.watch.compiled import AFTER, BEFORE, ENTER, LEAVE, TracedHooks, is_compiled
-from rankfall.watch.followed import FollowedPass, find_flows
+from rankfall.watch.followed import FollowedPass, find_flow_elsewhere, find_flows
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached
 from rankfall.watch.padding import REAL, read_mask
@@ -264,9 +264,8 @@ class Capture:
 
     def find_layers(self, error: RankfallError) -> None:
         """Find the layers by the additions of the model, or raise the error that says why blocks do not serve."""
-        assert self.called is not None
         try:
-            self.follow(find_flows(unwrap(self.model), *self.called)[0])
+            self.follow(find_flows(unwrap(self.model), *(self.called or ((), {})))[0])
         except RankfallError:
             raise error from None
 
@@ -283,17 +282,11 @@ class Capture:
             return False
         self.apart = False
         self.options = replace(self.options, automatic=False)
-        try:
-            flows = find_flows(unwrap(self.model), *self.called)
-        except Exception:  # whatever a model raises as a copy on the CPU
-            return False
-        if any(set(flow.layers) & set(self.blocks.names) for flow in flows):
-            return False
-        self.follow(flows[0])
-        return True
+        flow = find_flow_elsewhere(unwrap(self.model), self.called, self.blocks.names)
+        return flow is not None and self.follow(flow)
 
-    def follow(self, flow: Flow) -> None:
-        """Measure the layers of this stream from now on."""
+    def follow(self, flow: Flow) -> bool:
+        """Measure the layers of this stream from now on, and return True."""
         self.flow, self.loose = flow, False
         self.inner.remove()
         self.listeners.clear()
@@ -301,6 +294,7 @@ class Capture:
         named = dict(unwrap(self.model).named_modules())
         self.blocks = Blocks(flow.layers, (), self.blocks.ancestors)
         self.weights = [self.weights_of(named.get(name)) for name in flow.layers]
+        return True
 
     def keep_layer(self, layer: int, states: Tensor, listener: AttentionListener | None) -> None:
         if self.now is not None:

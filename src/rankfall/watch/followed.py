@@ -6,7 +6,7 @@ from addition to addition, so that its layers are those of `rankfall check`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,3 +111,12 @@ class FollowedPass:
 def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function in the model's own number format."""
     return func(*args, **kwargs)
+
+
+def find_flow_elsewhere(model: nn.Module, called: tuple[Any, Mapping[str, Any]], blocks: Sequence[str]) -> Flow | None:
+    """Return the first residual stream if none of the streams has a block as a layer, or None."""
+    try:
+        flows = find_flows(model, *called)
+    except Exception:  # whatever a model raises as a copy on the CPU
+        return None
+    return None if any(set(flow.layers) & set(blocks) for flow in flows) else flows[0]
