@@ -53,8 +53,7 @@ class Capture:
         self.place = {id(one): number for number, one in enumerate(blocks.modules)}
         self.outer, self.inner = Attached(), Attached()
         self.loose = False  # whether blocks are called outside all modules that contain them
-        self.depth = 0
-        self.passes = [0, 0, 0]  # number of passes by kind
+        self.depth, self.passes = 0, [0, 0, 0]  # modules around; number of passes by kind
         self.best: PassRecord | None = None
         self.now: PassRecord | None = None
         self.listeners: list[tuple[int, AttentionListener | None]] = []
