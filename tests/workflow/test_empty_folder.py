@@ -43,9 +43,10 @@ def test_a_job_needs_its_part_of_the_plan_and_the_networks_of_its_shard(tmp_path
     checkout = Checkout.make(tmp_path / "checkout", CONFIG)
     checkout.run()
     (plan,) = (checkout.results / "plan").iterdir()
-    every, shard = [plan / "config.json", plan / "jobs.json"], plan / "shards" / "sorting" / "0.json"
+    every = [plan / name for name in ("config.json", "jobs.json", "plan.pickle")]
+    shard = plan / "shards" / "sorting" / "0.pickle"
     data = tmp_path / "data"
-    run_job(checkout, "data/sorting", data, [*every, plan / "data" / "sorting.json"])
+    run_job(checkout, "data/sorting", data, [*every, plan / "data" / "sorting.pickle"])
     assert not differences(tables.read(data / "out.parquet", "datasets"), checkout.table("datasets"))
 
     train = tmp_path / "train"

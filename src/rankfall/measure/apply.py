@@ -37,4 +37,6 @@ def apply(
     if wrong:
         raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")
     network.to(device).requires_grad_(False)
-    return measure(Context(network, data, [cell], device=device, checkpoint=checkpoint))
+    rows = measure(Context(network, data, [cell], device=device, checkpoint=checkpoint))
+    # Measures that were written for several members number them: here there is one.
+    return [{name: value for name, value in row.items() if name != "member"} for row in rows]
