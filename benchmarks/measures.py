@@ -20,7 +20,6 @@ NAMES = (
     "residuals",
     "law",
     "decomposition",
-    "path_counts",
     "token_identity",
     "attention_identity",
     "attribution",
@@ -29,7 +28,7 @@ FEW, MANY = 1, 31
 
 
 def measure(results: Results) -> None:
-    names = NAMES[4:6] if results.tiny else NAMES
+    names = NAMES[3:5] if results.tiny else NAMES
     many = 2 if results.tiny else MANY
     options = yaml.safe_load((ROOT / "config.yaml").read_text())["measures"]
     seconds: dict[str, dict[int, float]] = {}
