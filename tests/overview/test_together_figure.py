@@ -31,10 +31,7 @@ def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tm
     with style.apply_style():
         picture = together(tables().__getitem__)
         style.save(picture, tmp_path / "figure.png")
-    assert (
-        "Rank correlation of residual and identity rate over layers and architectures: 1.00 (init) and 1.00"
-        in picture.caption
-    )
+    assert "is 1.00 (init) and 1.00 (converged)" in picture.caption
     assert "2 seeds" in picture.caption and picture.numbers is not None
     init = picture.numbers[picture.numbers.training == "init"]
     half = init.groupby(["architecture", "quantity"])["first layer below half"].first()

@@ -64,7 +64,7 @@ def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Pa
     assert sum(len(band.get_paths()) for band in hatched) == int((table.theory_rows < 8).sum()) > 0
     numbers = sorted(int(text.get_text()) for panel in picture.figure.axes for text in panel.texts if text.get_text())
     assert numbers == sorted(int(rows) for rows in table.untrained_rows if 1 < rows < 8)
-    assert f"{int((table.untrained_rows == 8).sum())} can tell all places apart" in picture.caption
+    assert f"{int((table.untrained_rows == 8).sum())} of {len(table)} kinds of attention" in picture.caption
     assert "2 of 3 networks find the places where theory allows it" in picture.caption
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import cells
+from helpers import by_member, cells
 from one_stack import stack
 
 from rankfall import components
@@ -16,7 +16,7 @@ from rankfall.report.rows import cell_columns
 def rows_of(measure: str, name: str, **architecture: Any) -> list[dict[str, Any]]:
     context = stack(members=2, **architecture)
     found = []
-    for row in components.load("measure", measure)(context):
+    for row in by_member(components.load("measure", measure), context):
         cell = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture, grid={"seed": row["member"]})[0]
         about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
         found.append(about | {"architecture": name} | {key: value for key, value in row.items() if key != "member"})

@@ -90,8 +90,7 @@ def test_law(read: Read, tmp_path: Path) -> None:
     assert table[(table.layer == 6) & (table.architecture != "single")].log10_residual.max() < -100
     assert not table[table.method == "centred"].floor.any()
     picture = drawn("law", read, tmp_path)
-    (legend,) = picture.figure.legends
-    assert set(OWN) <= {text.get_text() for text in legend.texts}
+    assert set(OWN) <= {text.get_text() for text in picture.figure.axes[0].texts}
     clear = table[(table.architecture == "single") & ~table.floor]
     assert len(line(picture.figure.axes[0], colour("single"))) == clear.layer.nunique() < 7
     assert [one for one in picture.figure.axes[0].lines if one.get_marker() == "X"]
