@@ -38,11 +38,14 @@ def describe_ends(
     means = average(rows, value, by).sort_values("mean", kind="stable")
     if settings and len(set(differences(rows, by).values())) > 1:
         return "not compared, since lines have different settings"
-    words = [
-        f"{say_mean(one['mean'], one['std'], write) if isinstance(write, int) else write(one['mean'])} ({label(name)})"
-        for name, one in means.iterrows()
+    ends = [
+        say_mean(one["mean"], one["std"], write) if isinstance(write, int) else write(one["mean"])
+        for _, one in means.iterrows()
     ]
-    return "unknown" if not words else words[0] if len(words) == 1 else f"from {words[0]} to {words[-1]}"
+    words = [f"{end} ({label(name)})" for end, name in zip(ends, means.index)]
+    if len(words) > 1:
+        return f"{ends[0]} in all" if ends[0] == ends[-1] else f"from {words[0]} to {words[-1]}"
+    return words[0] if words else "unknown"
 
 
 def describe_missing(
