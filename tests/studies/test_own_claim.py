@@ -149,7 +149,7 @@ def test_a_run_decides_it(tmp_path: Path) -> None:
     (row,) = checkout.table("claims").to_pylist()
     assert (row["claim"], row["verdict"], row["number"], row["seeds"]) == ("squares_grow", "holds", 10.0, 3)
     assert 'id="claims-table"' in (checkout.results / "report" / "index.html").read_text()
-    assert "squares grow: The square of 3 is 10" in (checkout.results / "figures" / "evidence.rst").read_text()
+    assert "Squares grow: Squares grow." in (checkout.results / "figures" / "evidence.rst").read_text()
     rule = checkout.folder / "mylab" / "squares_grow" / "rule.py"
     rule.write_text(rule.read_text().replace("Threshold(1.0", "Threshold(20.0"))
     again = checkout.run()
