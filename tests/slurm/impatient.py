@@ -2,7 +2,7 @@
 
 python impatient.py <arguments of snakemake>
 
-With the arguments `UNASKED` of runs.py it asks once, soon after its start, and not again for ten minutes.
+With the arguments `UNASKED` of runs.py it asks every five seconds, from the 90th on.
 """
 
 import sys
@@ -14,6 +14,6 @@ if __name__ == "__main__":
     asked = [
         value for name, value in zip(sys.argv, sys.argv[1:]) if name == "--slurm-init-seconds-before-status-checks"
     ]
-    seconds = 0.5 if asked[-1:] == ["1"] else 600.0
+    seconds = 0.5 if asked[-1:] == ["1"] else 5.0
     Executor.next_seconds_between_status_checks = property(lambda self: seconds, lambda self, value: None)
     main()
