@@ -52,7 +52,7 @@ def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     assert [text.get_text() for text in legend.texts] == ["soft", "learned", "gated", "chance"]
     assert line(left, colour("soft")) == line(right, colour("gated")) == pytest.approx([0.11, 0.21])
     assert line(right, CHANCE) == pytest.approx([0.05, 0.05])
-    assert "After the last epoch: from 0.210 ± 0.014 (" in picture.caption
+    assert "After the last epoch: 0.210 ± 0.014 in all" in picture.caption
     assert picture.numbers is not None
     end = picture.numbers.set_index(["architecture", "epoch"]).loc[("soft", 2)]
     assert (end["mean"], end["seeds"]) == (pytest.approx(0.21), 2) and end["deviation over seeds"] == pytest.approx(
