@@ -1,4 +1,4 @@
-"""What watching a training costs: a decoder of 12 layers, watched and not, step by step in one process, on one thread.
+"""Measure what watching a training costs: a decoder of 12 layers, watched and not, step by step in one process, on one thread.
 
 Times are processor times, and the least of the turns, since the machine may be shared.
 """

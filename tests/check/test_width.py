@@ -68,7 +68,7 @@ def optimizer_of(model: nn.Module, hidden: str, width: int) -> torch.optim.Optim
     return torch.optim.Adam([{"params": scaled, "lr": 0.064 / width}, {"params": others, "lr": 1e-3}])
 
 
-def numbers() -> torch.Tensor:
+def random_batch() -> torch.Tensor:
     return torch.randint(0, VOCABULARY, (3, TOKENS), generator=torch.Generator().manual_seed(0))
 
 
@@ -91,7 +91,7 @@ def transformer(mup: bool) -> Callable[[int], Any]:
 
 
 def result_of(build: Callable[..., Any], **options: Any) -> Any:
-    (report,) = check(Transformer(32), numbers(), changes=False, build=build, only=("width-transfers",), **options)
+    (report,) = check(Transformer(32), random_batch(), changes=False, build=build, only=("width-transfers",), **options)
     return report.results[0]
 
 
@@ -112,12 +112,12 @@ def test_a_factor_that_is_wrong_is_seen() -> None:
         return model, x, optimizer
 
     with pytest.raises(AssertionError, match="grow as width"):
-        assert_width_transfers(Transformer(32), numbers(), build=build)
+        assert_width_transfers(Transformer(32), random_batch(), build=build)
 
 
 def test_updates_of_the_output_grow_with_depth() -> None:
     def loss(output: torch.Tensor) -> torch.Tensor:
-        return nn.functional.cross_entropy(output.flatten(0, 1), numbers().flatten())
+        return nn.functional.cross_entropy(output.flatten(0, 1), random_batch().flatten())
 
     found = result_of(lambda depth: Transformer(32, depth=depth), loss=loss)
     assert found.verdict in ("warn", "fail") and "updates grow as depth^" in found.sentence

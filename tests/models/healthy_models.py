@@ -13,7 +13,7 @@ def vectors(*shape: int) -> Tensor:
     return torch.randn(*(shape or (SAMPLES, TOKENS, WIDTH)), generator=torch.Generator().manual_seed(0))
 
 
-def numbers() -> Tensor:
+def random_states() -> Tensor:
     return torch.randint(0, VOCABULARY, (SAMPLES, TOKENS), generator=torch.Generator().manual_seed(1))
 
 
@@ -228,7 +228,7 @@ class Hyper(nn.Module):
 
 
 class GPT(nn.Module):
-    """As nanoGPT: learned positions, weights of std 0.02, tied logits."""
+    """Follow nanoGPT: learned positions, weights of std 0.02, tied logits."""
 
     def __init__(self, std: float = 0.02) -> None:
         super().__init__()
@@ -280,8 +280,8 @@ def initialised(make, **weights: float) -> nn.Module:
 KINDS = {
     "post-norm encoder": (encoder, vectors()),
     "pre-norm encoder, orthogonal": (lambda: initialised(lambda: encoder(norm_first=True)), vectors()),
-    "nanoGPT": (GPT, numbers()),
-    "nanoGPT, std 0.1": (lambda: GPT(0.1), numbers()),
+    "nanoGPT": (GPT, random_states()),
+    "nanoGPT, std 0.1": (lambda: GPT(0.1), random_states()),
     "ReZero": (lambda: stack(ReZero), vectors()),
     "DeepNorm": (lambda: stack(DeepNorm), vectors()),
     "peri-norm": (lambda: stack(PeriNorm), vectors()),

@@ -154,7 +154,7 @@ def test_most_of_it_is_folded_until_it_is_asked_for_or_printed(browser: Any, fol
 
 
 def test_two_architectures_are_compared_as_in_the_scorecard(opened: Opened, folder: Path) -> None:
-    """By the same interval over the seeds that both have as shades and findings."""
+    """The comparison uses the interval of shades and findings, over the seeds that both have."""
     scores = pd.read_parquet(folder / "tables" / "scorecard.parquet").set_index("architecture", drop=False)
     opened.page.locator("#pairs summary").click()
     setting = opened.page.locator("#score-setting").input_value()

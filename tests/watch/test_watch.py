@@ -228,7 +228,7 @@ def compiled_training(how, watching, backend="aot_eager", steps=4):
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["wrapped", "inside", "in place", "each block", "checkpointed", "before"])
 def test_a_compiled_training_with_dropout_is_bit_for_bit_the_same(how):
-    """And its numbers are those of the training that is not compiled. Code compiled before, or unseen, costs a step."""
+    """Its rows are those of the training that is not compiled. Code that was compiled before, or elsewhere, costs a step."""
     _, expected = compiled_training("eager", True)
     plain, _ = compiled_training(how, False)
     seen, rows = compiled_training(how, True)

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from rankfall.watch.gradients import query_key_weights, squared_norm
+from rankfall.watch.rows import gradient_columns
 
 
 def block(**parts):
@@ -109,6 +110,8 @@ def test_gradients_that_are_not_there():
     module = block(q__weight=(2, 2), k__weight=(2, 2))
     (part,) = query_key_weights(module).queries
     assert gradient_norm([part], scale=2.0) == (norm(0, 0.5, 1, 1.5), "")
+    lost = {"gradient_queries": None, "gradient_keys": 4.0}  # None: the mean square is infinite or NaN
+    assert gradient_columns(lost, "") == lost | {"gradient_keys": 2.0, "gradient_reason": "the gradient is not finite"}
     part[0].grad = torch.ones(2, 2).as_subclass(Sharded)
     assert gradient_norm([part]) == (
         None,

@@ -1,6 +1,6 @@
 """Compiled models: an operator that the graph calls at each block, and at each attention in a block.
 
-The operator does nothing unless its watcher measures this step, so one graph serves all steps, and nothing else in it changes. The compiler
+The operator does nothing unless its watcher measures this step, so graphs do not break and logged steps compile nothing. The compiler
 traces the hooks, which stay attached while a compiled model is watched; the operator itself runs as Python. It is marked as unsafe for CUDA
 graphs, so that these are split around it.
 """
@@ -34,7 +34,7 @@ WATCHED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # captures by nu
 
 
 class Tracing:
-    """What the compiler traces: the watcher inside whose blocks it is, and whether it has met hooks of an eager watcher."""
+    """Hold what the compiler traces: the watcher of the block in progress, and whether hooks of an eager watcher were met."""
 
     def __init__(self) -> None:
         self.number, self.met = -1, False

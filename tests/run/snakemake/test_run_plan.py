@@ -191,6 +191,8 @@ SPOILT: dict[str, Callable[[Path], Any]] = {
     "missing": lambda path: path.unlink(),
     "cut off": lambda path: path.write_bytes(path.read_bytes()[:-20]),
 }
+if os.geteuid() == 0:  # no one else can give a file away
+    SPOILT["another user's"] = lambda path: os.chown(path, 65534, -1)
 
 
 def shards(run: RunPlan) -> Iterator[PlannedJob]:

@@ -96,7 +96,10 @@ def read_jobs(folder: Path) -> dict[str, Any] | None:
 
 
 def _unpickle(path: Path) -> Any:
+    """Read a file of this user's or root's: in a folder that users share, unpickling another's file would run its code."""
     try:
+        if path.stat().st_uid not in (os.getuid(), 0):
+            raise PermissionError("another user wrote it")
         return pickle.loads(path.read_bytes())
     except Exception as error:  # damaged bytes raise anything
         raise DamagedPlan(f"{path} cannot be read: {error}") from error
