@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
