@@ -4,7 +4,7 @@
 
 The clean PyTorch module (`clean_kinds.py`), the same by `torch.compile`, `torch.func.vmap` over members with and without `torch.compile`,
 JAX (`jit` of a `scan` of steps of `vmap`, `rivals_jax.py`), and the engine on the clean module. 1, 16 and 64 members; member-steps a
-second, and seconds until the first step was taken. JAX and optax are in the engine's extra `bench`; without them no rows of JAX.
+second, and seconds until the first step was taken. JAX and optax are in the engine's extra `bench`. Without them, there are no rows of JAX.
 """
 
 import importlib.util
@@ -29,31 +29,41 @@ CLEAN, MACHINE = "clean", "machine"
 
 
 def measure(results: Results) -> None:
+    counts = (2,) if results.tiny else COUNTS
     with workers() as running:
         for name in list(KINDS)[:1] if results.tiny else list(KINDS):
-            for count in (2,) if results.tiny else COUNTS:
-                variants = variants_of(name, count, results.tiny)
-                rates = running.rates(variants, **length(results.tiny))
-                best = max(rate for label, rate in rates.items() if label != MACHINE)
-                for label, rate in rates.items():
-                    about = {"network": name, "variant": label, "members": count, "dropout": DROPOUT}
+            variants = variants_of(name, counts, results.tiny)
+            rates = running.rates(variants, **length(results.tiny))
+            for count in counts:
+                # A clean module trains one member at a time, so its rate stands beside every number of members.
+                beside = {label: rate for label, rate in rates.items() if label[1] in (None, count)}
+                best = max(rate for (variant, _), rate in beside.items() if variant != MACHINE)
+                for (variant, own), rate in beside.items():
+                    about = {"network": name, "variant": variant, "members": count, "dropout": DROPOUT}
                     ratio = {"ratio": rate / best, "against": "fastest rival"}
                     results.add("rate", rate, "member-steps/s", **about, **ratio)
-                    results.add("first step", running.seconds_before[label], "s", **about)
+                    results.add("first step", running.seconds_before[variant, own], "s", **about)
 
 
-def variants_of(name: str, count: int, tiny: bool) -> dict[str, Variant]:
-    """Return the variants for so many members. A clean module trains one at a time, whatever the count is."""
-    found = {CLEAN: Variant("clean_kinds:step", (name, DROPOUT), ours=False)}
-    found["vmap"] = Variant("rivals:vmap_step", (name, count, False), count, ours=False)
-    if shutil.which("g++") and not tiny:
-        found["clean, compiled"] = Variant("clean_kinds:compiled_step", (name, DROPOUT), ours=False)
-        found["vmap, compiled"] = Variant("rivals:vmap_step", (name, count, True), count, ours=False)
-    if all(importlib.util.find_spec(one) for one in ("jax", "optax")):
-        from benchmarks.rivals_jax import STEPS
+def variants_of(name: str, counts: tuple[int, ...], tiny: bool) -> dict[tuple[str, int | None], Variant]:
+    """Return the variants by name and members. They take turns in one run."""
+    compiles = shutil.which("g++") and not tiny
+    has_jax = all(importlib.util.find_spec(one) for one in ("jax", "optax"))
+    variants: dict[tuple[str, int | None], Variant] = {
+        (CLEAN, None): Variant("clean_kinds:step", (name, DROPOUT), ours=False)
+    }
+    if compiles:
+        variants["clean, compiled", None] = Variant("clean_kinds:compiled_step", (name, DROPOUT), ours=False)
+    for count in counts:
+        variants["vmap", count] = Variant("rivals:vmap_step", (name, count, False), count, ours=False)
+        if compiles and count > 1:  # of one member, it is the compiled clean module
+            variants["vmap, compiled", count] = Variant("rivals:vmap_step", (name, count, True), count, ours=False)
+        if has_jax:
+            from benchmarks.rivals_jax import STEPS
 
-        found["jax"] = Variant("rivals_jax:steps", (name, count), count * STEPS, ours=False)
-    return found | {MACHINE: Variant("rivals:machine_step", (name, count), count)}
+            variants["jax", count] = Variant("rivals_jax:steps", (name, count), count * STEPS, ours=False)
+        variants[MACHINE, count] = Variant("rivals:machine_step", (name, count), count)
+    return variants
 
 
 def batch_of(shape: Shape, count: int) -> tuple[Tensor, Tensor]:

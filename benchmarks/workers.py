@@ -4,13 +4,14 @@ import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 PROCESSES = 2
+Label = TypeVar("Label", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def work(paths: list[str], ours: bool, turn: Any, pipe: Any) -> None:
     torch.set_num_threads(1)
     if ours:
         keep_pages()
-    steps: dict[str, Callable[[], object]] = {}
+    steps: dict[Hashable, Callable[[], object]] = {}
     for order, *rest in iter(pipe.recv, None):
         if order == "forget":
             steps.clear()
@@ -97,16 +98,15 @@ class Workers:
 
     def __init__(self) -> None:
         self.pairs = {ours: Pair(ours) for ours in (True, False)}
-        self.seconds_before: dict[
-            str, float
-        ] = {}  # of a variant's first step, by a clock, the longer of both processes
+        # Seconds by a clock until a variant's first step ended, the longer of both processes.
+        self.seconds_before: dict[Hashable, float] = {}
 
-    def rates(self, variants: Mapping[str, Variant], rounds: int = 5, seconds: float = 0.3) -> dict[str, float]:
-        """Units a second of both processes together: the median over rounds in which every variant takes its turn."""
+    def rates(self, variants: Mapping[Label, Variant], rounds: int = 5, seconds: float = 0.3) -> dict[Label, float]:
+        """Return units a second of both processes together: the median over rounds in which every variant takes its turn."""
         for name, variant in variants.items():
             self.pairs[variant.ours].tell("make", name, variant)
             self.seconds_before[name] = max(self.pairs[variant.ours].answers())
-        found: dict[str, list[float]] = {name: [] for name in variants}
+        found: dict[Label, list[float]] = {name: [] for name in variants}
         for _ in range(rounds):
             for name, variant in variants.items():
                 self.pairs[variant.ours].tell("go", name, seconds)
