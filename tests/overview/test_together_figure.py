@@ -1,14 +1,11 @@
 """Rank and identity on one axis of depth, from tables made by hand: when each is halved, and how they go together."""
 
-from typing import Any
-
 import pandas as pd
 import pytest
 from identity_rows import DEPTH, cells, rates
 
 from rankfall.overview.together import figure as together
 from rankfall.overview.together import spearman
-from rankfall.report import style
 
 
 def tables() -> dict[str, pd.DataFrame]:
@@ -24,21 +21,6 @@ def tables() -> dict[str, pd.DataFrame]:
         ),
         "attribution": cells(lambda left: [share | {"layer": n, "value": left ** (2 * n)} for n in layers[1:]]),
     }
-
-
-@pytest.mark.long
-def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tmp_path: Any) -> None:
-    with style.apply_style():
-        picture = together(tables().__getitem__)
-        style.save(picture, tmp_path / "figure.png")
-    assert "is 1.00 (init) and 1.00 (converged)" in picture.caption
-    assert "2 seeds" in picture.caption and picture.numbers is not None
-    init = picture.numbers[picture.numbers.training == "init"]
-    half = init.groupby(["architecture", "quantity"])["first layer below half"].first()
-    assert [half["SAN", name] for name in ("residual", "rank of T", "identity", "own share")] == [1, 1, 1, 1]
-    assert half["SAN+skip", "own share"] == 4 and half["SAN+skip"].drop("own share").isna().all()
-    together_go = init[init.quantity == "rank correlation of residual and rank of T"]
-    assert together_go["mean"].tolist() == [pytest.approx(1)] and together_go.seeds.tolist() == [2]
 
 
 @pytest.mark.long

@@ -7,14 +7,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from masked_rows import SEEDS, abouts, lengths
-from seen import line
 
 from rankfall import components
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.overview.reproduction.measure import reproduction
 from rankfall.report import style, tables
-from rankfall.report.colours import CHANCE, colour
 
 
 def epochs(about: dict[str, Any]) -> list[dict[str, Any]]:
@@ -43,23 +40,6 @@ def drawn(name: str, read: Callable[[str], pd.DataFrame], folder: Path, **option
         picture: style.Picture = components.load("figure", name)(read, **options)
         style.save(picture, folder / f"{name}.png")
     return picture
-
-
-def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
-    picture = drawn("curves", read, tmp_path, panels={"attention": ["soft", "learned"], "gated": ["gated"]})
-    left, right = picture.figure.axes
-    (legend,) = picture.figure.legends
-    assert [text.get_text() for text in legend.texts] == ["soft", "learned", "gated", "chance"]
-    assert line(left, colour("soft")) == line(right, colour("gated")) == pytest.approx([0.11, 0.21])
-    assert line(right, CHANCE) == pytest.approx([0.05, 0.05])
-    assert "After the last epoch: 0.210 ± 0.014 in all" in picture.caption
-    assert picture.numbers is not None
-    end = picture.numbers.set_index(["architecture", "epoch"]).loc[("soft", 2)]
-    assert (end["mean"], end["seeds"]) == (pytest.approx(0.21), 2) and end["deviation over seeds"] == pytest.approx(
-        0.0141, abs=1e-4
-    )
-    with pytest.raises(RankfallError, match="no finished cell has architecture sofd; there is: gated, learned, soft"):
-        drawn("curves", read, tmp_path, panels={"one": ["sofd"]})
 
 
 def test_published_numbers_stand_beside_what_measures_the_same(read: Callable[[str], pd.DataFrame]) -> None:

@@ -18,10 +18,7 @@ from rankfall.report import tables
 from rankfall.report.page import build
 from rankfall.report.page.build import Given, page
 from rankfall.report.page.chart import charts
-from rankfall.report.page.findings import choose_findings, findings
-from rankfall.report.page.pack import finite, pack, share_values, unpack
-from rankfall.report.page.question import MOST
-from rankfall.report.page.rows import chart_rows, encode, select_missing
+from rankfall.report.page.rows import chart_rows, select_missing
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import number_variants
@@ -86,36 +83,6 @@ def test_provenance_is_of_each_cell(text: str) -> None:
     assert (about["architecture"], about["training"], about["seed"], about["device"]) == ("SAN", "init", 3, "cpu")
     assert len(found["cells"]) == COUNT and len(found["values"]["code"]) == 1
     assert about["final"] == {"test": {"loss": "nan"}}
-
-
-def test_packed_data_come_back() -> None:
-    value = {"a": [1, 2.5, None, "ü", True], "b": {"c": []}}
-    assert unpack(pack(value)) == value
-    assert finite({"a": [float("inf"), 1.0, (2,)]}) == {"a": ["inf", 1.0, [2]]}
-    one, other = {"key": "k", "x": {"deep": 1}, "y": 1}, {"key": "l", "x": {"deep": 1}, "y": 2}
-    assert share_values([one, other]) == {
-        "fields": ["x", "y"],
-        "values": {"x": [{"deep": 1}], "y": [1, 2]},
-        "cells": {"k": [0, 0], "l": [0, 1]},
-    }
-
-
-def test_nulls_and_infinities() -> None:
-    frame = pd.DataFrame(
-        {"x": [1.5, float("nan"), float("inf")], "n": pd.array([1, None, 3], dtype="Int64"), "t": ["a", None, "a"]}
-    )
-    found = encode(frame)["columns"]
-    assert found["x"]["values"] == [1.5, None, "inf"] and found["n"]["values"] == [1, None, 3]
-    assert [found["t"]["of"][place] for place in found["t"]["values"]] == ["a", None, "a"]
-
-
-def test_findings_are_computed(folder: Path) -> None:
-    said = {found.question: found.answer for found in findings(frames(folder / "tables", COUNT).get)}
-    # exp(-l (1 + 0.1 u)) is 0.9 * exp(-6) or less after 6 layers, and below 0.1 from layer 3 on at the latest
-    fastest = said["Which architecture collapses fastest?"]
-    assert "(0.657, a tie), least in SAN and transformer" in fastest
-    assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]
-    assert said["Do published numbers hold?"].startswith("1 of 3 comparisons do")
 
 
 class Tags(HTMLParser):
@@ -242,10 +209,3 @@ def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
     assert chart_rows(chart, table).layer.tolist() == [1]
     (lacking,) = select_missing(chart, table).itertuples()
     assert (lacking.layer, lacking.why) == (2, "beyond float64")
-
-
-def test_the_page_opens_with_five_short_findings(text: str, folder: Path) -> None:
-    found = findings(frames(folder / "tables", COUNT).get)
-    assert choose_findings(found)[0].study == "rank" and all(len(one.answer.split()) <= MOST for one in found)
-    first = text[text.index('id="story"') : text.index("</dl>")]
-    assert first.count("<dt>") == min(5, len(found)) and 'id="opening"' in text

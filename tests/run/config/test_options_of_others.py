@@ -65,40 +65,4 @@ def test_defaults_can_be_written(lab: Path) -> None:
         assert message == f"measures.one.{option}: -1 is out of range; allowed: >= 0"
 
 
-TUPLES = (
-    "pair: tuple[str, int] = ('a', 1), window: tuple[float, float] = (-1.0, 1.0), point: float | tuple[int, int] = 1.0"
-)
 FITS: list[dict[str, Any]] = [{"pair": ["b", 2]}, {"point": [1, 2]}, {"point": 0.5}]
-FITS_NOT = {
-    "a word": ({"pair": ["b", "c"]}, "pair.1: 'c' is text, not an integer"),
-    "too short": ({"window": [1.0]}, "window.1: this key is missing"),
-    "neither": ({"point": [1, 2, 3]}, "point: [1, 2, 3] is a list, not a number or a list with fewer entries"),
-}  # fmt: skip
-
-
-def test_tuples_are_read_item_by_item(lab: Path) -> None:
-    name = quantity(lab, "optlab.tuples", TUPLES)
-    for options in FITS:
-        found = make_plan(measured(name, **options)).measures["one"].options
-        assert {option: found[option] for option in options} == options
-    for case, (options, said) in FITS_NOT.items():
-        assert refusal(measured(name, **options)) == f"measures.one.{said}", case
-
-
-IN_THE_FILE = {
-    "LIMITS = {'k': (0, LOW)}": "line 4: cannot be imported: NameError: name 'LOW' is not defined",
-    "LIMITS = {'k': 0}": "LIMITS.k: 0 is an integer, not a list",
-    "def broken(": "line 4: ",
-}
-
-
-@pytest.mark.parametrize("facts", IN_THE_FILE)
-def test_what_is_wrong_in_a_quantity_is_told(facts: str, lab: Path) -> None:
-    """And not that there is no such measure."""
-    name = quantity(lab, f"optlab.wrong{list(IN_THE_FILE).index(facts)}", "k: int = 1", facts)
-    message = refusal(measured(name))
-    assert (
-        message.startswith(f"measures.one: {lab / 'optlab'}")
-        and IN_THE_FILE[facts] in message
-        and "allowed" not in message
-    )

@@ -89,20 +89,6 @@ def strange(file: str, stage: str, rooms: set[str]) -> bool:
     return kind not in OF_A_STUDY or (last == "measure.py" and name not in ONE_FILE)
 
 
-def test_arithmetic_never_names_the_machinery() -> None:
-    """Not even for types: nets, training, measures and models know a cell as what `design.py` says of it."""
-    rooms = ("nets", "train", "tasks", "measure", "models", *STUDIES)
-    machinery = ("run", "commands")
-    found = [
-        f"{path.relative_to(PACKAGE)}: {name}"
-        for room in rooms
-        for path in sorted((PACKAGE / room).rglob("*.py"))
-        for name in imported(path)
-        if name.startswith(tuple(f"rankfall.{other}" for other in machinery))
-    ]
-    assert not [line for line in found if not line.startswith("train/progress.py")]
-
-
 def imported(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from plans import changed, refusal
 
 from rankfall.run.config.types import read
 from rankfall.run.plan import make_plan
@@ -40,10 +39,3 @@ def test_an_edit_of_one_normaliser_leaves_measures_without_it_alone() -> None:
         "law": [],
     }
     assert {"l2", "urpe", "softmax"} <= set(in_key("orders"))
-
-
-def test_a_name_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "buildlab1.py").write_text(NETWORK.replace('"softmax"]', '"sotfmax"]'))
-    message = refusal(changed("measures", {"own": {"measure": "buildlab1:own"}}))
-    assert message.startswith("measures.own: its component says BUILDS = ") and "did you mean 'softmax'?" in message

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from rich.console import Console
 
 from rankfall.run.screen.left import TYPICAL, seconds_left
 from rankfall.run.screen.logs import Reached, parse_log
-from rankfall.run.screen.screen import view
 from rankfall.run.screen.state import RunState
 from rankfall.train.progress import Progress
 
@@ -102,16 +100,3 @@ def test_what_a_training_job_writes_is_understood(monkeypatch: pytest.MonkeyPatc
     progress.step(members, History())  # type: ignore[arg-type]
     found = parse_log(out.getvalue())
     assert found is not None and (found.cells, found.of) == (8, 12)
-
-
-def test_the_view_says_what_runs_and_what_failed() -> None:
-    jobs = (info(1, "train", "a/0"), info(2, "train", "a/1"))
-    found = state(*jobs, event("job_error", 7.0, jobid=2))
-    out = io.StringIO()
-    shown = view(found, {"1": Reached(15, 30, 0.5, 1234.0, "loss 1 to 2")}, 60.0, "tiny")
-    Console(file=out, width=100).print(shown)
-    text = out.getvalue()
-    assert "tiny: 0 of 3 jobs, 1 min, 1 min to 3 min left" in text
-    assert "15 of 30 networks of the running jobs are trained, 1,234 training steps a second" in text
-    assert "train sorting 0, 1 min: 15 of 30 cells, 1,234 steps a second, loss 1 to 2" in text
-    assert "1 job failed, last train sorting 1: it ended without a word" in text

@@ -71,8 +71,3 @@ def test_a_run_that_did_not_end_well_is_status_1(
     made.add([{"event": "rankfall_ended", "how": how}] if how != "running" else [])
     assert watch.watch(tmp_path, terminal=False) == 1
     assert f" {said}: 0 of 2 jobs done" in capsys.readouterr().out
-
-
-def test_without_a_run_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["status", "--watch", "--config", "none.yaml", "--results", str(tmp_path)]) == 2
-    assert "no run of these results has begun" in capsys.readouterr().err
