@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_page
+from page_tables import about, cell_rows, frames, made_page
 
 from rankfall import components
 from rankfall.report import tables
@@ -70,12 +70,6 @@ def test_the_scorecard_and_the_tables_are_in_the_page_as_they_are(text: str, fol
     assert decoded(block(text, "main")["scorecard"]).architecture.tolist() == tables["scorecard"].architecture.tolist()
 
 
-def test_tables_that_do_not_fit_are_linked(folder: Path) -> None:
-    small = made_page(folder, COUNT, most=0)
-    assert 'id="data-table-' not in small and "data-csv=" not in small
-    assert small.count('href="../tables/') == len(frames(folder / "tables", COUNT))
-
-
 def test_provenance_is_of_each_cell(text: str) -> None:
     found = block(text, "provenance")
     key = f"{3:024x}"
@@ -124,21 +118,6 @@ def test_every_table_has_a_chart() -> None:
     assert len({chart.name for chart in charts()}) == len(charts())
 
 
-@pytest.mark.long
-def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
-    text, drawn = charted_page(tmp_path)
-    main = block(text, "main")
-    cells = decoded(main["cells"])
-    for chart in main["charts"]:
-        if chart["name"] not in drawn:
-            continue
-        rows = decoded(chart["data"])
-        lines = cells.label[rows.cell] if chart["networks"] and chart["line"] == "architecture" else rows[chart["line"]]
-        xs = [None] * len(rows) if chart["kind"] == "points" else rows[chart["x"]]
-        assert sorted(zip(lines, xs, rows[chart["measured"]])) == sorted(drawn.pop(chart["name"])), chart["name"]
-    assert drawn == {}
-
-
 def test_networks_at_different_settings_are_told_apart() -> None:
     """Networks that differ in an option of their task were averaged as if they were seeds."""
     rows = [row | {"task_component": f"sorting(length={4 + row['seed'] % 2})"} for row in cell_rows(4)]
@@ -156,22 +135,6 @@ def test_repeats_are_averaged_within_a_network() -> None:
     )  # fmt: skip
     (row,) = chart_rows(chart, table).itertuples()
     assert row.accuracy == pytest.approx(0.3)
-
-
-def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> None:
-    """The mean of the networks' numbers is the scorecard's, and the rows' places are those of its table."""
-    made, tables = block(text, "behind"), frames(folder / "tables", COUNT)
-    cells, residuals, scores = decoded(block(text, "main")["cells"]), tables["residuals"], tables["scorecard"]
-    for name in ("residual_last", "halving_depth", "over_chance"):
-        numbers = decoded(made[name]["networks"]).assign(label=lambda rows: [cells.label[place] for place in rows.cell])
-        for score in scores[scores[name].notna()].itertuples():
-            setting = pd.Series([cells.setting[place] for place in numbers.cell])
-            own = numbers[(numbers.label == score.architecture) & (setting == score.setting)].number.dropna()
-            assert len(own) == getattr(score, f"{name}_seeds")
-            assert own.mean() == pytest.approx(getattr(score, name), rel=1e-12)
-    rows = residuals.loc[made["residual_last"]["rows"]]
-    assert set(rows.training) == {"init", "short"} and len(rows) == (COUNT - 1) * LAYERS
-    assert [tables["orders"].order[place] for place in made["order"]["rows"]] == scores.order.tolist()
 
 
 def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> None:
