@@ -5,23 +5,20 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from helpers import by_member, cells, data_of
+from helpers import by_member, cells, data_of, network_of
 
 from rankfall.identity.attribution.measure import attribution
 from rankfall.identity.attribution.shown import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY, equal_shares
 from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
-from rankfall.nets.network import Shape, build
 
 INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 
 
 def context(**architecture: Any) -> Context:
-    some = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)
-    made = build(some[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
-    made.initialise([0, 1])
-    return Context(network=made.requires_grad_(False), data=data_of(INPUTS), cells=[some[0], some[0]])
+    made = network_of(dtype=torch.float32, **architecture)
+    return Context(network=made, data=data_of(INPUTS), cells=2 * cells(architecture=architecture))
 
 
 def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:

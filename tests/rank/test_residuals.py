@@ -1,14 +1,15 @@
 """The residual table: places, floors and values against a computation by hand."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from helpers import by_member, cells, data_of
+from helpers import by_member, data_of, network_of
 
 from rankfall.measure.context import Context
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.centred.block import propagate
 from rankfall.rank.law.measure import law
@@ -19,11 +20,7 @@ INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 DATA = data_of(INPUTS)
 
 
-def network(depth: int = 2, **architecture: Any) -> Network:
-    cell = cells(architecture={"depth": depth, "heads": 2, "width": 8} | architecture)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
-    made.initialise([0, 1])
-    return made.requires_grad_(False)
+network = partial(network_of, dtype=torch.float32)
 
 
 def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
@@ -140,15 +137,8 @@ def test_places_are_around_the_norms(placement: str) -> None:
 
 def gated(depth: int = 8) -> Network:
     """Gated units and nothing else: the state falls to 1e-162 and then to zero, and rows stay apart."""
-    cell = cells(
-        architecture={
-            "depth": depth, "width": 16, "attention": {"name": "gau", "key_width": 16}, "normaliser": "softmax", "residual": "none",
-            "norm": "none", "mlp": "none", "position": "none",
-        }
-    )[0]  # fmt: skip
-    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64)
-    made.initialise([0, 1])
-    return made.requires_grad_(False)
+    bare = {"residual": "none", "norm": "none", "mlp": "none", "position": "none", "normaliser": "softmax"}
+    return network_of(depth=depth, width=16, attention={"name": "gau", "key_width": 16}, **bare)
 
 
 def test_underflow_is_no_collapse() -> None:
