@@ -265,8 +265,3 @@ def test_importing_the_package_imports_nothing():
         "print(sorted({'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def examples():
-    text = (ROOT / "docs" / "python.md").read_text()
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -11,16 +11,10 @@ import torch
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks.gpu.limits import Traffic, work_of  # noqa: E402
+from benchmarks.gpu.limits import work_of  # noqa: E402
 from benchmarks.gpu.shapes import settings  # noqa: E402
 
 CPU = torch.device("cpu")
-
-
-def moved(run: object) -> int:
-    with Traffic() as traffic:
-        run()  # type: ignore[operator]
-    return traffic.bytes
 
 
 @pytest.mark.parametrize("members", [1, 3])

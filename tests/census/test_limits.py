@@ -24,10 +24,6 @@ def eat() -> int:
     return len([bytearray(2**28) for _ in range(100)])
 
 
-def fail() -> None:
-    raise ValueError("no such\n  thing")
-
-
 def escape() -> None:
     raise AboutTheRun("the key is not complete")
 

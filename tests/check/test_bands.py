@@ -76,15 +76,3 @@ def test_where_there_is_no_band_it_is_said():
     assert no_band(known) == ""
     (report,) = check(encoder(60, 8), torch.randn(2, 3, 8), changes=False)
     assert "none near 60" in report.reasons["reference band"]
-
-
-class Layer(nn.Module):
-    def __init__(self, norm):
-        super().__init__()
-        self.attention, self.mlp = nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, 16)
-        self.norm1, self.norm2 = norm(), norm()
-
-    def forward(self, x):
-        y = self.norm1(x)
-        x = x + self.attention(y, y, y)[0]
-        return x + self.mlp(self.norm2(x)).relu()

@@ -51,10 +51,6 @@ def test_skips_keep_identity_and_without_them_it_dies_with_rank(sentinels: str) 
         assert rate(bare, layer=6, map=name, trained_layer=6, **labels) == pytest.approx([1 / LENGTH] * 4, abs=0.02)
 
 
-def rest(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "member"}
-
-
 def test_what_is_tested_is_from_the_test_split_and_known_nowhere_else() -> None:
     data = context().data
     found = different(data, 40)

@@ -7,12 +7,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from helpers import cells
-from matplotlib.colors import to_hex
 
 from rankfall.measure.context import Context
 from rankfall.position.probe import figure as module
 from rankfall.position.probe.measure import probe as measured
-from rankfall.report import style, tables
+from rankfall.report import tables
 from rankfall.report.rows import cell_columns
 
 CHOICE: dict[str, Any] = {
@@ -41,14 +40,6 @@ def read(tmp_path: Path) -> Callable[[str], pd.DataFrame]:
     tables.write("probe_trained", rows, tmp_path / "probe_trained.parquet")
     tables.write("probe", measured(Context(), **CHOICE), tmp_path / "probe.parquet")
     return lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name)
-
-
-def shades(picture: style.Picture) -> list[str]:
-    """The colour of every square."""
-    found = [
-        panel.collections[0].to_rgba(panel.collections[0].get_array()).reshape(-1, 4) for panel in picture.figure.axes
-    ]
-    return [to_hex(colour) for colours in found for colour in colours if colour[3]]
 
 
 def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Callable[[str], pd.DataFrame]) -> None:

@@ -159,12 +159,3 @@ def test_underflow_is_no_collapse() -> None:
             assert row["value"] == pytest.approx(float(ratio[row["member"]].mean()), rel=1e-9)
             assert row["value_reason"] == ""
     assert float(ratios[-1].min()) > 0.1
-
-
-SHAPES: list[dict[str, Any]] = [
-    {"residual": "none"},
-    {"residual": "none", "mlp": "relu"},
-    {"residual": "none", "normaliser": "l2", "mask": "causal", "sentinels": "bos"},
-    {"residual": "none", "attention": {"name": "gau", "key_width": 8}, "normaliser": "relu2"},
-    {"residual": "add", "mlp": "gelu"},
-]

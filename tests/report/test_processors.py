@@ -11,7 +11,6 @@ from rankfall.report.processors import describe_mixture, find_kinds, find_kinds_
 
 ZEN = "AMD EPYC, family 25 model 17, AVX512"
 XEON = "Intel Xeon Platinum 8481C, family 6 model 143, AVX512"
-ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n"
 
 
 @pytest.mark.parametrize(

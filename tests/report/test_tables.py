@@ -4,7 +4,6 @@ input gives equal bytes.
 
 import math
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,8 +19,6 @@ from rankfall.report.rows import cell_columns
 from rankfall.report.runs import differences
 from rankfall.report.schema import CELL_COLUMNS, Column, Table
 from rankfall.run.jobs.row_keeper import check_numbers
-
-ROOT = Path(__file__).parents[2]
 
 
 def part(name, **options):

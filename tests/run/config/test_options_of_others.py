@@ -63,6 +63,3 @@ def test_defaults_can_be_written(lab: Path) -> None:
     for option in ("count", "other", "steps"):
         message = refusal(measured(name, **{option: -1}))
         assert message == f"measures.one.{option}: -1 is out of range; allowed: >= 0"
-
-
-FITS: list[dict[str, Any]] = [{"pair": ["b", 2]}, {"point": [1, 2]}, {"point": 0.5}]

@@ -9,23 +9,6 @@ from rankfall.run.config.types import read
 from rankfall.run.plan import make_plan
 
 ROOT = Path(__file__).parents[3]
-NETWORK = """
-import torch
-from rankfall.design import Architecture, Component
-from rankfall.nets.network import Shape, build
-
-TABLE = "path_counts"
-NEEDS = "nothing"
-BUILDS = {"attention": ["multihead"], "block": ["attention"], "embedding": ["linear"], "head": ["regression"], "init": ["published"],
-          "mask": ["none"], "mlp": ["none"], "norm": ["none"], "normaliser": ["softmax"], "position": ["none"], "residual": ["none"],
-          "sentinels": ["none"]}
-
-def own(context, *, normaliser: str = "softmax"):
-    parts = {kind: Component(names[0]) for kind, names in BUILDS.items()} | {"normaliser": Component(normaliser)}
-    network = build(Architecture(name="own", depth=1, width=4, heads=1, **parts), Shape("vectors", "values", 3, 1, 1), 1, torch.float64)
-    total = sum(float(p.numel()) for p in network.parameters())
-    return [{"model": "m", "depth": 1, "heads": 1, "log10_paths": 0.0, "proportion": total, "length": 1}]
-"""
 
 
 @pytest.mark.long

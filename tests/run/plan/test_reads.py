@@ -8,13 +8,6 @@ from plans import component, refusal
 
 from rankfall.run.plan import Plan, make_plan
 
-HOLDS = """
-from torch import nn
-{facts}
-class Own(nn.Module):
-    def __init__(self, sizes, position, normaliser, mask, site): ...
-"""
-
 
 def config(architecture: dict[str, Any], axes: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     return {

@@ -12,7 +12,6 @@ from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
 )
-PAGE = changed("page", True, CONFIG)
 
 
 def planned(config: Any) -> PlanJobs:
