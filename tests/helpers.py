@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rankfall import components
 from rankfall.measure.context import Context, Rows
-from rankfall.nets.network import Network
+from rankfall.nets.network import Network, Shape, build
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.tasks._dataset import Dataset, Split
@@ -32,6 +32,25 @@ def config(**changes: Any) -> dict[str, Any]:
 
 def cells(**changes: Any) -> list[Cell]:
     return list(make_plan(config(**changes)).cells)
+
+
+def network_of(
+    members: int = 2,
+    length: int = 5,
+    symbols: int = 7,
+    dtype: torch.dtype = torch.float64,
+    noise: float = 0.0,
+    seed: int = 0,
+    **architecture: Any,
+) -> Network:
+    """Return small networks at their initial values; with `noise`, each parameter is moved by a draw of this size."""
+    (cell,) = cells(architecture=architecture)
+    made = build(cell.architecture, Shape("tokens", "classes", length, symbols, symbols), members, dtype)
+    made.initialise(list(range(members)))
+    generator = torch.Generator().manual_seed(seed)
+    for value in made.parameters() if noise else ():
+        value.data += noise * torch.randn(value.shape, generator=generator, dtype=value.dtype)
+    return made.requires_grad_(False)
 
 
 def data_of(inputs: Tensor) -> Data:

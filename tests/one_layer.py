@@ -3,22 +3,16 @@
 from typing import Any
 
 import torch
-from helpers import cells
+from helpers import network_of
 from torch import Tensor
 
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network
 
 
 def network(length: int = 6, members: int = 2, **architecture: Any) -> Network:
     """Untrained, in float64, with parameters of order one wherever a start would hide a term."""
-    chosen = {"depth": 1, "width": 6, "norm": "none", "residual": "none", "position": "none"} | architecture
-    cell = cells(architecture=chosen)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length, 5, 5), members, torch.float64)
-    made.initialise(list(range(members)))
-    generator = torch.Generator().manual_seed(0)
-    for value in made.parameters():
-        value.data += 0.4 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made.requires_grad_(False)
+    bare = {"depth": 1, "width": 6, "norm": "none", "residual": "none", "position": "none"}
+    return network_of(members, length, 5, noise=0.4, **bare | architecture)
 
 
 def states(length: int, members: int = 2, width: int = 6) -> Tensor:

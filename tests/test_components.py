@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 
-from rankfall import cli, components
-from rankfall.errors import RankfallError
+from rankfall import components
 from rankfall.quantity_files import LISTS
-
-
-def test_folder_is_the_registry() -> None:
-    assert {"l2", "softmax"} <= set(components.names("normaliser"))
-    assert "auto" in components.names("embedding")
-    assert not [name for kind in components.KINDS for name in components.names(kind) if name.startswith("_")]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in components.KINDS if kind not in LISTS])
@@ -47,27 +40,6 @@ def test_a_description_has_options_and_facts(tmp_path: Path, monkeypatch: pytest
     assert not again.options
 
 
-def test_working_directory_is_looked_in_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    (tmp_path / "cwdlab.py").write_text("def sharp(scores): return 'loaded'\n")
-    assert components.load("normaliser", "cwdlab:sharp")(None) == "loaded"
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("gone", "unknown normaliser 'gone'"),
-        ("gone.lab:Sharp", "no Python module 'gone.lab' is installed"),
-        ("json:", "is not a dotted path"),
-        ("json:laod", "defines no function or class 'laod'; did you mean 'load'?"),
-    ],
-)
-def test_what_is_not_there(name: str, message: str) -> None:
-    with pytest.raises(RankfallError, match=message):
-        components.describe("normaliser", name)
-
-
 def test_help_lists_verbs_without_importing_them() -> None:
     program = (
         "import sys; from rankfall.cli import main\n"
@@ -87,13 +59,6 @@ def test_declarations_load_without_heavy_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["plam"])
-    assert caught.value.code == 2
-    assert "plam" in capsys.readouterr().err
 
 
 def test_the_page_lists_every_part_of_a_layer() -> None:

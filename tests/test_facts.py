@@ -29,23 +29,6 @@ def test_fact_of_the_wrong_form(fact: str, tmp_path: Path, monkeypatch: pytest.M
     assert FACTS[fact] in refusal(changed("architectures/san/normaliser", name))
 
 
-READERS = {
-    "": "its component does not say which TABLES it reads; allowed: ",
-    "TABLES = ['path']\n": "its component says TABLES = ['path']; allowed: ",
-}
-
-
-@pytest.mark.parametrize(("kind", "tables"), [*zip(("measure", "figure"), READERS)])
-def test_tables_that_are_read_must_be_tables(
-    kind: str, tables: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    about = 'TABLE = "orders"\nNEEDS = "tables"\n' if kind == "measure" else ""
-    name = declared(tmp_path, 3, f"{about}{tables}def own(read): ...\n")
-    message = refusal(changed(f"{kind}s", {"own": {kind: name}}))
-    assert message.startswith(f"{kind}s.own: ") and READERS[tables] in message
-
-
 BLOCK = "class Own:\n    def __init__(self, *, attention, mlp, residual, mlp_residual, norm1, norm2, placement, site, gain): ...\n"
 
 

@@ -37,7 +37,3 @@ def test_numbers() -> None:
     assert not matches(24, 2) and not matches_in_table(np.int64(24), 2) and not matches_in_table(np.int64(24), "24")
     assert matches(1e-3, "1e-3") and matches_in_table(np.float64(1e-3), "1e-3")
     assert matches_in_table(np.float64(2.0), 2) and not matches(1, True) and not matches(True, 1)
-
-
-def test_text_with_brackets_that_is_no_component() -> None:
-    assert not matches("my (odd).txt", "my (other).txt") and matches("my (odd).txt", "my (odd).txt")

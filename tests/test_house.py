@@ -17,10 +17,6 @@ def test_rooms_import_only_from_floors_below() -> None:
     assert house.upward(house.rooms()) == []
 
 
-def test_an_import_upwards_would_be_found() -> None:
-    assert house.upward({"nets": {"errors", "run/plan"}, "run/plan": {"run/config"}}) == [("nets", "run/plan")]
-
-
 def test_no_two_classes_share_a_name() -> None:
     files = house.PACKAGE.rglob("*.py")
     found = [name for file in files for name in re.findall(r"^ *class _*(\w+)", file.read_text(), re.MULTILINE)]

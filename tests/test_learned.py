@@ -90,13 +90,6 @@ class Twice(Usual):
         return self.attention(super().mix(x, drop), drop)
 
 
-class Half(Usual):
-    """Half of it goes to the next token, past the attention."""
-
-    def mix(self, x, drop):
-        return (super().mix(x, drop) + x.roll(1, 2)) / 2
-
-
 class Back(Usual):
     """Each token reads the next one, past the attention."""
 
@@ -104,33 +97,11 @@ class Back(Usual):
         return super().mix(x, drop) + torch.cat([x[:, :, 1:], 0 * x[:, :, :1]], 2)
 
 
-class Alternate(Mixing):
-    """A mask and a normaliser in even layers alone."""
-
-    def __init__(self, sizes, position, normaliser, mask, site):
-        super().__init__(sizes, position, normaliser, mask, site)
-        self.local = sizes.layer % 2 == 0
-
-    def weights(self, x):
-        return super().weights(x) if self.local else torch.ones(*x.shape[:2], 1, x.shape[2], x.shape[2]).to(x) / x.shape[2]
-
-
 class Gated(Multihead):
     """Value maps that leave out a gate of the contexts."""
 
     def contexts(self, weights, x):
         return super().contexts(weights, x) * 0.5
-
-
-class Chunks(Position):
-    """The same along each diagonal of short sequences alone."""
-
-    def __init__(self, sizes):
-        super().__init__()
-
-    def bias(self, logits):
-        places = torch.arange(logits.shape[-1]) // 8
-        return logits.masked_fill(places.unsqueeze(1) != places, -3.0)
 
 
 def copying(rng):
@@ -182,13 +153,6 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("block", "Usual", {"BREAKS": [], "TOKENWISE": True}),
         ("block", "Twice", {"BREAKS": ["blocks", "weights", "heads", "values"], "TOKENWISE": True}),
         ("block", "Back", {"BREAKS": ["blocks"], "TOKENWISE": False}),
-        (
-            "attention",
-            "Alternate",
-            {"PROVIDES": ["weights"], "OFFERS": ["scores"], "IGNORES": ["heads", "head_width"], "BREAKS": []},
-        ),
-        ("position", "Chunks", {"TOUCHES": ["scores"], "ADMITS": "any", "PROVIDES": [], "BREAKS": []}),
-        ("block", "Half", {"BREAKS": ["blocks"], "TOKENWISE": False}),
     ],
 )
 def test_what_calling_a_component_shows(lab: Path, kind: str, name: str, facts: dict[str, object]) -> None:

@@ -19,12 +19,6 @@ print(cutter.size, sha256(repr([cutter.whole(text) for text in source]).encode()
 """
 
 
-def test_topics_are_english_and_plenty():
-    source = list(texts.read("topics"))
-    assert sum(len(part) for text in source for part in text) > 300_000
-    assert sum(" the " in text[0] for text in source) > 50
-
-
 @pytest.mark.long
 def test_the_same_numbers_in_every_process():
     """The trainer's own numbering follows hash tables with a seed of their own in every process."""
@@ -109,14 +103,6 @@ def test_wikitext_is_cut_into_articles(monkeypatch):
     one, two = texts.read("wikitext-103")
     assert one == (" = One = \n first .\n = = Part = = \n second = third\n",)
     assert two == (" = Two = \n a = b\n",)
-
-
-def test_a_column_that_a_data_set_has_not(tmp_path):
-    pytest.importorskip("datasets")
-    (tmp_path / "rows.jsonl").write_text('{"body": "a b"}\n{"body": "c"}\n')
-    assert list(texts.read_dataset((str(tmp_path),), "train", ("body",))) == [("a b",), ("c",)]
-    with pytest.raises(RankfallError, match=r"has no column 'text'; it has: body"):
-        texts.read_dataset((str(tmp_path),), "train", ("text",))
 
 
 def test_a_pretrained_tokenizer_cuts_as_it_does_itself():

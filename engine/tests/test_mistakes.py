@@ -129,11 +129,6 @@ class OwnGenerator(nn.Module):
         return self.layer(x) * next(self.draws)
 
 
-def test_the_reasons_of_all_engines_are_named() -> None:
-    with pytest.raises(EngineError, match=r"no engine serves the step: program: .*; stack: .*; loop: .*"):
-        train(build=lambda seed: OwnGenerator().double())
-
-
 def with_metric(module: nn.Module, batch: Any) -> Any:
     return cross_entropy(module, batch), {"size": batch[0].mean()}
 
@@ -223,22 +218,6 @@ def test_buffers_that_a_step_updates_are_those_of_training_alone(in_place: bool,
         torch.testing.assert_close(result.losses[:, k], losses, rtol=1e-9, atol=1e-9)
         for name, value in alone.state_dict().items():
             torch.testing.assert_close(result.modules[k].state_dict()[name], value, rtol=1e-9, atol=1e-9)
-
-
-def test_a_buffer_that_changes_its_shape_is_refused() -> None:
-    class Grown(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(5, 3)
-            self.register_buffer("seen", torch.zeros(1))
-
-        def forward(self, x: Tensor) -> Any:
-            self.seen = torch.cat([self.seen, x[:1, 0]])
-            return self.layer(x)
-
-    for engine in ("auto", "loop"):
-        with pytest.raises(EngineError, match="gives the buffer seen another shape"):
-            train(build=lambda seed: Grown().double(), engine=engine)
 
 
 class Counted(nn.Module):

@@ -1,7 +1,5 @@
 """Guards the functions that one imports: their numbers are those of the rank study, known answers, or computed here by another way."""
 
-import doctest
-import math
 import random
 import re
 import subprocess
@@ -144,18 +142,10 @@ def test_a_model_has_a_law_without_a_floor(bert):
     assert law.exponent[-1] == pytest.approx(3.0, abs=0.2)
 
 
-def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
-    states = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    kept = states.clone()
-    assert residuals(lambda x: x.mul_(2).add_(1), states) == pytest.approx(residuals(lambda x: 2 * x + 1, kept))
-    assert torch.equal(states, kept)
-
-
 @pytest.mark.parametrize(
     ("call", "said"),
     [
         (lambda: order_of_contraction(lambda q, k: q), "takes 2 arguments"),
-        (lambda: order_of_contraction(lambda x: x[:, :1]), "returns (96, 1, 8), expected (96, 6, 8)"),
         (lambda: order_of_contraction(nn.Linear(4, 4)), "(states are 8 wide here; width=... says otherwise"),
         (lambda: order_of_contraction(attention="gua"), "unknown attention 'gua'; allowed: delta, "),
         (
@@ -163,36 +153,19 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
             "did you mean 'normaliser'?",
         ),
         (lambda: residuals(F.scaled_dot_product_attention, width=10, heads=4), "4 heads do not divide the width 10"),
-        (lambda: residuals([3]), "3 is not a function"),
-        (lambda: residuals([]), "an empty list has no layers"),
         (lambda: residuals(F.scaled_dot_product_attention, depth=-1), "depth is -1: it must be a whole number"),
-        (lambda: residuals(F.scaled_dot_product_attention, norm="l2"), "no norm 'l2': composite, l1"),
         (
             lambda: residuals(nn.Identity(), torch.randn(7, 6)),
             "(samples, tokens, width), at least one of each, not (7, 6)",
         ),
-        (lambda: residuals(nn.Identity(), torch.full((2, 7, 6), math.nan)), "states have values that are not finite"),
-        (lambda: residuals(lambda x: x * math.nan), "layer 1 returns values that are not finite"),
         (
             lambda: collapse_law(lambda x: x.type(torch.float32)),
             "casts its input from float64 to float32 inside",
         ),
         (lambda: residuals(lambda x: F.dropout(x, 0.5)), "gives two answers for the same input"),
-        (lambda: residuals([nn.Identity()] * 2, depth=6), "depth is 6, but 2 layers are given"),
-        (lambda: residuals(nn.Identity(), torch.randn(2, 7, 6), seed=1), "seed is 1, but nothing is drawn"),
-        (lambda: residuals(nn.Identity(), heads=2), "heads is 2, but only attention functions"),
-        (lambda: residuals("bert", depth=2), "depth is 2, but a model has its own"),
-        (lambda: residuals("bert", variants="SAN"), "variants is 'SAN': it must be a list of names"),
-        (lambda: collapse_law(norm_placement="prre"), "norm_placement is 'prre': it must be 'post' or 'pre'"),
         (
             lambda: residuals(nn.Sequential(nn.Linear(6, 9), nn.Linear(9, 6)), torch.randn(2, 7, 6)),
             "each child of a Sequential is a layer: to measure it as one layer, give a list of it",
-        ),
-        (lambda: residuals(lambda x: x @ torch.ones(6, 6), torch.randn(2, 7, 6)), "must be float64 too"),
-        (lambda: residuals("bert", lenght=16), "did you mean 'length'?"),
-        (
-            lambda: residuals(nn.Identity(), deepth=2),
-            "residuals() of functions has no option 'deepth'; allowed: depth, heads",
         ),
     ],
 )
@@ -292,22 +265,3 @@ def test_importing_the_package_imports_nothing():
         "print(sorted({'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def examples():
-    text = (ROOT / "docs" / "python.md").read_text()
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-
-@pytest.mark.long
-def test_every_example_of_the_page_runs():
-    """In order, with one set of names, as a reader would type them."""
-    runner, names = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS), {}
-    assert len(examples()) >= 8
-    torch.manual_seed(0)
-    for number, example in enumerate(examples()):
-        test = doctest.DocTestParser().get_doctest(example, names, f"example {number}", "docs/python.md", 0)
-        runner.run(test, clear_globs=False)
-        names.update(test.globs)
-    assert runner.summarize(verbose=False).failed == 0
-    assert math.isfinite(names["law"].log10_residual[-1])

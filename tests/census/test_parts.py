@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from rankfall.census.gains import Gain
 from rankfall.census.norms import norms
 from rankfall.census.scales import find_stds, scales
-from rankfall.census.streams import mask_of, position_of, rows_of_stream
+from rankfall.census.streams import mask_of, rows_of_stream
 from rankfall.check.bands import kind_of
 from rankfall.check.equal import constant_inputs
 from rankfall.check.report import measure_stream
@@ -151,11 +151,3 @@ def test_equal_tokens_stay_equal_in_attention_without_positions() -> None:
     with torch.no_grad():
         found = constant_inputs(one, one.flows[0], measure_stream(one, one.flows[0]))
     assert found[:2] == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "said"),
-    [(16, 16, "in the states"), (1, 16, "in the layers"), (1, 1, "none"), (2, 2, "a few rows"), (None, None, None)],
-)
-def test_where_places_show(first: int | None, last: int | None, said: str | None) -> None:
-    assert position_of(first, last, 16) == said

@@ -76,27 +76,3 @@ def test_where_there_is_no_band_it_is_said():
     assert no_band(known) == ""
     (report,) = check(encoder(60, 8), torch.randn(2, 3, 8), changes=False)
     assert "none near 60" in report.reasons["reference band"]
-
-
-class Layer(nn.Module):
-    def __init__(self, norm):
-        super().__init__()
-        self.attention, self.mlp = nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, 16)
-        self.norm1, self.norm2 = norm(), norm()
-
-    def forward(self, x):
-        y = self.norm1(x)
-        x = x + self.attention(y, y, y)[0]
-        return x + self.mlp(self.norm2(x)).relu()
-
-
-@pytest.mark.parametrize("norm", [lambda: nn.LayerNorm(16), lambda: nn.RMSNorm(16), nn.Identity])
-def test_layers_without_norms_are_not_set_beside_networks_that_have_them(norm):
-    """They were called pre-norm, and compared with these."""
-    torch.manual_seed(0)
-    (report,) = check(nn.Sequential(*(Layer(norm) for _ in range(4))), torch.randn(2, 9, 16), changes=False)
-    if norm is nn.Identity:
-        assert report.kind == "both ways, attention, no norm on the stream" and not report.bands
-        assert report.reasons["reference band"] == f"the table has no network of this kind: {report.kind}"
-    else:
-        assert report.kind == "both ways, attention, pre-norm" and len(report.bands) == 2

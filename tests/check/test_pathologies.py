@@ -29,7 +29,7 @@ from sick_models import (
 )  # fmt: skip
 from torch import nn
 
-from rankfall.check.named import FAIL, ORDER, all_checks, explain
+from rankfall.check.named import FAIL, ORDER
 from rankfall.check.report import check
 
 
@@ -263,23 +263,6 @@ def test_the_first_check_that_fails_is_the_cause(bug: str) -> None:
     found = first_failure(make(), inputs)
     assert found is not None and found.check == name, found
     assert said in f"{found.sentence} {found.where}"
-
-
-def test_sentences_are_of_one_style() -> None:
-    """Lower case, no full stop, at most 25 words, in a model that passes and in one that fails."""
-    torch.manual_seed(0)
-    results = [one for kind in (Decoder, no_rank) for report in check(kind(), tokens()) for one in report.results]
-    for one in results:
-        assert (
-            one.sentence[0] == one.sentence[0].lower() and one.sentence[-1] != "." and len(one.sentence.split()) <= 25
-        )
-
-
-def test_each_check_says_its_formula_and_where_its_limits_come_from() -> None:
-    assert [one.name for one in all_checks()] == list(ORDER)
-    for one in all_checks():
-        assert one.question.endswith("?") and len(one.explanation.splitlines()) > 2
-        assert all(limit.meaning in explain(one.name) and limit.origin in explain(one.name) for limit in one.limits)
 
 
 HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {

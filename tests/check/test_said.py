@@ -1,8 +1,6 @@
 """What a check says of a Mamba, an encoder-decoder and a hybrid; of healthy and steep models; and how it is laid out."""
 
-import json
 import re
-import textwrap
 
 import pytest
 
@@ -12,7 +10,6 @@ from rankfall.check.layer import LayerReport, Outcome, StreamReport
 from rankfall.check.library import library_model
 from rankfall.check.report import check
 from rankfall.check.table import text
-from rankfall.cli import main
 
 
 def reports_of(kind, **settings):
@@ -81,40 +78,11 @@ def test_a_model_that_keeps_its_tokens_gets_no_advice():
     assert not [line for line in said if line.startswith("Tried")]
 
 
-def test_bands_say_from_which_layer_on_it_is_below():
-    birth = ReferenceBand("at birth", 2, (0.8, 0.6, 0.4), (1.0, 1.0, 0.9), "two with 2 layers")
-    after = ReferenceBand("after training", 2, (0.1, 0.1, 0.1), (0.3, 0.2, 0.15), "three with 2 layers")
-    said = verdict(made_report([0.9, 0.75, 0.55, 0.45, 0.35], 1.0, [], [birth, after]))
-    assert said[1] == "That is below what two with 2 layers keep at birth, 0.40 to 0.90; it is below from layer 2 on."
-    assert said[2] == "After training three with 2 layers kept 0.10 to 0.15."
-
-
 def test_a_band_of_another_depth_is_read_as_far_on_the_way():
     band = ReferenceBand("at birth", 2, (0.8, 0.6, 0.4), (1.0, 0.9, 0.5), "")
     assert band.at(0, 4) == (0.8, 1.0) and band.at(4, 4) == pytest.approx((0.4, 0.5))
     assert band.at(1, 4) == pytest.approx((0.7, 0.95)) and band.at(3, 4) == pytest.approx((0.5, 0.7))
     assert band.at(1, 1) == pytest.approx((0.4, 0.5))
-
-
-def test_a_file_is_called_by_its_name(tmp_path, capsys):
-    (tmp_path / "mine.py").write_text(
-        textwrap.dedent("""
-        import torch
-        from torch import nn
-        def build():
-            torch.manual_seed(0)
-            return nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), 2, enable_nested_tensor=False)
-        def batch():
-            return torch.randn(2, 5, 8)
-        """)
-    )
-    file = f"{tmp_path}/mine.py"
-    assert main(["check", f"{file}:build", "--inputs", f"{file}:batch", "--no-changes", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["model"] == "mine.py:build"
-    bands = found["streams"][0]["bands"]
-    assert [one["when"] for one in bands] == ["at birth", "after training"]
-    assert all(len(one["low"]) == len(one["high"]) == one["depth"] + 1 for one in bands)
 
 
 @pytest.mark.parametrize(

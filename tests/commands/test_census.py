@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from rankfall.census.run import chosen, measure_in_process, parts_of
+from rankfall.census.run import measure_in_process
 from rankfall.cli import main
-from rankfall.errors import RankfallError
 
 
 def census(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str]:
@@ -61,13 +60,6 @@ def test_a_few_types_are_measured_kept_and_compared(tmp_path: Path, capsys: pyte
     assert code == 0 and "census_layers: in store" in said and "bert: init_std 0.04 -> 0.0199" in said
 
 
-def test_a_type_that_there_is_not_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, said = census(capsys, "--types", "brt", "--results", tmp_path)
-    assert code == 2 and "no model type 'brt'; did you mean 'bert'?" in said
-    code, said = census(capsys, "--types", "bert", "--results", tmp_path, "--out", tmp_path / "a.txt")
-    assert code == 2 and "write .csv or .parquet" in said
-
-
 def test_a_type_that_takes_too_long_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(*arguments: Any) -> None:
         while True:
@@ -76,12 +68,3 @@ def test_a_type_that_takes_too_long_is_a_row_with_its_reason(monkeypatch: pytest
     monkeypatch.setattr("rankfall.census.run.rows_of_type", hang)
     (row,) = measure_in_process("bert", 2, 8, 0, 1, 4)
     assert row["outcome"] == "over a limit" and "more than 1 s" in row["reason"] and row["family"] == "bert"
-
-
-def test_shares_are_all_types_once() -> None:
-    every = chosen([], "1/1")
-    parts = [chosen([], f"{n}/4") for n in range(1, 5)]
-    assert sorted(kind for part in parts for kind in part) == every and min(map(len, parts)) > len(every) / 8
-    for wrong in ("5/4", "0/4", "a", "1"):
-        with pytest.raises(RankfallError, match="is no share"):
-            parts_of(wrong)

@@ -105,14 +105,6 @@ def test_what_a_file_lacks_is_one_line(model, name, said, capsys):
     assert line.startswith("error: ") and said in line
 
 
-def test_a_file_that_is_not_there_or_fails_is_one_line(tmp_path, capsys):
-    code, _, err = ran(capsys, f"{tmp_path}/no.py:build")
-    assert code == 2 and "there is no file" in err
-    (tmp_path / "broken.py").write_text("import no_such_package\n")
-    code, _, err = ran(capsys, f"{tmp_path}/broken.py:build")
-    assert code == 2 and "broken.py fails when it is imported: ModuleNotFoundError" in err
-
-
 def test_an_architecture_of_a_configuration_is_checked(tmp_path, capsys):
     shared = "depth: 3, width: 16, heads: 2"
     (tmp_path / "c.yaml").write_text(

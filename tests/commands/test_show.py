@@ -1,7 +1,6 @@
 """Guards `rankfall show`: the start of a key finds one cell or says why not, and what is shown is that cell's."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +11,6 @@ import yaml
 from helpers import config
 
 from rankfall import cli
-from rankfall.run.keys.installed import commit
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 
@@ -80,27 +78,3 @@ def test_a_start_that_fits_none_or_several_is_refused(
     assert show(results, start) == 2
     error = capsys.readouterr().err
     assert said in error and len(error.splitlines()) == 1
-
-
-def test_the_commit_is_of_a_package_that_git_tracks(tmp_path: Path) -> None:
-    """Not of the repository that a virtual environment happens to lie in."""
-
-    def git(*words: str) -> str:
-        who = ("-c", "user.name=a", "-c", "user.email=a@b")
-        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-
-    package = tmp_path / "src"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    assert commit(package) is None
-    git("init", "-q")
-    (tmp_path / "other").write_text("")
-    git("add", "other")
-    git("commit", "-qm", "one")
-    assert commit(package) is None
-    git("add", ".")
-    git("commit", "-qm", "two")
-    head = git("rev-parse", "HEAD").strip()
-    assert commit(package) == head
-    (package / "__init__.py").write_text("edited")
-    assert commit(package) == f"{head}-dirty"

@@ -1,12 +1,10 @@
 """Guards docs/check.md: its file is made, its commands and its examples run, and what it says of the model is what comes out."""
 
-import doctest
 import re
 import shlex
 from pathlib import Path
 
 import pytest
-import torch
 
 from rankfall.check.named import all_checks
 from rankfall.cli import main
@@ -46,16 +44,3 @@ def test_the_page_has_every_check_with_its_limits_and_their_origin():
         (row,) = re.findall(rf"^\| `{one.name}` \| (.*)\|$", PAGE, re.MULTILINE)
         assert row.startswith(one.question)
         assert all(f"{limit:g}: {limit.meaning} *({limit.origin})*" in row for limit in one.limits)
-
-
-@pytest.mark.long
-def test_every_example_of_the_page_runs(folder):
-    runner, names = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS), {}
-    exec(PYTHON[0], names)
-    torch.manual_seed(0)
-    assert len(PYTHON) >= 6
-    for number, example in enumerate(PYTHON[1:]):
-        test = doctest.DocTestParser().get_doctest(example, names, f"example {number}", "docs/check.md", 0)
-        runner.run(test, clear_globs=False)
-        names.update(test.globs)
-    assert runner.summarize(verbose=False).failed == 0

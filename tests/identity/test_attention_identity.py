@@ -4,37 +4,20 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import by_member, cells, data_of, each_network
+from helpers import by_member, cells, data_of, each_network, network_of
 
 from rankfall.errors import RankfallError
 from rankfall.identity.attention_identity.measure import at_length, attention_identity
-from rankfall.identity.attention_identity.shown import COLUMNS, KEY, QUANTITIES
-from rankfall.identity.attention_identity.shown import columns as table
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
-from rankfall.nets.network import Shape, build
 
 INPUTS = torch.randint(6, (2, 20, 5), generator=torch.Generator().manual_seed(1))
 
 
 def context(**architecture: Any) -> Context:
-    found = cells(
-        architecture={"depth": 2, "heads": 2, "width": 8, "position": "none"} | architecture, grid={"seed": [0, 1]}
-    )
-    network = build(
-        found[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32
-    )
-    network.initialise([0, 1])
-    return Context(network=network.requires_grad_(False), data=data_of(INPUTS), cells=found)
-
-
-def test_rows_have_the_columns_of_the_table_and_no_key_twice() -> None:
-    rows = by_member(attention_identity, context(), lengths=[4, 9], samples=2)
-    assert {frozenset(row) for row in rows} == {frozenset(column.name for column in COLUMNS) | {"member"}}
-    keys = [(row["member"], *(row[name] for name in KEY)) for row in rows]
-    assert len(set(keys)) == len(keys)
-    assert {row["quantity"] for row in rows} <= set(QUANTITIES.replace(":", " ").replace(",", " ").split())
-    assert {row["tokens"] for row in rows} == {4, 9} and table().key == KEY
+    own = {"position": "none"} | architecture
+    found = cells(architecture=own, grid={"seed": [0, 1]})
+    return Context(network=network_of(dtype=torch.float32, **own), data=data_of(INPUTS), cells=found)
 
 
 def test_longer_sequences_lose_directions_and_shorter_ones_do_not() -> None:

@@ -5,23 +5,20 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from helpers import by_member, cells, data_of
+from helpers import by_member, cells, data_of, network_of
 
-from rankfall.identity.attribution.measure import NO_PARTS, attribution
+from rankfall.identity.attribution.measure import attribution
 from rankfall.identity.attribution.shown import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY, equal_shares
 from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
-from rankfall.nets.network import Shape, build
 
 INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 
 
 def context(**architecture: Any) -> Context:
-    some = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)
-    made = build(some[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
-    made.initialise([0, 1])
-    return Context(network=made.requires_grad_(False), data=data_of(INPUTS), cells=[some[0], some[0]])
+    made = network_of(dtype=torch.float32, **architecture)
+    return Context(network=made, data=data_of(INPUTS), cells=2 * cells(architecture=architecture))
 
 
 def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
@@ -66,18 +63,6 @@ def fits_declaration(rows: list[dict[str, Any]]) -> None:
         assert bool(row["value_reason"]) == (row["value"] is None)
     keys = [tuple(row[name] for name in ("member", *ATTRIBUTION_KEY)) for row in rows]
     assert len(set(keys)) == len(keys)
-
-
-def test_what_a_network_has_not_is_named() -> None:
-    rows = by_member(attribution, context(attention="gau"), samples=2)
-    fits_declaration(rows)
-    reasons = {row["method"]: row["value_reason"] for row in rows if row["quantity"] == "own share"}
-    assert {name for name, reason in reasons.items() if reason == NO_PARTS} == {"attention", "rollout", "norms"}
-    rows = by_member(attribution, context(norm="column"), samples=2)
-    assert {row["value_reason"] for row in chosen(rows, method="norms", quantity="own share")} == {
-        "the norm acts on tokens together"
-    }
-    fits_declaration(rows)
 
 
 def test_equal_shares_are_one_in_as_many_as_there_are() -> None:

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import by_member, cells, data_of
+from helpers import by_member, cells, data_of, network_of
 
 from rankfall.identity.cell_influence.measure import cell_influence
 from rankfall.identity.influence.measure import influence, measure_shares, stack
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.measure.context import Context
-from rankfall.nets.network import Shape, build
 from rankfall.random_streams import stream
 from rankfall.report.conform import conform
 
@@ -65,11 +64,10 @@ def test_all_samples_at_once_give_the_blocks_of_each(alpha: float | None, direct
 
 
 def context(**architecture: Any) -> Context:
-    some = cells(architecture={"depth": 2, "heads": 2, "width": 8, "mask": "causal"} | architecture)
-    made = build(some[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
-    made.initialise([0, 1])
+    own = {"mask": "causal"} | architecture
     inputs = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
-    return Context(network=made.requires_grad_(False), data=data_of(inputs), cells=[some[0], some[0]])
+    made = network_of(dtype=torch.float32, **own)
+    return Context(network=made, data=data_of(inputs), cells=2 * cells(architecture=own))
 
 
 def test_cells_have_one_share_a_place() -> None:

@@ -13,7 +13,6 @@ from rankfall.models.restart import entering, vocabulary
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, subject
 from rankfall.models.texts import Texts
-from rankfall.report import tables
 from rankfall.report.conform import conform
 from rankfall.streams.variants import VARIANTS
 
@@ -45,22 +44,3 @@ def test_rows_are_complete_and_fit_the_table() -> None:
     assert (table.rate <= table.high).all()
     assert set(table[table.candidates == "vocabulary"].chance) == {1 / VOCABULARY}
     assert set(table.sentences) == {3}
-
-
-@pytest.mark.slow
-def test_the_command_prints_and_draws_the_study(tmp_path, capsys) -> None:
-    from rankfall.cli import main
-
-    words = [
-        "measure",
-        "model",
-        "bert",
-        *(part for item in CONFIGS["bert"].items() for part in ("--set", "{}={}".format(*item))),
-    ]
-    words += ["--study", "identity", "--text", "zipf", "--sentences", "20", "--length", "9", "--seeds", "1"]
-    assert main([*words, "--out", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert "share of tokens whose own embedding is the nearest" in shown
-    for name in ("model_token_identity", "model_attention_identity", "model_attribution"):
-        assert tables.read(tmp_path / f"{name}.parquet", name).num_rows > 0
-        assert (tmp_path / f"{name}.png").stat().st_size > 0

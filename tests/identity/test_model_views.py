@@ -9,7 +9,6 @@ from tiny_models import CONFIGS, PICTURES, WRITTEN_OUT, Tiny, layer
 
 from rankfall.errors import RankfallError
 from rankfall.identity.model_views import model_views
-from rankfall.identity.views import KINDS
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subject
 from rankfall.models.texts import Texts
@@ -82,12 +81,3 @@ def test_a_gate_on_the_heads_is_refused() -> None:
     attention.o_proj.register_forward_pre_hook(lambda module, given: given[0] * given[0].sigmoid())
     with pytest.raises(RankfallError, match="linear map of its output"):
         list(model_views(it, 0, 2))
-
-
-def test_kinds_of_a_text() -> None:
-    """The first token is first although it is special; the last is a separator; there is punctuation in the text."""
-    config = {**CONFIGS["bert"], "vocab_size": 900}
-    it = subject(Request(ModelSource("bert", config=config), Texts("topics", 2, 40), variants=("transformer",)), 0)
-    kinds = next(model_views(it, 0, 2)).kinds
-    assert (kinds[:, 0] == KINDS.index("first")).all() and (kinds[:, -1] == KINDS.index("separator")).all()
-    assert (kinds[:, 1:-1] == KINDS.index("punctuation")).any() and (kinds[:, 1:-1] == KINDS.index("other")).any()

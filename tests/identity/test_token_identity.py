@@ -10,8 +10,6 @@ from torch import Tensor
 from rankfall.identity.token_identity.measure import different, token_identity, vocabulary
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.report.conform import conform
-from rankfall.report.rows import cell_columns
 from rankfall.train.data import Data
 
 SYMBOLS, LENGTH = 40, 7
@@ -51,17 +49,6 @@ def test_skips_keep_identity_and_without_them_it_dies_with_rank(sentinels: str) 
     for name in ("linear", "mlp"):
         assert min(rate(skip, layer=2, map=name, trained_layer=2, **labels)) > 0.98
         assert rate(bare, layer=6, map=name, trained_layer=6, **labels) == pytest.approx([1 / LENGTH] * 4, abs=0.02)
-
-
-def test_rows_fit_the_table() -> None:
-    both = context()
-    rows = by_member(token_identity, both, **FEW)
-    done = {"status": "done"}
-    conform("token_identity", [cell_columns(both.cells[row["member"]], done) | rest(row) for row in rows])
-
-
-def rest(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "member"}
 
 
 def test_what_is_tested_is_from_the_test_split_and_known_nowhere_else() -> None:

@@ -9,7 +9,6 @@ from moved_weights import INPUTS, network
 from torch import Tensor
 
 from rankfall.identity.cells import cell_views
-from rankfall.identity.views import KINDS
 
 BLOCKS: list[dict[str, Any]] = [
     {},
@@ -49,12 +48,3 @@ def test_a_norm_is_the_sum_of_its_parts() -> None:
         parts = (0.3 * whole, 0.5 * whole.flip(1), 0.7 * whole - 0.5 * whole.flip(1))
         summed = sum(view.join.norm.part(part, whole) for part in parts)
         torch.testing.assert_close(summed + view.join.norm.bias, view.join.norm(whole), rtol=1e-12, atol=1e-12)
-
-
-def test_kinds_and_numbers_of_tokens() -> None:
-    view = next(cell_views(network(sentinels="bos"), INPUTS, special=2))
-    assert view.ids is not None
-    assert (view.ids[:, 0] == -1).all() and torch.equal(view.ids[:, 1:], INPUTS[0])
-    named = [[KINDS[kind] for kind in row] for row in view.kinds.tolist()]
-    expected = [["first", *("separator" if symbol < 2 else "other" for symbol in row)] for row in INPUTS[0].tolist()]
-    assert named == expected

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import by_member, cells, data_of, needed
+from helpers import by_member, cells, data_of, needed, network_of
 
 from rankfall import components
 from rankfall.measure.context import Context
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import propagate
 from rankfall.rank.decomposition.measure import decomposition
@@ -21,7 +21,6 @@ from rankfall.report.conform import conform
 
 pytestmark = pytest.mark.long
 
-SHAPE = Shape("tokens", "classes", length=5, size_in=7, size_out=7)
 INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
 KINDS = ("normaliser", "position", "mask", "sentinels", "attention")
 PARTS = [(kind, name) for kind in KINDS for name in components.names(kind)]
@@ -33,14 +32,8 @@ ADDED = ("log_n", "cosine", "key_normalised", "relu2_sum", "zero_sum", "score_sc
 
 
 def network(spread: float = 0.5, **architecture: Any) -> tuple[Network, list[Any]]:
-    plain = {"depth": 2, "heads": 2, "width": 8, "position": "none", "norm": "none"}
-    chosen = cells(architecture=plain | architecture, grid={"seed": [0, 1]})
-    made = build(chosen[0].architecture, SHAPE, 2, torch.float64)
-    made.initialise([0, 1])
-    generator = torch.Generator().manual_seed(3)
-    for value in made.parameters():
-        value.data += spread * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made.requires_grad_(False), chosen
+    own = {"position": "none", "norm": "none"} | architecture
+    return network_of(noise=spread, seed=3, **own), cells(architecture=own, grid={"seed": [0, 1]})
 
 
 @pytest.mark.parametrize(("kind", "name"), PARTS)

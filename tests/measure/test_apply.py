@@ -47,13 +47,3 @@ def test_rows_are_those_of_the_weights() -> None:
         assert row["sum"] == float(network(data.splits["test"].inputs.unsqueeze(0)).sum())
         sums.append(row["sum"])
     assert sums[0] != pytest.approx(sums[1], rel=1e-3)
-
-
-@pytest.mark.parametrize("name", ["blocks.1.attention.value.weight", "position.table", "more"])
-def test_weights_that_do_not_fit_are_no_network(name: str) -> None:
-    chosen = cells(architecture={"position": "toeplitz"})
-    weights = stored(chosen)
-    if weights.pop(name, None) is None:
-        weights[name] = torch.zeros(1)
-    with pytest.raises(RuntimeError, match=name.replace(".", r"\.")):
-        measured(chosen[0], weights)

@@ -6,19 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import by_member, cells, data_of, needed
+from helpers import by_member, cells, data_of, needed, network_of
 
 from rankfall import components
 from rankfall.design import Component
 from rankfall.measure.context import Context
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network, Shape
 from rankfall.position.probe.measure import PROBED, refusal
 from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide
 from rankfall.rank.law.measure import law
 from rankfall.rank.residuals.measure import residuals
 
-SHAPE = Shape("tokens", "classes", length=5, size_in=7, size_out=7)
 INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
 PARTS = [(kind, name) for kind in ("residual", "block", "norm") for name in components.names(kind)]
 PARTS.append(("attention", "value_residual"))
@@ -26,14 +25,8 @@ PRE = {"norm": "layer", "norm_placement": "pre"}
 
 
 def network(**architecture: Any) -> tuple[Network, list[Any]]:
-    plain = {"depth": 3, "heads": 2, "width": 8, "position": "none", "norm": "none", "residual": "add", "mlp": "gelu"}
-    chosen = cells(architecture=plain | architecture, grid={"seed": [0, 1]})
-    made = build(chosen[0].architecture, SHAPE, 2, torch.float64)
-    made.initialise([0, 1])
-    generator = torch.Generator().manual_seed(3)
-    for value in made.parameters():
-        value.data += 0.5 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made.requires_grad_(False), chosen
+    own = {"depth": 3, "position": "none", "norm": "none", "residual": "add", "mlp": "gelu"} | architecture
+    return network_of(noise=0.5, seed=3, **own), cells(architecture=own, grid={"seed": [0, 1]})
 
 
 @pytest.mark.parametrize(

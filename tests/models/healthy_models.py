@@ -64,13 +64,6 @@ class ReZero(Block):
         return x + self.gate * self.mlp(x)
 
 
-class DeepNorm(Block):
-    def forward(self, x: Tensor) -> Tensor:
-        alpha = (2 * DEPTH) ** 0.25
-        x = self.norm1(alpha * x + self.attention(x))
-        return self.norm2(alpha * x + self.mlp(x))
-
-
 class PeriNorm(Block):
     def __init__(self) -> None:
         super().__init__()
@@ -138,15 +131,6 @@ class MixerBlock(nn.Module):
         return x + self.channels(self.norm2(x))
 
 
-class Perceptron(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm, self.mlp = nn.LayerNorm(WIDTH), MLP()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.mlp(self.norm(x))
-
-
 class Convolutions(nn.Module):
     """A block of a residual network, (B, C, H, W)."""
 
@@ -157,48 +141,6 @@ class Convolutions(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return (x + self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))).relu()
-
-
-class Features(nn.Module):
-    """A dilated causal convolution, (B, C, T)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv, self.mix = nn.Conv1d(WIDTH, 2 * WIDTH, 3), nn.Conv1d(WIDTH, WIDTH, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        a, b = self.conv(F.pad(x, (2, 0))).chunk(2, 1)
-        return x + self.mix(a.tanh() * b.sigmoid())
-
-
-class Induced(nn.Module):
-    """A block of a Set Transformer: tokens are read by a few points, and read these."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.points = nn.Parameter(torch.randn(1, 4, WIDTH))
-        self.first, self.second = Attention(causal=False), Attention(causal=False)
-        self.mlp, self.norm1, self.norm2 = MLP(), nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        points = self.first(self.points.expand(len(x), -1, -1), x)
-        x = self.norm1(x + self.second(x, points))
-        return self.norm2(x + self.mlp(x))
-
-
-class Reversible(nn.Module):
-    """Blocks of a RevNet, with two streams."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.f, self.g = nn.ModuleList(Attention() for _ in range(DEPTH)), nn.ModuleList(MLP() for _ in range(DEPTH))
-
-    def forward(self, x: Tensor) -> Tensor:
-        a = b = x
-        for f, g in zip(self.f, self.g, strict=True):
-            a = a + f(F.layer_norm(b, (WIDTH,)))
-            b = b + g(F.layer_norm(a, (WIDTH,)))
-        return torch.cat([a, b], -1)
 
 
 class HyperBlock(Block):
@@ -283,18 +225,13 @@ KINDS = {
     "nanoGPT": (GPT, random_states()),
     "nanoGPT, std 0.1": (lambda: GPT(0.1), random_states()),
     "ReZero": (lambda: stack(ReZero), vectors()),
-    "DeepNorm": (lambda: stack(DeepNorm), vectors()),
     "peri-norm": (lambda: stack(PeriNorm), vectors()),
     "parallel branches": (lambda: stack(Parallel), vectors()),
     "LayerScale": (lambda: stack(LayerScale), vectors()),
     "experts": (lambda: stack(MoE), vectors()),
     "LSTM": (lambda: stack(Recurrent), vectors()),
     "MLP-mixer": (lambda: stack(MixerBlock), vectors()),
-    "perceptron": (lambda: stack(Perceptron), vectors()),
     "convolutions": (lambda: stack(Convolutions), vectors(2, WIDTH, 5, 5)),
-    "features before tokens": (lambda: stack(Features), vectors(2, WIDTH, TOKENS)),
-    "Set Transformer": (lambda: stack(Induced), vectors()),
-    "RevNet": (Reversible, vectors()),
     "hyper-connections": (Hyper, vectors()),
     "classifier": (Embedded, vectors()),
     "small weights": (lambda: initialised(lambda: stack(Block), std=0.05), vectors()),

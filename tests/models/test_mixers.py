@@ -6,8 +6,7 @@ from tiny_models import CONFIGS, PICTURES, TOKENS, VOCABULARY
 
 from rankfall import residuals
 from rankfall.check.library import small_example
-from rankfall.errors import RankfallError
-from rankfall.models.families.small import HEADS, LAYERS, WIDTH, small_config
+from rankfall.models.families.small import LAYERS
 from rankfall.models.load import load
 from rankfall.models.source import ModelSource
 from rankfall.models.surgery import cut, find_stream
@@ -70,18 +69,6 @@ def test_encoders_and_decoders_of_the_library_are_two_streams(kind):
     assert set(flows) == {"encoder", "decoder"}
     assert not flows["encoder"].causal and flows["decoder"].causal
     assert [branch.kind for branch in flows["decoder"].branches].count(CROSS) == LAYERS
-
-
-def test_a_small_configuration_keeps_what_belongs_together():
-    llama = small_config("llama", vocab_size=77)
-    assert (llama.hidden_size, llama.num_hidden_layers, llama.num_attention_heads) == (WIDTH, LAYERS, HEADS)
-    assert llama.vocab_size == 77 and llama.hidden_size == llama.num_attention_heads * llama.head_dim
-    jamba = small_config("jamba")
-    assert set(jamba.layers_block_type) == {"mamba", "attention"} and len(jamba.layers_block_type) == LAYERS
-    vit = small_config("vit")
-    assert vit.image_size % vit.patch_size == 0
-    with pytest.raises(RankfallError, match="did you mean 'llama'"):
-        small_config("lama")
 
 
 def test_a_model_that_is_built_otherwise_is_measured_by_its_own_stream():

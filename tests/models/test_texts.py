@@ -34,17 +34,6 @@ def test_first_windows_of_long_documents_then_second_windows():
     assert all(row[0] == 1 and row[-1] == 2 for row in rows.tolist())
 
 
-def test_topics_make_a_full_batch_without_padding(bert):
-    batch = batch_for(bert, Texts("topics", 32, 128))
-    ids = batch.inputs["input_ids"]
-    assert ids.shape == (32, 128)
-    assert int((ids == 0).sum()) == 0
-    assert len({tuple(row) for row in ids.tolist()}) == 32
-    assert len(set(ids[:, 0].tolist())) == 1
-    assert len(set(ids[:, -1].tolist())) == 1
-    assert int(ids.max()) < 28996
-
-
 @pytest.mark.long
 def test_tokens_are_the_same_in_another_process(bert):
     """The library's WordPiece trainer fails this: it breaks ties by a hash that differs between processes."""

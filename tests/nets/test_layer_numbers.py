@@ -1,23 +1,18 @@
 """What depends on the number of a layer, and on how many there are: residuals, norms, starts and norms around a branch."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from helpers import cells
+from helpers import network_of
 from one_layer import network, states
 
 from rankfall import components
-from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
 
-
-def untrained(**architecture: object) -> Network:
-    (cell,) = cells(architecture={"width": 6, "position": "none"} | architecture)
-    made = build(cell.architecture, Shape("tokens", "classes", 5, 5, 5), 2, torch.float64)
-    made.initialise([0, 1])
-    return made.requires_grad_(False)
+untrained = partial(network_of, symbols=5, width=6, position="none")
 
 
 SHARES = {

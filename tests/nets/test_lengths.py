@@ -1,25 +1,18 @@
 """A network at other lengths than it was made for, and begun from vectors instead of inputs."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from helpers import cells
+from helpers import network_of
 
 from rankfall.errors import RankfallError
-from rankfall.nets.network import Network, Shape, build
 
 LONG = torch.tensor([[[0, 3, 1, 4, 1, 2, 0, 3, 2]]]).expand(2, 1, 9)
 
 
-def network(length: int = 5, **architecture: Any) -> Network:
-    cell = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length, 5, 5), 2, torch.float64)
-    made.initialise([0, 1])
-    generator = torch.Generator().manual_seed(0)
-    for value in made.parameters():
-        value.data += 0.3 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made
+network = partial(network_of, symbols=5, noise=0.3)
 
 
 @pytest.mark.parametrize("sentinels", ["none", "bos"])

@@ -9,10 +9,8 @@ import pytest
 from rankfall.measure.context import Context
 from rankfall.overview.census.figure import census, of_main_streams
 from rankfall.overview.census.measure import types_of
-from rankfall.overview.census.shown import say_census
 from rankfall.overview.census_wide import measure as census_wide
 from rankfall.report.conform import conform
-from rankfall.report.schema import schema
 
 
 def rows(
@@ -108,20 +106,3 @@ def test_small_and_wide_stand_side_by_side_where_they_have_as_many_layers() -> N
     assert (t5["kept"], t5["kept_wide"], t5["off"]) == pytest.approx((0.6, 0.9, 0.3))
     assert census_wide(Context(table=lambda name: None)) == []
     conform("census_wide", [a, t5])
-
-
-def test_the_sentence_counts_what_is_eligible() -> None:
-    types = frame("census", types_of(layers()))
-    said, _ = say_census({"census": types}.get)  # type: ignore[arg-type]
-    assert said.startswith("Of 4 measured model types") and "more than 0.70" in said
-    assert say_census(lambda name: None) == ("", "")
-
-
-@pytest.mark.long
-def test_every_column_that_a_stream_fills_is_declared() -> None:
-    """Of the rows that a type makes, by measuring one."""
-    from rankfall.census.types import rows_of_type
-
-    made = rows_of_type("bert", 1, 6, 0)
-    declared = {column.name for column in schema("census_layers").columns}
-    assert len(made) == 2 and {name for row in made for name in row} <= declared

@@ -16,7 +16,6 @@ from rankfall.report.claim import Claim, check_claims, claims
 from rankfall.report.claim_text import as_lines, in_full
 from rankfall.report.decision import (
     HOLDS,
-    UNDECIDED,
     Band,
     Decision,
     Extension,
@@ -25,7 +24,6 @@ from rankfall.report.decision import (
     compare,
     is_on,
     judge,
-    within,
 )
 from rankfall.report.schema import schema
 
@@ -68,29 +66,6 @@ def test_a_threshold_within_an_interval_decides_nothing(low: float, high: float,
     wanted = {"above": True, "below": False, "undecided": None}[said]
     assert is_on(found, Threshold(1.0, "above", "spread")) is wanted
     assert is_on(found, Threshold(1.0, "below", "spread")) is (None if wanted is None else not wanted)
-
-
-def test_a_threshold_is_a_number_that_says_what_it_is_of() -> None:
-    bound = Threshold(0.95, "above", "cosine of two tokens, by layer", "norms after")
-    assert bound == 0.95 and -bound == -0.95 and str(bound) == "cosine of two tokens above 0.95 (norms after)"
-    assert compare(Band(1.0, 0.96, 1.04, 3), bound) == "above"
-    low, high = within(1.0, 0.25, "power of depth")
-    assert (low, low.side, high, high.side) == (0.75, "above", 1.25, "below") and str(
-        high
-    ) == "power of depth below 1.25"
-    with pytest.raises(RankfallError, match="side is 'over'; allowed: above, below, at, split at"):
-        Threshold(1.0, "over", "power of depth")
-    with pytest.raises(RankfallError, match="the quantity must not be empty"):
-        Threshold(1.0, "above", " ")
-
-
-def test_an_undecided_claim_says_what_it_wants() -> None:
-    with pytest.raises(RankfallError, match="wants"):
-        Decision(UNDECIDED, "So close.")
-    with pytest.raises(RankfallError, match="wants"):
-        Decision(HOLDS, "Yes.", wants="more seeds")
-    with pytest.raises(RankfallError, match="'perhaps' is not a verdict; allowed: holds"):
-        Decision("perhaps", "?")
 
 
 def test_what_the_bench_adds_changes_no_verdict() -> None:

@@ -175,11 +175,6 @@ def test_what_no_run_measures_keeps_its_row(frame: pd.DataFrame | None) -> None:
     assert row["published"] == 0.5 and row["ours"] is None and row["holds"] is None and row["seeds"] == 0
 
 
-def test_facts_about_a_column_that_is_not_there_are_refused() -> None:
-    with pytest.raises(RankfallError, match="published value 'n': table paths has no column layer"):
-        beside(VALUE | {"where": "layer=1"}, ours())
-
-
 def test_the_files_of_facts_are_whole() -> None:
     values = list(published_numbers())
     assert len({value["name"] for value in values}) == len(values) > 190

@@ -6,13 +6,10 @@ import pandas as pd
 import pytest
 from cells_table import cell
 
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.overview.scorecard.measure import scorecard
-from rankfall.report.headlines import by_name
-from rankfall.report.ranking import find_extreme, shade
 from rankfall.report.schema import CELL_COLUMNS
-from rankfall.report.settings import find_setting, name_settings, rows_at
+from rankfall.report.settings import name_settings
 
 
 def lines(values: dict[str, list[float]], cells: list[dict[str, Any]]) -> pd.DataFrame:
@@ -136,17 +133,6 @@ def test_every_field_of_a_cell_that_differs_is_in_a_label_or_a_variant() -> None
         assert len({(row["variant"], row["setting"]) for row in rows}) == 2, column.name
 
 
-def test_a_table_of_several_settings_is_not_ranked() -> None:
-    rows = pd.DataFrame(scores_of(cells=CELLS, residuals=lines(VALUES, CELLS)))
-    setting = find_setting(rows, FLAT, "here")
-    for use in (shade, lambda *given: find_extreme(*given, most=True)):
-        with pytest.raises(RankfallError, match="numbers of one setting can be compared"):
-            use(rows, by_name("residual_last"), setting)
-        use(rows_at(rows, setting), by_name("residual_last"), setting)
-    with pytest.raises(RankfallError, match="here: there is no setting 'sorting, init, depth 3'; there is: "):
-        find_setting(rows, "sorting, init, depth 3", "here")
-
-
 def test_variants_that_the_grid_makes_are_rows_of_their_own() -> None:
     cells = [
         cell("a", "one", 0),
@@ -207,7 +193,3 @@ def test_seeds_of_an_architecture_share_its_readings() -> None:
     row = rows_of("sorting, short, depth 6", cells=cells, cost=timed)["one", ""]
     assert (row["cost_ms"], row["cost_ms_seeds"], row["cost_ms_of"]) == (2.0, 3, 5)
     assert row["cost_ms_each"] == "0=1.0 1=2.0 2=6.0" and row["cost_ms_deviation"] == pytest.approx(7**0.5)
-
-
-def test_nothing_is_scored_without_cells() -> None:
-    assert scores_of() == [] == scores_of(cells=[])

@@ -107,18 +107,6 @@ def test_a_place_reads_what_a_network_answers_to(mask: Any, sentinels: str, dept
     assert answered == find_reads(design, length)
 
 
-def test_what_is_not_known_says_why() -> None:
-    sorting = Component("sorting", {"train": 1, "test": 1, "length": 4, "symbols": 3})
-    bare = architecture(position=Component("none"))
-    assert attainable(sorting, bare) == (None, "without positions a token need not know its place")
-    assert attainable(sorting, architecture("causal", position=Component("none")))[0] is not None
-    hull = Component("convex_hull", {"points": 4})
-    assert attainable(hull, architecture())[0] == 1 and attainable(hull, architecture("causal"))[0] is None
-    assert attainable(Component("places"), architecture()) == (None, "task places has no function `attainable`")
-    long = Component("sorting", {"train": 1, "test": 1, "length": 500, "symbols": 10})
-    assert "too many cases" in attainable(long, architecture("causal"))[1]
-
-
 LEAKING = """
 def centred(logits):
     weights = logits.softmax(-1)

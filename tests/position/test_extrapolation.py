@@ -8,7 +8,6 @@ import pytest
 import torch
 from helpers import by_member, config
 
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.position.extrapolation.measure import extrapolation, hidden
@@ -97,21 +96,6 @@ def test_every_length_against_a_loop_over_tokens(times: float) -> None:
         assert row["accuracy_trained"] == sum(bool(right) for _, right in then) / len(then)
         assert row["loss"] == pytest.approx(sum(loss for loss, _ in now) / len(now), rel=1e-10)
         assert row["loss_trained"] == pytest.approx(sum(loss for loss, _ in then) / len(then), rel=1e-10)
-
-
-def test_what_cannot_run_says_why() -> None:
-    rows = by_member(extrapolation, context(position="learned"), times=[0.5, 1, 2])
-    for member in range(2):
-        found = by_times(rows, member)
-        assert found[2]["accuracy"] is None and found[2]["targets"] == 0
-        assert found[2]["refused"] == "position learned admits no more than the trained length"
-        assert found[1]["accuracy"] is not None and found[0.5]["refused"] == ""
-    rows = by_member(extrapolation, context(), times=[16])
-    assert {row["refused"] for row in rows} == {"the held-out text has 104 tokens, too few for one window"}
-    with pytest.raises(
-        RankfallError, match=r"times: 1.5 times the trained length 8 is neither a multiple .* use 1, 2, 4"
-    ):
-        by_member(extrapolation, context(), times=[1.5])
 
 
 def test_outputs_that_are_not_finite_have_no_accuracy() -> None:

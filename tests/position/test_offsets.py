@@ -6,7 +6,6 @@ import pytest
 import torch
 from helpers import by_member, cells, data_of
 
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.position.offsets.measure import offsets
@@ -49,21 +48,3 @@ def test_every_entry_of_both_matrices(sentinels: str) -> None:
                     for j in range(tokens):
                         entry = float(matrix[member, 0, head, i, j])
                         assert found[member, which, head + 1, i - j] == pytest.approx(entry, abs=1e-12)
-
-
-def test_only_what_there_is() -> None:
-    assert {row["which"] for row in measured(*made(position="toeplitz"))} == {"B"}
-    assert {row["which"] for row in measured(*made(position="rope", normaliser="urpe"))} == {"C"}
-    symmetric = {(r["member"], r["of_head"], r["offset"]): r["value"] for r in measured(*made(position="symmetric"))}
-    assert all(value == symmetric[member, head, -offset] for (member, head, offset), value in symmetric.items())
-    assert all(row["layer"] is None for row in measured(*made(position="toeplitz", normaliser="urpe")))
-
-
-def test_no_terms_is_one_line() -> None:
-    with pytest.raises(
-        RankfallError, match=r"architecture 'net' has position rope\(.*\) and normaliser softmax, which have no terms"
-    ):
-        measured(*made(position="rope"))
-    network, two = made(position="rope")
-    with pytest.raises(RankfallError, match="architecture 'net' has position rope"):
-        measured(network, two[:1])  # as a job has it

@@ -7,12 +7,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from helpers import cells
-from matplotlib.colors import to_hex
 
 from rankfall.measure.context import Context
 from rankfall.position.probe import figure as module
 from rankfall.position.probe.measure import probe as measured
-from rankfall.report import style, tables
+from rankfall.report import tables
 from rankfall.report.rows import cell_columns
 
 CHOICE: dict[str, Any] = {
@@ -41,31 +40,6 @@ def read(tmp_path: Path) -> Callable[[str], pd.DataFrame]:
     tables.write("probe_trained", rows, tmp_path / "probe_trained.parquet")
     tables.write("probe", measured(Context(), **CHOICE), tmp_path / "probe.parquet")
     return lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name)
-
-
-def shades(picture: style.Picture) -> list[str]:
-    """The colour of every square."""
-    found = [
-        panel.collections[0].to_rgba(panel.collections[0].get_array()).reshape(-1, 4) for panel in picture.figure.axes
-    ]
-    return [to_hex(colour) for colours in found for colour in colours if colour[3]]
-
-
-@pytest.mark.long
-def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
-    with style.apply_style():
-        picture = module.probe(read)
-        style.save(picture, tmp_path / "probe.png")
-    assert len(picture.figure.axes) == 4  # two masks by two sentinels
-    table = read("probe")
-    assert len(shades(picture)) == len(table) == 2 * 3 * 4
-    assert shades(picture).count(module.ALL) == int((table.untrained_rows == 8).sum()) > 0
-    hatched = [band for panel in picture.figure.axes for band in panel.collections if band.get_hatch()]
-    assert sum(len(band.get_paths()) for band in hatched) == int((table.theory_rows < 8).sum()) > 0
-    numbers = sorted(int(text.get_text()) for panel in picture.figure.axes for text in panel.texts if text.get_text())
-    assert numbers == sorted(int(rows) for rows in table.untrained_rows if 1 < rows < 8)
-    assert f"{int((table.untrained_rows == 8).sum())} of {len(table)} kinds of attention" in picture.caption
-    assert "2 of 3 networks find the places where theory allows it" in picture.caption
 
 
 def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Callable[[str], pd.DataFrame]) -> None:

@@ -10,8 +10,6 @@ from helpers import by_member, cells
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.position.probe_trained.measure import probe_trained
-from rankfall.report.conform import conform
-from rankfall.report.rows import cell_columns
 from rankfall.tasks.probe import probe
 from rankfall.train import recipe
 from rankfall.train.data import Data
@@ -79,16 +77,3 @@ def test_what_is_possible_is_learned_and_what_is_not_yet_learned_says_so(parts: 
         assert row["theory_rows"] == row["length"]
         assert row["passes"] or row["agreement"] == "training falls short", row
         assert row["passes"] or row["agreement_reason"], row
-
-
-def test_rows_are_of_every_length_and_fit_the_declared_table() -> None:
-    context = trained(epochs=1)
-    rows = by_member(probe_trained, context)
-    assert [(row["member"], row["length"], row["asked"], row["beyond"]) for row in rows] == [
-        (member, length, min(length, N), length > N) for member in range(SEEDS) for length in (N, 4, 9)
-    ]
-    about = [
-        cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"}) for cell in context.cells
-    ]
-    full = [about[row["member"]] | {name: value for name, value in row.items() if name != "member"} for row in rows]
-    assert len(conform("probe_trained", full)) == len(rows)

@@ -1,15 +1,12 @@
 """Colours are those of a second refinement, by tuples and multisets of Python; and what a network sees of places is what it declares."""
 
-import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.theory import Sight, Undecided, layers, sight
+from rankfall.position.theory import Sight, layers
 
 
 def numbered(states: Sequence[Hashable]) -> list[int]:
@@ -62,25 +59,3 @@ def design(**parts: str) -> Architecture:
     return Architecture(
         name="seen", depth=2, heads=2, width=8, **{kind: Component(name) for kind, name in named.items()}
     )  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        ('TOUCHES = ("scores",)', "does not say what of places it depends on (SEES)"),
-        ('TOUCHES = ("states",)\nSEES = "offsets"', "acts on states, but sees offsets"),
-        ('TOUCHES = ("values",)\nSEES = "distances"', ""),
-    ],
-)
-def test_what_a_position_does_not_say_is_named(
-    facts: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "half_said.py").write_text(
-        f"from rankfall.nets.positions._base import Position as Mine\n{facts}\n\n\nclass Half(Mine):\n    pass\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    if said:
-        with pytest.raises(Undecided, match=re.escape(said)):
-            sight(design(position="half_said:Half"), 3)
-    else:
-        assert sight(design(position="half_said:Half"), 3)[0].values.tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]

@@ -5,20 +5,6 @@ from torch import Tensor, nn
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.primitives import Linear, Sizes, constant
-from rankfall.rank.centred.scaled import expm1
-from rankfall.rank.centred.scores import Scores
-from rankfall.rank.centred.weights import Weights, columns, differences, softmax_rows
-
-
-def sparsemax(logits: Tensor) -> Tensor:
-    """The nearest point of the simplex: linear in the scores, with kinks where an entry becomes zero."""
-    ordered = logits.sort(-1, descending=True).values
-    places = torch.arange(1, logits.shape[-1] + 1, dtype=logits.dtype, device=logits.device)
-    finite = ordered.masked_fill(ordered.isneginf(), -1e30)
-    sums = finite.cumsum(-1)
-    held = (1 + places * finite > sums).sum(-1, keepdim=True)
-    threshold = (sums.gather(-1, held - 1) - 1) / held
-    return (logits - threshold).clamp_min(0.0)
 
 
 def soft(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
@@ -53,18 +39,8 @@ def known(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
     return (logits / temperature).detach().softmax(-1)
 
 
-def known_centred(scores: Scores, *, temperature: float = 1.0) -> Weights:
-    g = differences(scores, shift_cancels=True)
-    common = (columns(scores) / temperature).softmax(-1)
-    return Weights(softmax_rows(common, expm1(g.map(g.unit / temperature))), None)
-
-
 def mistaken(logits: Tensor) -> Tensor:
     return logits.softmax(-1)
-
-
-def mistaken_centred(scores: Scores) -> Weights:
-    return known_centred(scores, temperature=1.5)
 
 
 class Rounded(nn.Module):

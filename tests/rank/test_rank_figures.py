@@ -1,6 +1,5 @@
 """Figures of the rank study: drawn from real rows of small networks, and their captions say the right numbers."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import torch
 from helpers import cells, data_of
 
 from rankfall import components
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.report import style, tables
@@ -59,38 +57,6 @@ def test_orders(tmp_path: Path, quantity: str) -> None:
     assert ("(0 of " in caption) == (quantity == "res")
 
 
-@pytest.mark.long
-def test_sweep(tmp_path: Path) -> None:
-    rows = [row for residual in ("none", {"name": "scaled", "scale": 0.5}, {"name": "scaled", "scale": 1.0})
-            for row in rows_of("law", residual=residual, position="none")]  # fmt: skip
-    read = reader(tmp_path, "law", rows)
-    sweep = components.load("figure", "sweep")
-    layers = sweep(read, lines=["residual"], panels=["norm"], where={"depth": 4})
-    # Pure attention cubes; the more skip, the more is kept.
-    caption = saved(layers, tmp_path)
-    assert re.search(
-        r"depth 4: geometric means over 1 seed.* from 10\^-[\d.]+ \(none\) to 0\.\d+ \(scaled 1\.0\) at layer 4\.$",
-        caption,
-    )
-    (drawn,) = [axis for axis in layers.figure.axes if axis.lines]
-    found = [line for line in drawn.lines if len(line.get_xdata())]
-    assert [len(line.get_xdata()) for line in found] == [5, 5, 5]
-    table = read("law")
-    wanted = table[(table.residual == "none") & (table.layer == 4)].log10_residual.mean()
-    assert found[0].get_ydata()[-1] == pytest.approx(wanted)
-    assert "at depth 4" in saved(sweep(read, lines=["residual"], x="depth"), tmp_path)
-    with pytest.raises(RankfallError, match="no finished cell has depth 5; there is: 4"):
-        sweep(read, lines=["residual"], where={"depth": 5})
-    with pytest.raises(RankfallError, match="'lambda' is not a column"):
-        sweep(read, lines=["lambda"])
-
-
-def test_residuals(tmp_path: Path) -> None:
-    rows = rows_of("residuals", residual="none", position="none")
-    picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
-    assert "After 4 layers less than 1% of it is left in 1 of 1 networks of net." in saved(picture, tmp_path)
-
-
 def test_an_absolute_residual_is_of_one_norm_and_centre(tmp_path: Path) -> None:
     """It was drawn as the mean over all norms and both centres, whatever was asked for."""
     rows = rows_of("residuals", residual="none", position="none")
@@ -123,22 +89,3 @@ def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path)
     # The lowest that is not 0 is 1e-8: (1e-8 * 1e-8 * 1)^(1/3), where 1 alone would be left.
     assert line.get_ydata().tolist() == pytest.approx([1.0, 10 ** (-14 / 3), 10 ** (-16 / 3)])
     assert picture.numbers.seeds.tolist() == [3, 3, 3]
-
-
-def test_decomposition(tmp_path: Path) -> None:
-    rows = rows_of("decomposition")
-    measured = reader(tmp_path, "decomposition", rows)
-    chance = pd.DataFrame({"key": [rows[0]["key"]], "chance": [0.25]})
-    read = {"decomposition": measured("decomposition"), "cells": chance}.__getitem__
-    picture = components.load("figure", "decomposition")(read, architecture="net")
-    assert "Paths of length 0 and 1 make up" in saved(picture, tmp_path) and "(dotted: chance, 0.25)" in picture.caption
-    dotted = [line for line in picture.figure.axes[1].lines if line.get_linestyle() == ":"]
-    assert [list(line.get_ydata()) for line in dotted] == [[0.25, 0.25]]
-
-
-def test_path_counts(tmp_path: Path) -> None:
-    read = reader(tmp_path, "path_counts", components.load("measure", "path_counts")(Context()))
-    picture = components.load("figure", "path_counts")(read)
-    assert "The most frequent length is at least 75% of the number of layers." in saved(picture, tmp_path)
-    shares = picture.numbers.set_index(["model", "length"]).proportion
-    assert shares["GPT-3", 95] == pytest.approx(0.370, abs=5e-4)

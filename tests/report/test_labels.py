@@ -13,15 +13,6 @@ COMPONENTS = st.builds(
 )
 
 
-def test_an_option_is_said_where_it_differs() -> None:
-    values = ["scaled(scale=0.1)", "scaled(scale=0.01)", "layer(eps=1e-12)"]
-    assert list(labels(values).values()) == ["scaled 0.1", "scaled 0.01", "layer"]
-    assert list(labels(["local(causal=true, window=4)", "local(causal=false, window=4)"]).values()) == [
-        "local causal",
-        "local",
-    ]
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.lists(COMPONENTS, unique=True))
 def test_different_values_have_different_labels(values: list[str]) -> None:

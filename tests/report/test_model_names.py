@@ -3,13 +3,7 @@
 import pytest
 from pandas import DataFrame
 
-from rankfall.report.model_names import name_measurements, name_models
-
-
-def test_a_model_is_named_by_its_last_part_unless_two_end_alike() -> None:
-    assert name_models(["google/bert", "me/own/"]) == {"google/bert": "bert", "me/own/": "own"}
-    assert name_models(["google/bert", "me/bert"]) == {"google/bert": "google/bert", "me/bert": "me/bert"}
-
+from rankfall.report.model_names import name_measurements
 
 ROW = {
     "model": "a/x", "phase": "init", "definition": "clean", "text": "zipf", "tokenizer": None, "length": 8, "dtype": "float64",

@@ -136,12 +136,6 @@ def ours() -> Definitions:
     return read_definitions(ROOT / "docs" / "numbers.yaml")
 
 
-@pytest.mark.long
-def test_every_picture_of_our_pages_is_of_a_run(ours):
-    shown = {name for page in PAGES for name in re.findall(r"images/([\w.]+\.png)\)", page.read_text())}
-    assert shown == set(ours.pictures) == {path.name for path in (ROOT / "docs" / "images").glob("*.png")}
-
-
 def test_our_pages_name_numbers_that_are_defined_and_all_of_them(ours):
     text = "".join(page.read_text() for page in PAGES)
     for page in PAGES:

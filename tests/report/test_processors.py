@@ -8,29 +8,9 @@ import pytest
 from rankfall import cli
 from rankfall.report import tables
 from rankfall.report.processors import describe_mixture, find_kinds, find_kinds_of_run, join_processors
-from rankfall.run.jobs import processor
 
 ZEN = "AMD EPYC, family 25 model 17, AVX512"
 XEON = "Intel Xeon Platinum 8481C, family 6 model 143, AVX512"
-INTEL = """processor\t: 0
-vendor_id\t: GenuineIntel
-cpu family\t: 6
-model\t\t: 143
-model name\t: Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz
-
-processor\t: 1
-cpu family\t: 99
-"""
-ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n"
-
-
-def test_a_processor_is_named_from_what_the_system_says() -> None:
-    assert processor.name(processor.fields(INTEL), "AVX512") == XEON
-    limited = processor.name(processor.fields(INTEL), "AVX2", "haswell")
-    assert limited == "Intel Xeon Platinum 8481C, family 6 model 143, AVX2, numba for haswell"
-    assert processor.name(processor.fields(ARM), "SVE256").endswith(", implementer 0x41 part 0xd40, SVE256")
-    assert processor.name({}, "DEFAULT").endswith(", DEFAULT")
-    assert len(processor.processor().split(", ")) >= 3
 
 
 @pytest.mark.parametrize(

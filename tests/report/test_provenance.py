@@ -1,10 +1,8 @@
 """Guards that the configuration shown for a cell computes that very cell: its plan has the cell's key, and no other."""
 
-from pathlib import Path
-
 import pytest
 
-from rankfall.report.provenance import LAST, provenance, snippet, tail
+from rankfall.report.provenance import provenance
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.yaml_text import load
@@ -55,24 +53,3 @@ def test_the_snippet_is_of_this_cell(engine: str, cell: Cell) -> None:
     again = make_plan(load(text))
     assert [one.key for one in again.cells] == [cell.key]
     assert again.cells[0].labels == cell.labels
-
-
-def test_what_is_known_of_a_cell() -> None:
-    cell = PLAN.cells[0]
-    found = provenance(cell.key, record(cell))
-    assert found["code"] == dict(cell.code) and found["spec"] == cell.content and found["data_key"] == cell.data_key
-    assert (found["device"], found["versions"], found["seconds"]) == ("cpu", {"torch": "2"}, 1.5)
-    assert found["engine"] is None  # not recorded
-    assert found["log"] is None
-
-
-def test_a_record_without_its_origin_has_no_snippet() -> None:
-    assert snippet({"status": "failed"}) is None
-    assert provenance("k", {"status": "failed", "reason": "why"})["task"] is None
-
-
-def test_the_end_of_a_log(tmp_path: Path) -> None:
-    log = tmp_path / "job.log"
-    log.write_text("".join(f"line {n}\n" for n in range(10_000)))
-    assert tail(log) == "\n".join(f"line {n}" for n in range(10_000 - LAST, 10_000))
-    assert tail(tmp_path / "none.log") is None

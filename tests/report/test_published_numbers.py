@@ -9,8 +9,6 @@ from plans import VALID, changed
 
 from rankfall import components
 from rankfall.errors import RankfallError
-from rankfall.measure.context import Context
-from rankfall.overview.reproduction.measure import reproduction
 from rankfall.report.published_numbers import FIELDS, published_numbers
 from rankfall.run.keys.files import content, digests
 from rankfall.run.plan import make_plan
@@ -102,21 +100,3 @@ def test_what_is_wrong_is_said_before_anything_runs(old: str, own: Path) -> None
     with pytest.raises(RankfallError) as error:
         make_plan(CONFIG)
     assert said in str(error.value) and "published.csv" in str(error.value)
-
-
-def test_a_word_for_a_source_stands_for_one_paper(own: Path) -> None:
-    """Numbers of a user's own stood under the paper of ours that has this word."""
-    lines = "\n".join(LINES).replace("source entropy", "source paper").replace("end,entropy,", "end,paper,")
-    (own / "published.csv").write_text(lines)
-    with pytest.raises(RankfallError) as error:
-        make_plan(CONFIG)
-    assert "'paper' is Nobody & Somebody 2020; On the entropy" in str(error.value) and "another word" in str(
-        error.value
-    )
-
-
-def test_rows_say_whose_number_they_have(own: Path) -> None:
-    make_plan(CONFIG)  # which looks into the modules of users
-    (row,) = [row for row in reproduction(Context()) if row["source"] == "entropy"]
-    said = ("Nobody & Somebody 2020", "On the entropy of attention", "https://example.org/entropy")
-    assert tuple(row[f"source_{name}"] for name in ("name", "title", "link")) == said

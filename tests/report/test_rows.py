@@ -4,14 +4,11 @@ import math
 from typing import Any
 
 import pytest
-import torch
 from plans import VALID
 
-from rankfall.report.conform import conform
-from rankfall.report.rows import cell_columns, cell_row, dataset_rows, epoch_rows, measured_rows
+from rankfall.report.rows import cell_columns, cell_row, epoch_rows, measured_rows
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.jobs import PlanJobs
-from rankfall.tasks._dataset import Dataset, Split
 
 DONE: dict[str, Any] = {"status": "done", "steps": 7, "chance": 0.5, "seconds": 2.0}
 FAILED = {"status": "failed", "reason": "loss is not finite"}
@@ -20,21 +17,6 @@ FAILED = {"status": "failed", "reason": "loss is not finite"}
 @pytest.fixture(scope="module")
 def plan() -> Any:
     return make_plan(VALID)
-
-
-def test_a_data_set_has_a_row_for_each_split(plan: Any) -> None:
-    cell = plan.cells[0]
-    sizes = {"train": (5, 3), "test": (4, 3), "long": (2, 9)}
-    splits = {
-        name: Split(torch.zeros(size, dtype=torch.long), torch.zeros(size, dtype=torch.long))
-        for name, size in sizes.items()
-    }
-    rows = dataset_rows(cell, Dataset(splits=splits, size_in=11, size_out=12, chance=0.25))
-    said = [(row["split"], row["samples"], row["length"], row["chance"]) for row in rows]
-    assert said == [("train", 5, 3, None), ("test", 4, 3, 0.25), ("long", 2, 9, None)]
-    about = {(row["task"], row["seed"], row["data_key"], row["size_in"], row["size_out"]) for row in rows}
-    assert about == {(cell.task.name, cell.data_seed, cell.data_key, 11, 12)}
-    assert len(conform("datasets", rows)) == 3
 
 
 def test_a_cell_ends_with_what_its_record_says(plan: Any) -> None:

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from rankfall import cli
-from rankfall.errors import RankfallError
-from rankfall.report.runs import as_lines, code_differences, compare_runs
+from rankfall.report.runs import as_lines, compare_runs
 
 ROW = {"task": "sorting", "architecture": "SAN", "training": "init", "seed": 0, "status": "done", "reason": ""}
 
@@ -52,23 +51,6 @@ def test_a_number_that_differs_is_named_with_its_row_and_size(tmp_path: Path) ->
 def test_whatever_differs_is_said(tmp_path: Path, change: dict, column: str, what: str) -> None:
     found = compare_runs(run(tmp_path / "a"), run(tmp_path / "b", **change))["residuals"]
     assert any(one.column == column and what in one.what for one in found)
-
-
-def test_the_code_that_differs_is_told_by_cells_of_one_specification() -> None:
-    one = {"a": {"x.py": "1", "y.py": "1"}, "b": {"x.py": "1"}, "gone": {"z.py": "1"}}
-    other = {"a": {"x.py": "2", "y.py": "1"}, "b": {"x.py": "2", "new.py": "1"}, "more": {"z.py": "2"}}
-    found = code_differences(one, other)
-    assert found == {"new.py": 1, "x.py": 2}
-    lines = ["code: new.py differs, for 1 cell", "code: x.py differs, for 2 cells", "residuals: equal"]
-    assert list(as_lines({"residuals": []}, found)) == lines
-    assert code_differences(one, one) == {}
-
-
-def test_a_missing_table_and_a_missing_run_are_said(tmp_path: Path) -> None:
-    one, other = run(tmp_path / "a"), run(run(tmp_path / "b"), "orders")
-    assert "orders: 1 difference" in list(as_lines(compare_runs(one, other)))
-    with pytest.raises(RankfallError, match="has no tables: name the folder of a run's results"):
-        compare_runs(one, tmp_path / "none")
 
 
 def test_the_verb_prints_for_people_and_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

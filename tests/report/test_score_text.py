@@ -48,18 +48,6 @@ def test_a_table_for_latex(scores: pd.DataFrame) -> None:
     assert "flat" not in text and "mean ± deviation over 3 seeds" in text.splitlines()[0]
 
 
-def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
-    text = "\n".join(as_lines(scores))
-    deep, flat = (
-        text.index("sorting, long, depth 6 (width 48, 2 heads, float32)"),
-        text.index("sorting, long, depth 2 ("),
-    )
-    assert deep < text.index("a_b & 50%") < flat < text.index("flat", flat + 1)  # the setting with most numbers first
-    assert re.search(r"\(chance\) +0\.13", text)  # of 1/8, as the page writes it
-    alone = "\n".join(as_lines(scores, ["residual_last"], "sorting, long, depth 2"))
-    assert "a_b" not in alone and "0.900" in alone
-
-
 def named(architecture: str, label: str) -> dict[str, Any]:
     """A configuration with a label for an architecture."""
     one = config()
@@ -87,18 +75,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ):
         assert cli.main([*words, *wrong]) == 2
         assert said in capsys.readouterr().err
-
-
-def test_a_setting_whose_networks_have_all_diverged_says_so() -> None:
-    """An empty frame was printed as pandas prints one."""
-    why = "2 diverged of 2 seeds: loss not finite"
-    gone = [
-        row(name) | {"accuracy_of": 2, "accuracy_lost": why, "accuracy_reason": why, "done": 0, "cells": 2}
-        for name in "ab"
-    ]
-    scores = conform("scorecard", gone).to_pandas()
-    text = "\n".join(as_lines(scores))
-    assert f"a: {why}" in text and f"b: {why}" in text and "Empty" not in text
 
 
 def test_a_share_of_what_a_mask_leaves_stands_beside_an_accuracy() -> None:

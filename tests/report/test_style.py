@@ -10,7 +10,6 @@ import pytest
 from rankfall import components
 from rankfall.rank.paths.figure import paths
 from rankfall.report import style
-from rankfall.report.colours import FIXED, OTHERS, colour, colours
 from rankfall.report.lines import lines, summary
 
 
@@ -23,35 +22,6 @@ def table() -> pd.DataFrame:
         for x in range(3)
     ]
     return pd.DataFrame(rows)
-
-
-def test_a_colour_follows_from_the_name_alone() -> None:
-    assert colour("SAN") == colour("attention") != colour("SAN+skip") != colour("transformer")
-    assert colour("MLM-l2") == colour("GAU-l2") == colour("l2")
-    assert colour("mine") == colour("mine") and colour("mine") in OTHERS
-    assert len({colour(f"mine {number}") for number in range(200)}) == len(OTHERS)
-    assert not set(OTHERS) & set(FIXED.values())
-
-
-def test_lines_of_one_figure_have_colours_of_their_own() -> None:
-    """12 colours of names are not enough for 60, `SAN` and `attention` share one where they do not meet, and other settings always do."""
-    names = ["SAN", "attention", "MLM-softmax", "GAU-softmax", *(f"mine {number}" for number in range(60))]
-    found = colours(names)
-    assert list(found) == names and found["SAN"] == colour("SAN") != found["attention"]
-    assert found["MLM-softmax"] == found["GAU-softmax"]
-    assert len(set(found.values())) == len(names) - 1
-    assert colours(["attention", "SAN+skip"]) == {name: colour(name) for name in ("attention", "SAN+skip")}
-    assert [colours([name])[name] for name in names] == [colour(name) for name in names]
-
-
-@pytest.mark.parametrize(
-    ("log10", "said"),
-    [
-        (-0.0757207, "0.84"), (-2.0, "0.01"), (-3.44, "10^-3.4"), (-2044948.2, "10^-2,044,948"), (-4.6e61, "10^(-4.60e+61)"),
-    ],
-)  # fmt: skip
-def test_a_power_of_ten_can_be_read(log10: float, said: str) -> None:
-    assert style.power(log10) == said
 
 
 def test_bands_are_what_the_summary_says() -> None:

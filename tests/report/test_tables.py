@@ -4,28 +4,21 @@ input gives equal bytes.
 
 import math
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from page_tables import cell_rows, residual_rows
 
-from rankfall import cli
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report import conform as conforming
 from rankfall.report import tables
 from rankfall.report.conform import conform
-from rankfall.report.docs import document
 from rankfall.report.rows import cell_columns
 from rankfall.report.runs import differences
-from rankfall.report.schema import CELL_COLUMNS, Column, Table, table_names
+from rankfall.report.schema import CELL_COLUMNS, Column, Table
 from rankfall.run.jobs.row_keeper import check_numbers
-
-ROOT = Path(__file__).parents[2]
 
 
 def part(name, **options):
@@ -120,13 +113,6 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(change, message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_required_column_must_be_there_and_a_nullable_one_may_be_absent():
-    rows = [{name: value for name, value in row.items() if name != "evaluation"} for row in path_rows()[-1:]]
-    assert conform("paths", rows)["evaluation"].null_count == 1
-    with pytest.raises(RankfallError, match="column 'depth' is missing"):
-        conform("paths", [{name: value for name, value in row.items() if name != "depth"} for row in rows])
-
-
 @pytest.mark.parametrize("status", ["failed", "diverged", "missing"])
 def test_a_cell_that_is_not_done_is_a_row_without_values(status):
     bad = cell_columns(a_cell("k9", 9), {"status": status, "reason": "loss was NaN"})
@@ -148,37 +134,6 @@ def test_nan_is_kept_apart_from_null(tmp_path, monkeypatch):
     written = tables.read(tmp_path / "t")["x"].to_pylist()
     assert sum(x is None for x in written) == 1
     assert sum(x is not None and math.isnan(x) for x in written) == 1
-
-
-def test_frames_keep_whole_numbers_whole(tmp_path):
-    tables.write("paths", path_rows(), tmp_path / "t")
-    frame = tables.read_frame(tmp_path / "t", "paths")
-    assert str(frame["length"].dtype) == "Int64"
-    assert str(frame["depth"].dtype) == "int64"
-    assert frame[frame.kind == "path"].groupby("length").accuracy.mean().to_dict() == {0: 0.0, 1: 1 / 7, 2: 2 / 7}
-
-
-def test_a_file_that_is_not_the_table_wanted_is_told_in_one_line(tmp_path):
-    good, other = tmp_path / "good", tmp_path / "other"
-    tables.write("paths", path_rows(), good)
-    pq.write_table(pa.table({"x": [1]}), other)
-    pq.write_table(tables.read(good).drop_columns(["accuracy"]), tmp_path / "old")
-    (tmp_path / "short").write_bytes(good.read_bytes()[:-20])
-    (tmp_path / "half").write_bytes(good.read_bytes()[:200])
-    expected = {
-        "nowhere": "is missing",
-        "other": "is not a table of Rankfall",
-        "old": r"another schema than this version's paths \(lacking \['accuracy'\]\)",
-        "short": "cannot be read",
-        "half": "cannot be read",
-    }
-    for name, message in expected.items():
-        with pytest.raises(RankfallError, match=message) as caught:
-            tables.read(tmp_path / name)
-        assert "\n" not in str(caught.value)
-        assert name in str(caught.value)
-    with pytest.raises(RankfallError, match="holds the table 'paths', not 'cells'"):
-        tables.read(good, "cells")
 
 
 def test_comparison_leaves_out_provenance_and_nothing_else(tmp_path):
@@ -219,13 +174,6 @@ def test_a_cell_says_its_whole_spec_in_columns():
     assert (columns["mlp_residual"], columns["mlp_width"]) == ("add", 192)
     assert (columns["host"], columns["processor"], columns["torch"]) == ("n7", "p", "2.9")
     assert cell_columns(a_cell())["status"] == "missing"
-
-
-def test_the_page_of_tables_has_a_section_for_each(tmp_path):
-    page = tmp_path / "tables.md"
-    assert cli.main(["table", "--docs", str(page)]) == 0
-    assert page.read_text() == document()
-    assert all(f"## {name}.parquet" in document() for name in table_names())
 
 
 @pytest.mark.parametrize(

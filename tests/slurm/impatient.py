@@ -2,18 +2,27 @@
 
 python impatient.py <arguments of snakemake>
 
-With the arguments `UNASKED` of runs.py it asks every five seconds, from the 90th on.
+With the arguments `UNASKED` of runs.py it asks nothing.
 """
 
+import asyncio
 import sys
+from typing import Any
 
 from snakemake.cli import main
 from snakemake_executor_plugin_slurm import Executor
+
+
+async def wait_for_the_end(executor: Any) -> None:
+    while executor.wait:
+        await asyncio.sleep(0.1)
+
 
 if __name__ == "__main__":
     asked = [
         value for name, value in zip(sys.argv, sys.argv[1:]) if name == "--slurm-init-seconds-before-status-checks"
     ]
-    seconds = 0.5 if asked[-1:] == ["1"] else 5.0
-    Executor.next_seconds_between_status_checks = property(lambda self: seconds, lambda self, value: None)
+    Executor.next_seconds_between_status_checks = property(lambda self: 0.5, lambda self, value: None)
+    if asked[-1:] != ["1"]:
+        Executor._wait_for_jobs = wait_for_the_end
     main()

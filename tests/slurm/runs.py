@@ -23,11 +23,8 @@ HURRY = (
 
 # While Snakemake asks SLURM about its jobs it forgets them for that moment, and Ctrl-C then takes none of them out of the queue
 # (`active_jobs.clear()` in snakemake_interface_executor_plugins/executors/remote.py). A real run asks once in 40 s and more, these tests
-# twice a second: where they press Ctrl-C, no question comes before it.
-UNASKED = (
-    "--slurm-init-seconds-before-status-checks",
-    "90",
-)  # three times as long is less than MinJobAge, or it asks sacct
+# twice a second: where they press Ctrl-C, nothing is asked (`impatient.py`).
+UNASKED = ("--slurm-init-seconds-before-status-checks", "2")
 
 # Three cells that share a job, one after the other, each two seconds long and checkpointed every quarter of a second.
 SLOW = changed(

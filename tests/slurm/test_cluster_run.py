@@ -73,11 +73,11 @@ def test_the_configuration_decides_whether_a_gpu_is_requested(
     place.configure(changed(CONFIG, compute={"device": device}))
     cluster.node("DRAIN")
     try:
-        process = place.start(*UNASKED, *(("--set-resources", f"train:gres={gres}") if gres else ()))
+        place.start(*(("--set-resources", f"train:gres={gres}") if gres else ()))
         wait_for("the submission", lambda: cluster.jobs("PENDING"), 120)
         assert all((f"gres:{gres or 'gpu:1'}" in cluster.details(job)) is requested for job in cluster.jobs("PENDING"))
-        os.kill(process.pid, signal.SIGINT)
-        place.finish(process)
+        place.abandon()
+        cluster.clear()
     finally:
         cluster.node("RESUME")
 

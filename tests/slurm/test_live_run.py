@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster, wait_for
-from runs import CELLS, HURRY, PROFILE, SLOW, UNASKED, ClusterCheckout
+from runs import CELLS, HURRY, PROFILE, SLOW, ClusterCheckout
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +23,8 @@ def place(cluster: Cluster, tmp_path: Path) -> Iterator[ClusterCheckout]:
     cluster.clear()
 
 
-def begin(place: ClusterCheckout, said: Path, *arguments: str) -> "subprocess.Popen[bytes]":
-    words = [sys.executable, "-m", "rankfall.cli", "run", "--profile", PROFILE, "--", *HURRY, *arguments]
+def begin(place: ClusterCheckout, said: Path) -> "subprocess.Popen[bytes]":
+    words = [sys.executable, "-m", "rankfall.cli", "run", "--profile", PROFILE, "--", *HURRY]
     environment = place.environment() | {"PYTHONPATH": str(place.folder / "src")}
     with said.open("wb") as file:
         return subprocess.Popen(
@@ -34,7 +34,7 @@ def begin(place: ClusterCheckout, said: Path, *arguments: str) -> "subprocess.Po
 
 def test_a_run_is_shown_stopped_and_ended(cluster: Cluster, place: ClusterCheckout, tmp_path: Path) -> None:
     said = tmp_path / "said"
-    run = begin(place, said, *UNASKED)
+    run = begin(place, said)
     try:
         place.wait_until_in_the_middle()
         os.kill(run.pid, signal.SIGINT)

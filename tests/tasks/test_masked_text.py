@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from rankfall.errors import RankfallError
 from rankfall.random_streams import stream
-from rankfall.tasks.masked_text import masked_text, shorten_repeats
+from rankfall.tasks.masked_text import masked_text
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 
@@ -48,14 +47,3 @@ def test_chance_is_that_of_the_most_frequent_word(text: str) -> None:
 def test_the_seed_makes_no_difference(text: str) -> None:
     one, other = (masked_text(stream(s, "data"), text=text, length=10, longer=30, vocabulary=200) for s in (0, 1))
     assert all(torch.equal(one.splits[name].inputs, other.splits[name].inputs) for name in one.splits)
-
-
-def test_a_sign_is_not_repeated_more_often_than_said() -> None:
-    assert shorten_repeats(("+------+--+ a == b ......", "x____y 0000"), 3) == ("+---+--+ a == b ...", "x____y 0000")
-    assert shorten_repeats(("------",), 1) == ("-",)
-    assert shorten_repeats(("------",), None) == ("------",)
-
-
-def test_windows_that_are_too_long_are_refused(text: str) -> None:
-    with pytest.raises(RankfallError, match=r"too few for one window of 5000; lower longer, or raise test"):
-        masked_text(stream(0, "data"), text=text, length=10, longer=5000, vocabulary=200)

@@ -63,10 +63,3 @@ def test_padding_asks_for_no_label(pairs):
     assert padding.any() and torch.equal(padding, data.train.targets == -1)
     assert (data.train.inputs[:, 0] == 1).all()  # [CLS]: nothing is unknown here, so that number is not used
     assert ((data.train.inputs == 2).sum(1) == 2).all()  # both sentences end in [SEP]
-
-
-def test_too_little_text_says_so(pairs):
-    with pytest.raises(
-        RankfallError, match=r"gives 0 different samples of 128 tokens, train asks for 60; .* or set padded: true"
-    ):
-        made(text=pairs, length=128)

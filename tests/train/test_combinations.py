@@ -130,12 +130,11 @@ def masks_of(attention: Any) -> list[str]:
 
 @pytest.mark.slow  # some hundred architectures
 def test_whatever_the_plan_accepts_trains() -> None:
-    """Default depth, width, heads, learning rate, 5 seeds in a stack: finite losses in every epoch."""
+    """Default depth, width, heads, learning rate, 5 seeds in a stack: finite losses."""
     broken = {}
     for count, row in enumerate(accepted()):
         chosen = dict(zip(KINDS, row)) | {"depth": 6, "width": 48, "heads": 2, "mlp": ("none", "gelu")[count % 2]}
-        stack, history = trained(chosen, list(range(5)), samples=30, epochs=2)
-        losses = [history.mean("train", "loss", epoch) for epoch in range(2)]
-        if bool((stack.status != RUNNING).any()) or not all(bool(loss.isfinite().all()) for loss in losses):
+        stack, history = trained(chosen, list(range(5)), samples=30)
+        if bool((stack.status != RUNNING).any()) or not bool(history.mean("train", "loss", 0).isfinite().all()):
             broken[str(row)] = stack.status.tolist()
     assert not broken

@@ -68,21 +68,6 @@ def test_opposite_tokens_are_found(residual: str, placement: str, depth: int) ->
     assert left is not None and left.parameter.endswith(".bias") and left.value > 1e-10
 
 
-@pytest.mark.parametrize(("width", "tokens", "norm"), [(1, 8, "layer"), (4, 1, "none"), (4, 8, "none")])
-def test_what_is_zero_for_any_data_is_not_found(width: int, tokens: int, norm: str) -> None:
-    """A norm of one feature, attention that sees one token, and twelve layers without skips, which leave all tokens alike."""
-    inputs = torch.randn(32, tokens, 3, generator=torch.Generator().manual_seed(1))
-    network = {
-        "residual": Component("none"),
-        "norm": Component(norm),
-        "depth": 12,
-        "width": width,
-        "heads": 1,
-        "mask": Component("none"),
-    }
-    assert found(inputs, network) is None
-
-
 @pytest.fixture
 def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A stranger's task that does not say that it is symmetric, after cells of another task."""

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import pytest
 import torch
 from helpers import cells
 
-from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
@@ -62,11 +60,3 @@ def test_every_step_casts_the_weights_that_it_has() -> None:
     plain, data, training = stack()
     fit(plain, data, classes, recipe.course(training))
     assert not torch.equal(together.weights, plain.weights)
-
-
-def test_tf32_is_for_gpus() -> None:
-    with (
-        pytest.raises(RankfallError, match="precision: 'tf32' is a number format of GPUs"),
-        matrix_products("tf32", CPU),
-    ):
-        raise AssertionError("not refused")

@@ -23,11 +23,6 @@ def common_maximum(logits: Tensor) -> Tensor:
     return weights / weights.sum(-1, keepdim=True)
 
 
-def maximum_of_samples(logits: Tensor) -> Tensor:
-    weights = (logits - logits.amax((1, 2, 3, 4), keepdim=True)).exp()
-    return weights / weights.sum(-1, keepdim=True)
-
-
 def mixes_samples(logits: Tensor) -> Tensor:
     weights = logits.softmax(-1)
     return weights - 0.1 * weights.mean(1, keepdim=True)
@@ -62,11 +57,6 @@ def in_place(logits: Tensor) -> Tensor:
 
 def sets_precision(logits: Tensor) -> Tensor:
     torch.set_float32_matmul_precision("high")
-    return logits.softmax(-1)
-
-
-def sets_dtype(logits: Tensor) -> Tensor:
-    torch.set_default_dtype(torch.float64)
     return logits.softmax(-1)
 
 
@@ -126,16 +116,6 @@ class Borrowed(Position):
         return logits + self.slope[:1]
 
 
-class LossyBlock(nn.Module):
-    """Keeps nothing of what measures take networks apart by."""
-
-    def __init__(self, **given: object) -> None:
-        super().__init__()
-
-    def forward(self, x: Tensor, drop: object = None) -> Tensor:
-        return x
-
-
 class ModuleParameters(nn.Module):
     """torch's own layer, which all members would share."""
 
@@ -147,17 +127,8 @@ class ModuleParameters(nn.Module):
         return self.map(x)
 
 
-class Uncounted(nn.Module):
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-
-
 def backwards(length: int) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool).tril(-1)
-
-
-def float_mask(length: int) -> Tensor:
-    return torch.ones(length, length)
 
 
 def own_init(rng: np.random.Generator, role: str, kind: str, shape: tuple[int, ...], fan_in: int) -> np.ndarray:

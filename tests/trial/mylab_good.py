@@ -31,10 +31,6 @@ def sparsemax(logits: Tensor) -> Tensor:
     return (scores - threshold).relu()
 
 
-def tempered(logits: Tensor, *, temperature: float = 2.0) -> Tensor:
-    return (logits / temperature).softmax(-1)
-
-
 class Tempered(nn.Module):
     """A temperature for each head, learned. It must not meet -inf, of which its gradient would be NaN."""
 

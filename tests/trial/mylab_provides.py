@@ -31,16 +31,3 @@ class OtherWeights(Honest):
 
     def forward(self, x, drop=no_dropout):
         return self.mix(drop(Multihead.weights(self, x), "site"), x)
-
-
-class OtherHeads(Honest):
-    def emit(self, context, head):
-        return super().emit(context.flip(-1), head)
-
-
-class NoSquare(Honest):
-    def weights(self, x):
-        return super().weights(x).mean(2)
-
-    def forward(self, x, drop=no_dropout):
-        return self.mix(Multihead.weights(self, x), x)

@@ -59,11 +59,6 @@ def test_blocks_are_found(model, names):
     assert list(find_blocks(model).names) == names
 
 
-def test_a_block_that_is_used_again_is_one():
-    block = GptBlock(16, 2)
-    assert find_blocks(nn.Sequential(block, block, block)).names == ("0",)
-
-
 def test_other_stacks_are_told():
     model = nn.ModuleDict({"encoder": encoder(2), "decoder": encoder(3)})
     assert find_blocks(model).others == ("encoder.layers",)

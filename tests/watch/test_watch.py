@@ -37,20 +37,6 @@ def test_a_training_is_bit_for_bit_the_same(accumulate):
     assert steps_of(rows) == [1, 2, 4] and len(rows) == 3 * 4
 
 
-def test_the_room_is_called_like_its_function():
-    import rankfall.watch as room
-    from rankfall import watch as imported
-    from rankfall.watch import watch as function
-
-    assert room is imported is rankfall.watch and "watch" in dir(rankfall)
-    for one in (room, function):
-        rows = []
-        train(gpt(), 1, lambda model: one(model, to=rows.extend))  # noqa: B023
-        assert len(rows) == 4
-    with pytest.raises(AttributeError, match="has no attribute 'wach'"):
-        room.wach  # noqa: B018
-
-
 def test_rows_are_of_the_states_that_pass():
     """Against a pass of hooks of our own, and autograd's gradients."""
     rows, states = [], []
@@ -326,20 +312,6 @@ def test_padding_is_known_from_what_the_model_is_called_with(inner, options, tok
     assert {(row["tokens"], row["padding"]) for row in rows} == {(tokens, padding)}
 
 
-def test_blocks_that_nobody_calls_who_contains_them():
-    """A loop over blocks in the training step: the first step is missed, the next is seen."""
-    blocks, rows = nn.ModuleList(GptBlock(8, 2) for _ in range(2)), []
-    optimizer = torch.optim.SGD(blocks.parameters(), lr=0.1)
-    with rankfall.watch(blocks, every=4, to=rows.extend) as watcher:
-        for _ in range(5):
-            x = torch.randn(2, 4, 8)
-            for block in blocks:
-                x = block(x)
-            x.square().mean().backward()
-            optimizer.step()
-    assert steps_of(rows) == [2, 4] and [row["layer"] for row in rows] == [0, 1, 2] * 2 and watcher.steps == 5
-
-
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
@@ -436,14 +408,6 @@ def test_a_model_that_is_only_evaluated_is_one_line():
         watcher.step()
     assert len(rows) == 4 and rows[1]["residual"] and rows[1]["gradient_queries"] is None
     assert "no gradient at the step" in rows[1]["gradient_reason"]
-
-
-def test_another_copy_of_the_model_is_one_line():
-    model = gpt()
-    with rankfall.watch(copy.deepcopy(model), to=[].extend) as watcher:
-        watcher.step()
-        with pytest.raises(RankfallError, match="were not called in 2"):
-            watcher.step()
 
 
 def test_a_watcher_that_saw_no_step_says_so():

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from rankfall.watch.gradients import query_key_weights, squared_norm
-from rankfall.watch.rows import gradient_columns
 
 
 def block(**parts):
@@ -91,31 +90,3 @@ def test_attention_to_something_else_is_left_out():
 def test_what_is_not_known_has_a_reason(parts, said):
     found = query_key_weights(block(**parts))
     assert found.queries == found.keys == () and said in found.reason
-
-
-def test_weights_that_are_named():
-    module = block(a__weight=(1, 2), b__weight=(2, 2), qkv__weight=(6, 2))
-    assert norms(module, queries="a.*", keys=lambda block: [block.b.weight]) == [norm(0, 1), norm(0, 1, 2, 3)]
-    assert norms(module, queries=["a.weight", "b.weight"])[0] == norm(0, 1, 0, 1, 2, 3)
-
-
-class Sharded(torch.Tensor):
-    """As PyTorch's DTensor says what it is."""
-
-    def to_local(self):
-        raise AssertionError("this would wait for other processes")
-
-
-def test_gradients_that_are_not_there():
-    module = block(q__weight=(2, 2), k__weight=(2, 2))
-    (part,) = query_key_weights(module).queries
-    assert gradient_norm([part], scale=2.0) == (norm(0, 0.5, 1, 1.5), "")
-    lost = {"gradient_queries": None, "gradient_keys": 4.0}  # None: the mean square is infinite or NaN
-    assert gradient_columns(lost, "") == lost | {"gradient_keys": 2.0, "gradient_reason": "the gradient is not finite"}
-    part[0].grad = torch.ones(2, 2).as_subclass(Sharded)
-    assert gradient_norm([part]) == (
-        None,
-        "the gradient is spread over several processes, which are not measured together",
-    )
-    part[0].grad = None
-    assert "no gradient at the step" in gradient_norm([part])[1]

@@ -72,9 +72,8 @@ def processes(size, how, path, watched=True):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["ddp", "fsdp", "tensor"])
-@pytest.mark.parametrize("size", [2, 4])
-def test_processes_measure_the_batch_together(size, how, tmp_path):
+@pytest.mark.parametrize(("how", "size"), [("ddp", 4), ("fsdp", 2), ("tensor", 2)])
+def test_processes_measure_the_batch_together(how, size, tmp_path):
     """The rows are those of one process with the whole batch, also of gradients that are spread; the first process writes."""
     processes(1, "none", tmp_path / "one.parquet")
     found = processes(size, how, tmp_path / "run.parquet")

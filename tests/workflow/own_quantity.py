@@ -99,15 +99,3 @@ def write(folder: Path) -> Path:
     for name, text in FILES.items():
         (place / name).write_text(text)
     return place
-
-
-def write_as_one_file(folder: Path) -> Path:
-    """The same in `mylab/entropy.py`, where functions are named by their kind."""
-    (folder / "mylab").mkdir()
-    place = folder / "mylab" / "entropy.py"
-    kinds = {"measure.py": "measure", "figure.py": "figure"}
-    texts = [
-        text.replace("def entropy(", f"def {kinds[name]}(") if name in kinds else text for name, text in FILES.items()
-    ]
-    place.write_text("\n".join(texts))
-    return place

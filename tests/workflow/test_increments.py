@@ -23,9 +23,7 @@ def working(plan: Plan, before: Plan) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("added", "most"), [("nothing", 0), ("one seed", 0.1), ("one depth", 0.3), ("one architecture", 0.6)]
-)
+@pytest.mark.parametrize(("added", "most"), [("nothing", 0), ("one seed", 0.1)])
 def test_only_jobs_with_something_to_compute_are_submitted(checkout: Checkout, added: str, most: float) -> None:
     """`most` is the share of the shards that new cells may touch: a new seed joins few of them."""
     config = steps(SEEDS, DEPTHS)[added]

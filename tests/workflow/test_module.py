@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).parents[2]
 USER = """
@@ -23,18 +22,6 @@ module rankfall:
 
 use rule * from rankfall
 """
-
-
-def test_what_the_catalogue_asks_for_is_there():
-    assert (ROOT / "workflow" / "Snakefile").is_file()
-    assert list((ROOT / "workflow" / "rules").glob("*.smk"))
-    assert "module" in (ROOT / "config" / "README.md").read_text()
-    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
-    assert set(usage["software-stack-deployment"]) == {"conda", "apptainer", "apptainer+conda"}
-    assert usage["report"] is True
-    assert set(usage["mandatory-flags"]) == {"desc", "flags"}
-    words = (ROOT / "README.md").read_text().lower()
-    assert "snakemake" in words and "workflow" in words
 
 
 def user(folder):

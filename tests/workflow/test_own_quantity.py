@@ -12,7 +12,6 @@ import pytest
 from checkout import CONFIG, Checkout
 from own_quantity import import_from_here  # noqa: F401
 
-from rankfall.errors import RankfallError
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.jobs import PlanJobs
 
@@ -60,13 +59,6 @@ def test_an_edit_makes_stale_what_is_made_of_it(file: str, old: str, new: str, s
     place.write_text(place.read_text().replace(old, new))
     after = digests()
     assert {name for name in before if before[name] != after[name]} == stale
-
-
-def test_a_table_in_a_file_of_its_own_is_refused_and_not_overlooked(tmp_path: Path) -> None:
-    place = own_quantity.write(tmp_path)
-    (place / "shown.py").rename(place / "columns.py")
-    with pytest.raises(RankfallError, match=r"columns\.py is not read: shown\.py declares the table"):
-        digests()
 
 
 def rankfall_table(checkout: Checkout, name: str) -> str:

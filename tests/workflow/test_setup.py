@@ -66,26 +66,3 @@ def test_an_interpreter_that_will_not_do_is_one_clear_line(checkout: Path, pytho
     assert "needs Python 3.11 or newer" in done.stdout
     assert "PYTHON=" in done.stdout
     assert not (checkout / ".venv").exists()
-
-
-def test_setup_installs_once_and_again_when_a_pin_changes(checkout: Path) -> None:
-    """With an interpreter that only notes how it is called."""
-    venv = 'if [ "$2" = venv ]; then mkdir -p .venv/bin; cp "$0" .venv/bin/python; fi'
-    path = interpreter(checkout, f'echo "$@" >> calls\n{venv}\nexit 0')
-    calls = checkout / "calls"
-
-    def installs() -> int:
-        calls.write_text("")
-        assert make(checkout, "setup", f"PYTHON={path}").returncode == 0
-        return sum(
-            "pip install" in line and "-c envs/constraints.txt" in line for line in calls.read_text().splitlines()
-        )
-
-    assert installs() == 1
-    assert installs() == 0
-    (checkout / "Makefile").touch()
-    assert installs() == 0
-    with (checkout / "envs" / "constraints.txt").open("a") as file:
-        file.write("another==1.0\n")
-    assert installs() == 1
-    assert installs() == 0

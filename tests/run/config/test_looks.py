@@ -4,12 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from plans import VALID, changed, planned, refusal
+from plans import VALID, changed, refusal
 
-from rankfall.report.colours import colour, colours
-from rankfall.report.labels import labels
-from rankfall.report.lines import steps
-from rankfall.report.looks import label, looks
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.jobs import PlanJobs
 
@@ -44,18 +40,3 @@ def test_an_edit_of_a_label_or_colour_draws_anew_and_trains_nothing() -> None:
 def test_what_does_not_exist_or_cannot_be_shown_is_refused(path: str, value: Any, said: str) -> None:
     message = refusal(changed(path, value))
     assert re.search(said.replace("?", r"\?") if "\\n" not in said else said, message), message
-
-
-def test_names_of_all_kinds_can_be_labelled() -> None:
-    plan = planned("labels", {"sorting": "s", "init": "untrained", "rope": "rotary", "transformer": "whole model"})
-    assert plan.labels["rope"] == "rotary"
-
-
-def test_colours_and_labels_hold_within_alone() -> None:
-    with looks({"SAN": "ours", "l2": "norm two"}, {"SAN": "#123456", "mine": "#0072B2"}):
-        assert label("SAN") == "ours" and label("other") == "other"
-        assert colour("SAN") == colour("ours") == "#123456"
-        assert colours(["attention", "mine"])["mine"] == "#0072B2" != colours(["attention", "mine"])["attention"]
-        assert steps(["SAN", "b"])["SAN"] == "#123456"
-        assert labels(["l2", "softmax"]) == {"l2": "norm two", "softmax": "softmax"}
-    assert label("SAN") == "SAN" and colour("SAN") != "#123456"

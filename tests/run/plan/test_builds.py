@@ -4,29 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from plans import changed, refusal
 
 from rankfall.run.config.types import read
 from rankfall.run.plan import make_plan
 
 ROOT = Path(__file__).parents[3]
-NETWORK = """
-import torch
-from rankfall.design import Architecture, Component
-from rankfall.nets.network import Shape, build
-
-TABLE = "path_counts"
-NEEDS = "nothing"
-BUILDS = {"attention": ["multihead"], "block": ["attention"], "embedding": ["linear"], "head": ["regression"], "init": ["published"],
-          "mask": ["none"], "mlp": ["none"], "norm": ["none"], "normaliser": ["softmax"], "position": ["none"], "residual": ["none"],
-          "sentinels": ["none"]}
-
-def own(context, *, normaliser: str = "softmax"):
-    parts = {kind: Component(names[0]) for kind, names in BUILDS.items()} | {"normaliser": Component(normaliser)}
-    network = build(Architecture(name="own", depth=1, width=4, heads=1, **parts), Shape("vectors", "values", 3, 1, 1), 1, torch.float64)
-    total = sum(float(p.numel()) for p in network.parameters())
-    return [{"model": "m", "depth": 1, "heads": 1, "log10_paths": 0.0, "proportion": total, "length": 1}]
-"""
 
 
 @pytest.mark.long
@@ -40,10 +22,3 @@ def test_an_edit_of_one_normaliser_leaves_measures_without_it_alone() -> None:
         "law": [],
     }
     assert {"l2", "urpe", "softmax"} <= set(in_key("orders"))
-
-
-def test_a_name_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "buildlab1.py").write_text(NETWORK.replace('"softmax"]', '"sotfmax"]'))
-    message = refusal(changed("measures", {"own": {"measure": "buildlab1:own"}}))
-    assert message.startswith("measures.own: its component says BUILDS = ") and "did you mean 'softmax'?" in message

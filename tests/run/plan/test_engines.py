@@ -1,14 +1,12 @@
 """Guards who computes a cell's steps: from configuration and code alone, and part of the key."""
 
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from plans import VALID, changed, component, refusal
 
-from rankfall import cli
 from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, engines, make_plan
 from rankfall.tasks import circle
@@ -131,25 +129,3 @@ def test_where_the_machine_does_not_pay_on_a_gpu_autograd_is_recorded_unless_it_
         plan = make_plan(config)
         found[engine] = set(engines.engines(plan.cells, plan.config.compute))
     assert found == {"auto": {("plain", why)}, "machine": {("machine_gpu", "")}}
-
-
-def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, results = tmp_path / "c.json", str(tmp_path / "results")
-    path.write_text(json.dumps(changed("trainings/short/dtype", "float64", asked("auto"))))
-    assert cli.main(["plan", "--config", str(path), "--results", results]) == 0
-    said = capsys.readouterr().out
-    assert "plain, autograd: full, san (float64)" in said
-    assert cli.main(["plan", "--config", str(path), "--results", results, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["engines"]
-    assert {(one["engine"], one["why"]) for one in found} == {("plain", "float64")}
-
-
-def test_steps_of_many_lengths_are_for_a_processor() -> None:
-    """On a GPU the machine compiles a kernel for each form of a batch, in seconds."""
-    config = changed("trainings/short/objective", "prefixes", on_a_gpu("auto"))
-    plan = make_plan(changed("measures", {}, config))
-    why = "objective prefixes, whose steps differ in length: on a GPU each length would be compiled"
-    assert set(engines.engines(plan.cells, plan.config.compute)) == {("plain", why)}
-    assert why in refusal(changed("compute/engine", "machine", changed("measures", {}, config)))
-    here = make_plan(changed("compute/device", "cpu", changed("measures", {}, config)))
-    assert {cell.engine for cell in here.cells} == {"machine"}

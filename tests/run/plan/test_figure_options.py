@@ -1,10 +1,9 @@
 """Guards that a figure which cannot be drawn is refused by the plan, from the configuration alone: what its options name must be there."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from plans import changed, component, refusal
+from plans import changed, refusal
 
 from rankfall.run.plan import make_plan
 
@@ -57,14 +56,6 @@ def test_what_will_not_be_there_is_refused(case: str) -> None:
     assert said.startswith("figures.one.") and what in said and more in said, said
 
 
-def test_a_default_that_was_not_measured_is_refused_too() -> None:
-    measures = {"influence": {"depths": [2, 4]}, "cell_influence": {}}
-    config = changed("architectures/san/mask", "causal", changed("measures", measures))
-    config["figures"] = {"influence": {}}
-    assert refusal(config).startswith("figures.influence.depth: 24 is not measured; allowed: 2, 4")
-    make_plan(changed("figures/influence", {"depth": 4}, config))
-
-
 @pytest.mark.parametrize(
     ("figure", "options"),
     [
@@ -79,23 +70,3 @@ def test_a_default_that_was_not_measured_is_refused_too() -> None:
 def test_what_will_be_there_is_not(figure: str, options: dict[str, Any]) -> None:
     found = make_plan(drawn(figure, **options)).figures["one"].options
     assert {name: found[name] for name in options} == options
-
-
-ALIKE = """
-def measure(context): ...
-def figure(read, *, task: str = "sorting", where: dict | None = None): ...
-"""
-
-
-def test_a_figure_of_a_measure_without_columns_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table has the columns of its rows, so that any column may be filtered by; the columns of cells are known."""
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "alikelab").mkdir()
-    component(tmp_path / "alikelab", "alike", ALIKE)
-    config = changed("measures", {"alike": {"measure": "alikelab.alike"}})
-
-    def figure(**options: Any) -> dict[str, Any]:
-        return changed("figures", {"alike": {"figure": "alikelab.alike", **options}}, config)
-
-    assert make_plan(figure(where={"cosine": 1})).figures["alike"].tables == ("alikelab.alike",)
-    assert "where.depth: no cell that it could draw has depth 9" in refusal(figure(where={"depth": 9}))

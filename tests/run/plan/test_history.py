@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 from plans import VALID, changed
 
-from rankfall.design import Component, Task
-from rankfall.errors import RankfallError
 from rankfall.run.plan import make_plan
-from rankfall.run.plan.cost import sizes
 from rankfall.run.plan.history import measure_history, write_history
 from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs
@@ -51,14 +48,6 @@ def test_costs_change_the_number_of_shards_and_no_key(plan: Any, tmp_path: Path)
     assert [cell.key for cell in slow.cells] == [cell.key for cell in quick.cells]
 
 
-def test_requests_follow_what_was_measured(plan: Any, tmp_path: Path) -> None:
-    path = tmp_path / "costs.json"
-    write_history(path, measure_history(plan.cells, [record(cell, 600.0, megabytes=8000) for cell in plan.cells]))
-    found, cells = first_needs(with_costs(path))
-    assert found.megabytes == 10_000
-    assert found.minutes == 15 + 30 * len(cells)
-
-
 def first_needs(config: Any) -> tuple[Needs, list[Any]]:
     """Return what training the first shard needs, and its cells."""
     plan = make_plan(config)
@@ -77,22 +66,3 @@ def test_larger_stack_than_measured_requests_no_less_than_the_model(together: bo
     measured, same = first_needs({**many, "compute": {**many.get("compute", {}), "costs": str(path)}})
     assert same[0].shard == cells[0].shard
     assert measured.megabytes == (500 if together else modelled.megabytes)
-
-
-@pytest.mark.parametrize(
-    "content", [None, "", '{"groups": {}}', '{"scale": 1, "groups": {"a": {"seconds": -1, "megabytes": null}}}']
-)
-def test_unreadable_file_is_one_line_that_says_what_to_type(tmp_path: Path, content: str | None) -> None:
-    path = tmp_path / "costs.json"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(RankfallError, match=r"compute\.costs: .*costs\.json.*rankfall plan --calibrate") as error:
-        make_plan(with_costs(path))
-    assert "\n" not in str(error.value)
-
-
-def test_points_of_a_circle_are_no_tokens() -> None:
-    """Its sequences are two tokens long, whatever `points` says: a thousand would be estimated a thousand times as long."""
-    few, many = (Task("circle", Component("circle", {"points": points})) for points in (10, 1000))
-    assert sizes(few) == sizes(many) == (1000, 2)
-    assert sizes(Task("hull", Component("convex_hull", {"points": 12})))[1] == 12

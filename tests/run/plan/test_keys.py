@@ -245,25 +245,3 @@ def test_networks_of_minutes_are_jobs_of_their_own_where_a_stack_spares_nothing(
     plan = make_plan(changed("compute", compute, changed("trainings/short/epochs", 1_000_000)))
     assert {len(cells) for cells in plan.shards.values()} == {together}
     assert {len(cells) for cells in make_plan(changed("compute", compute)).shards.values()} == {3}
-
-
-def test_shards_are_as_many_as_the_cost_asks_for() -> None:
-    packs = [shard.pack(f"group {number}", 0) for number in range(2000)]
-    for minutes, least, most in ((0.1, 1, 1), (0.99, 1, 1), (4, 4, 16), (40, 40, 120), (1e9, 64, shard.MOST)):
-        cut = shard.shards({one: 60 * minutes / len(packs) for one in packs}, 1.0)
-        assert least <= len(set(cut.values())) <= most, minutes
-    few = make_plan(changed("compute", {"shard_minutes": 1000}))
-    many = make_plan(changed("compute", {"shard_minutes": 0.001}))
-    assert len(few.shards) == 1
-    assert len(many.shards) > 1
-    assert {cell.key for cells in many.shards.values() for cell in cells} == {cell.key for cell in few.cells}
-
-
-def test_config_as_json_means_the_same(tmp_path: Path) -> None:
-    import json
-
-    import yaml
-
-    (tmp_path / "c.json").write_text(json.dumps(RICH))
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump(RICH))
-    assert keys(tmp_path / "c.json") == keys(tmp_path / "c.yaml") == keys(RICH)

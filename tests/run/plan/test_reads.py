@@ -8,13 +8,6 @@ from plans import component, refusal
 
 from rankfall.run.plan import Plan, make_plan
 
-HOLDS = """
-from torch import nn
-{facts}
-class Own(nn.Module):
-    def __init__(self, sizes, position, normaliser, mask, site): ...
-"""
-
 
 def config(architecture: dict[str, Any], axes: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     return {
@@ -65,31 +58,6 @@ def test_a_position_needs_something_to_act_on(position: str) -> None:
     place = "queries" if position == "rope" else "scores"
     assert f"position {position!r} acts on {place}, or" in said and "attention 'linear' does not let it reach" in said
     planned({"attention": "gau", "position": position})
-
-
-def test_a_position_of_ones_own_says_what_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    text = "from rankfall.nets.positions._base import Position\n{}\nclass Own(Position):\n    def __init__(self, sizes): ...\n"
-    component(tmp_path, "placelab", text.format(""))
-    said = refusal(config({"attention": "linear", "position": "placelab:Own"}))
-    assert "acts on queries, or does not say TOUCHES" in said
-    planned({"position": "placelab:Own"})
-    component(tmp_path, "placelab2", text.format("TOUCHES = ('states',)"))
-    planned({"attention": "linear", "position": "placelab2:Own"})
-
-
-def test_ignores_names_fields_of_its_own_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    component(tmp_path, "readlab", HOLDS.format(facts="IGNORES = ('mlp_widht',)"))
-    said = refusal(config({"attention": "readlab:Own"}))
-    assert (
-        "IGNORES.0: 'mlp_widht' is not possible; allowed: normaliser, " in said and "did you mean 'mlp_width'?" in said
-    )
-    component(
-        tmp_path, "readlab2", HOLDS.format(facts="IGNORES = ('mask', 'normaliser')\nPROVIDES = ['weights', 'heads']")
-    )
-    axes = {"mask": ["none", "causal"], "normaliser": ["l2", "exp"]}
-    assert len(planned({"attention": "readlab2:Own"}, axes, measures={"paths": {}}).cells) == 2
 
 
 MEASURE = """

@@ -97,25 +97,6 @@ def test_a_measure_of_no_cells_is_made_once() -> None:
     assert make_plan(measured(**models)).tables == {"model_residuals": ["bert", "gpt2"]}
 
 
-OWN_ATTENTION = """
-PROVIDES = ("gates",)
-class Gated:
-    def __init__(self, sizes, position, normaliser, mask, site): ...
-"""
-
-
-def test_a_measure_may_use_what_an_attention_of_a_user_provides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "gatelab.py").write_text(f'USES = ("gates",)\n{MEASURE}')
-    (tmp_path / "ownlab.py").write_text(OWN_ATTENTION)
-    own = changed("architectures/full/attention", "ownlab:Gated", measured(own={"measure": "gatelab:own"}))
-    own["measures"]["own"]["cells"] = {"seed": 0}
-    assert "uses gates, which attention 'multihead' does not have" in refusal(own)
-    make_plan(changed("measures/own/cells", {"architecture": "full"}, own))
-
-
 def test_one_of_several_parts_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bias of the position or factors of the normaliser: cells with neither ended the run an hour later."""
     monkeypatch.syspath_prepend(tmp_path)

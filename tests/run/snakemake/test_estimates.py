@@ -16,18 +16,6 @@ def estimate(plan: Plan, results: Path, scale: float = 1.0) -> dict[str, Estimat
     return estimates(plan, PlanJobs(plan).all_jobs, InStore(plan, results), scale)
 
 
-def test_every_job_that_is_to_run_is_in_it(tmp_path: Path) -> None:
-    config = changed("page", True, changed("figures", {"paths": {}}, changed("measures/path_counts", {})))
-    plan = make_plan(config)
-    found = estimate(plan, tmp_path)
-    rules = [rule for rule, _, _ in found.values()]
-    counts = {rule: rules.count(rule) for rule in sorted(set(rules))}
-    assert counts == {"data": 1, "figure": 1, "measure": 1, "measure_freely": 1, "page": 1, "table": 5, "train": 1}
-    slower = estimate(plan, tmp_path, scale=10)
-    (changed_path,) = (path for path in found if slower[path] != found[path])
-    assert changed_path.startswith("work/train/") and changed_path.endswith(".cells.parquet")
-
-
 def test_what_the_store_has_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """12 minutes were said of 4 seconds of work: each job counted all of its cells."""
     plan = make_plan(changed("compute", {"shard_minutes": 60}, changed("page", False)))

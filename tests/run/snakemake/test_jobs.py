@@ -6,15 +6,12 @@ from typing import Any
 import pytest
 from plans import changed
 
-from rankfall.report.page.build import SCRIPTS
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake import jobs as module
-from rankfall.run.snakemake.jobs import PAGE_ROOTS, PlanJobs, PlannedJob, page_files
+from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
 )
-PAGE = changed("page", True, CONFIG)
 
 
 def planned(config: Any) -> PlanJobs:
@@ -103,25 +100,3 @@ def test_rows_follow_the_declared_table_and_not_the_file_that_declares_it(
     (folder / "shown.py").write_text(SHOWN.replace(before, after))
     second = digests()
     assert (first[0] != second[0], first[1] != second[1]) == (measures, combines)
-
-
-@pytest.mark.long
-def test_the_page_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    def digest(config: Any = PAGE) -> str:
-        return planned(config).job("page").digest
-
-    before = digest()
-    assert digest(changed("compute", {**PAGE["compute"], "stack": 7}, PAGE)) == before
-    assert digest(changed("grid/0/seed", [0, 1], PAGE)) != before  # other tables
-    assert digest(changed("figures/paths", {"columns": 2}, PAGE)) != before  # another figure
-    assert digest(changed("name", "other", PAGE)) != before  # it is the title
-    names = {"page.css", "page.html", *(f"script/{name}.js" for name in SCRIPTS)}
-    assert {f"rankfall/report/page/{name}" for name in names} == set(page_files())
-    assert {
-        "rankfall/rank/residuals/shown.py",
-        "rankfall/report/headlines.py",
-        "rankfall/report/page/script/panel.js",
-    } <= set(planned(PAGE).job("page").code())
-    assert "rankfall.report.page.build" in PAGE_ROOTS
-    monkeypatch.setattr(module, "page_files", lambda: {"rankfall/report/page/script/panel.js": "edited"})
-    assert digest() != before

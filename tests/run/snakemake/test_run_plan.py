@@ -18,10 +18,9 @@ from rankfall.commands.run import forget_failed
 from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.written import shard_file
-from rankfall.run.snakemake import run_plan as module
 from rankfall.run.snakemake.estimates import InStore
 from rankfall.run.snakemake.jobs import PlannedJob
-from rankfall.run.snakemake.run_plan import PLAN, RunPlan, plan_or_load
+from rankfall.run.snakemake.run_plan import RunPlan
 
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
@@ -107,17 +106,6 @@ def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 # What is written.
-
-
-def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
-    run: RunPlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raw, other = dict(run.raw or {}), changed("trainings/short/lr", 0.25, dict(run.raw or {}))
-    monkeypatch.setenv(PLAN, str(run.folder))
-    assert plan_or_load(other, is_job=False).folder != run.folder, "an option of the command line"
-    monkeypatch.setattr(module, "make_plan", None)
-    assert plan_or_load(raw, is_job=False).jobs == run.jobs
-    assert plan_or_load(other, is_job=True).jobs == run.jobs, "the file was edited since"
 
 
 # What jobs read of it.
@@ -233,25 +221,6 @@ def config_file(tmp_path: Path) -> Path:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(changed("results", str(tmp_path / "results"), CONFIG)))
     return path
-
-
-def test_a_job_stops_that_was_planned_for_another_configuration(
-    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place, *_ = make_plan(CONFIG).shards
-    out = tmp_path / "out"
-    jobs = [
-        ["data", "--task", place[0]],
-        ["train", "--task", place[0], "--shard", place[1]],
-        ["measure", "--measure", "paths", "--task", place[0], "--shard", place[1]],
-        ["table", "--name", "paths"],
-        ["figure", "--name", "paths"],
-    ]
-    for job in jobs:
-        assert main([*job, "--config", str(config_file), "--expect", "0" * 24, "--out", str(out)]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert "the configuration or the code changed since this run was planned" in line
-        assert not out.exists()
 
 
 @pytest.mark.long

@@ -151,18 +151,6 @@ def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, cap
     assert "nothing to remove" in capsys.readouterr().out
 
 
-def test_by_default_it_cleans_the_results_that_the_configs_name(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for name, results in (("one", "here"), ("two", "here"), ("three", "there")):
-        (tmp_path / f"{name}.json").write_text(json.dumps({**config(), "results": results}))
-    dead = save(Store(tmp_path / "here" / "store"), "ab")
-    assert cli.main(["gc", "--config", "one.json", "three.json", "--delete"]) == 2
-    assert "here and there: choose one with --results" in capsys.readouterr().err
-    assert dead.exists()
-    assert cli.main(["gc", "--config", "one.json", "two.json", "--delete", "--keep-days", "0"]) == 0
-    assert not dead.exists()
-
-
 def cell(key):
     return SimpleNamespace(key=key, data_key=f"d{key}")
 

@@ -1,10 +1,8 @@
 """Guards that the machine's kernels, compiled for ARM and run by an emulator (`arm.py`), give the bits there that they give here, where
 other tests compare them with autograd. Functions of the C library are this processor's own there as well."""
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,35 +25,7 @@ from thousandfold import engine
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
-SINGLE = HERE.parents[2] / "engine" / "tests"
 PROCESSORS = (arm.NEON, arm.SVE)
-
-
-def load_beside(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"{name}_on_arm", SINGLE / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-# Every test of single instructions and of their functions once more, of what all processors give.
-OTHERS = [load_beside(name) for name in ("test_instructions", "test_functions")]
-globals().update(
-    {name: one for module in OTHERS for name, one in vars(module).items() if name == "dtype" or name[:5] == "test_"}
-)
-run = OTHERS[0].run
-
-
-def run_on_all(*given: Any) -> np.ndarray:
-    here = run(*given)
-    for processor in PROCESSORS:
-        with pytest.MonkeyPatch.context() as patched:
-            runs = arm.emulate(patched, processor)
-            there = run(*given)
-        assert len(runs) == 1
-        np.testing.assert_array_equal(bits(there), bits(here))
-    return here
 
 
 def bits(x: np.ndarray) -> np.ndarray:
@@ -64,9 +34,7 @@ def bits(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(autouse=True)
-def on_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in OTHERS:
-        monkeypatch.setattr(module, "run", run_on_all)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setattr(engine, "workers", lambda members: 1)
 
