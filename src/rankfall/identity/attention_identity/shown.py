@@ -5,7 +5,7 @@ from rankfall.report.cell_numbers import at_last, plain
 from rankfall.report.headlines import Headline
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import NETWORK, Chart
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_columns, declare_table
 from rankfall.report.selection import select
 
 QUANTITIES = (
@@ -24,45 +24,44 @@ QUANTITIES = (
     "kind; first_mass: weight of the first token in other tokens' rows; entropy: of a row, in nats; outlier_channels: "
     "channels of what the attention reads above 6 times the median root mean square"
 )
-COLUMNS = (
-    Column("layer", "int", "1 is the first block"),
-    Column("attention_head", "int", "null: of the whole layer", nullable=True),
-    Column("tokens", "int", "n: tokens of a sequence, sentinels included", unit="tokens"),
-    Column(
-        "left_out",
-        "text",
-        "what the number is computed without: nothing, or first token (weights of the others scaled to the same sum)",
-    ),
-    Column("quantity", "text", QUANTITIES),
-    Column(
-        "kind",
-        "text",
-        "of token, for shares: first, separator (special tokens), punctuation, other; null for other quantities",
-        nullable=True,
-    ),
-    Column("tolerance", "float", "of the rank; null: 1e-10, and 1e-13 for distributions", nullable=True),
-    Column(
-        "value",
-        "float",
-        "mean over samples (for programs over sampled rows); under a mask over a few rows of each sample, too",
-        nullable=True,
-    ),
-    Column("deviation", "float", "standard deviation over the same; null: fewer than two", nullable=True),
-    Column("least", "float", "smallest", nullable=True),
-    Column("most", "float", "largest", nullable=True),
-    Column("count", "int", "how many samples, or sampled rows, gave a number"),
-    Column("value_reason", "text", "why there is no value", nullable=True),
+COLUMNS = declare_columns(
+    """
+    layer int: 1 is the first block
+    attention_head int?: null: of the whole layer
+    tokens int [tokens]: n: tokens of a sequence, sentinels included
+    left_out text: what the number is computed without: nothing, or first token (weights of the others scaled to the same sum)
+    quantity text: rank: of T = (E W_V + 1 b^T) H, singular values above tolerance times the largest; null: n - rank, directions in
+        which a row of n weights can change without a change of the output; null_simplex: the same for rows that keep their sum;
+        step_distance: of a second distribution with the same output, by steps along null directions, from the first (half the sum of
+        absolute differences, mean over rows), and step_error: largest change of output (over the largest entry of A T) or of a row's sum;
+        distance: of the farthest distribution that linear programs find for a sampled row, distance_error: its change of output;
+        interval_low, interval_high: smallest and largest value that a sampled entry, now interval_value, can have with the same output,
+        width: between the two; width_largest: the same for the largest entry of its row; width_error: change of output at the ends;
+        score_rank, witness_score_rank: rank of the scores that A, and a second distribution, come from (at most the width of a head's
+        queries and keys if scores are their products); correlation: of effective attention A T T^+ with A over all entries (Pearson);
+        effective_error: largest entry of A_eff T - A T over that of A T; effective_sum: of a row of A_eff; effective_below_zero: share of
+        its entries; share, effective_share: of absolute weights on tokens of a kind; first_mass: weight of the first token in other tokens'
+        rows; entropy: of a row, in nats; outlier_channels: channels of what the attention reads above 6 times the median root mean square
+    kind text?: of token, for shares: first, separator (special tokens), punctuation, other; null for other quantities
+    tolerance float?: of the rank; null: 1e-10, and 1e-13 for distributions
+    value float?: mean over samples (for programs over sampled rows); under a mask over a few rows of each sample, too
+    deviation float?: standard deviation over the same; null: fewer than two
+    least float?: smallest
+    most float?: largest
+    count int: how many samples, or sampled rows, gave a number
+    value_reason text?: why there is no value
+    """
 )
 KEY = ("layer", "attention_head", "tokens", "left_out", "quantity", "kind", "tolerance")
 
 
 def columns() -> Table:
     """Declare the table: one row per head and quantity."""
-    return Table(
+    return declare_table(
         "attention_identity",
         "a cell x layer x head x length x what is left out x quantity x kind x tolerance",
         COLUMNS,
-        KEY,
+        key=" ".join(KEY),
     )
 
 

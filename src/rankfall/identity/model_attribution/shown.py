@@ -14,25 +14,21 @@ from rankfall.report.captions import describe_lines
 from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL
 from rankfall.report.published_numbers import read_published
-from rankfall.report.schema import MODEL_COLUMNS, Column, Table
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 from rankfall.report.style import Picture
 
 
 def columns() -> Table:
     """Declare the table: one row per number, with the columns of attribution."""
-    return Table(
+    return declare_table(
         "model_attribution",
         "a model x phase x seed x layer x method x kept tokens x quantity",
-        (
-            *MODEL_COLUMNS,
-            *ATTRIBUTION_COLUMNS,
-            Column(
-                "outliers",
-                "int",
-                "features of this layer's states whose mean size is above six times the median feature's, four at most",
-            ),
-        ),
-        key=("model", "revision", "phase", "definition", "text", "length", "dtype", "seed", *ATTRIBUTION_KEY),
+        MODEL_COLUMNS,
+        ATTRIBUTION_COLUMNS,
+        """
+        outliers int: features of this layer's states whose mean size is above six times the median feature's, four at most
+        """,
+        key=f"model revision phase definition text length dtype seed {ATTRIBUTION_KEY}",
         cells=False,
     )
 

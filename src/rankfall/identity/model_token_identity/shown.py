@@ -17,16 +17,20 @@ from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements
 from rankfall.report.page.chart import MODEL
 from rankfall.report.published_numbers import read_published
-from rankfall.report.schema import MODEL_COLUMNS, Column, Table
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    return Table(
+    return declare_table(
         "model_token_identity",
         "a model x phase x seed x variant x layer x map x loss x layer trained on x candidates x distance",
-        (*MODEL_COLUMNS, Column("variant", "text", "what is left of every block: see docs/models.md"), *TOKEN_COLUMNS),
-        key=("model", "revision", "phase", "text", "length", "dtype", "variant", "seed", *TOKEN_KEY),
+        MODEL_COLUMNS,
+        """
+        variant text: what is left of every block: see docs/models.md
+        """,
+        TOKEN_COLUMNS,
+        key=f"model revision phase text length dtype variant seed {TOKEN_KEY}",
         cells=False,
     )
 

@@ -7,45 +7,36 @@ from rankfall.report.headlines import Headline
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_columns, declare_table
 from rankfall.report.selection import select
 
-TOKEN_COLUMNS = (
-    Column("layer", "int", "whose states are mapped; 0 is what enters the first layer; null: position", nullable=True),
-    Column(
-        "map",
-        "text",
-        "naive: the state itself; linear; mlp: linear and one hidden layer; position: knows only the place of the token",
-    ),
-    Column("loss", "text", "what the map was trained on: cosine or l2; null: not trained", nullable=True),
-    Column("trained_layer", "int", "layer whose states the map was trained on; null: not trained", nullable=True),
-    Column("candidates", "text", "sentence; distinct: words that occur once in it; vocabulary: all, at the same place"),
-    Column("distance", "text", "of the nearest neighbour: cosine or l2"),
-    Column(
-        "rate",
-        "float",
-        "share of tested tokens whose own embedding is the nearest; one of m nearest counts 1/m; null: see rate_reason",
-        nullable=True,
-    ),
-    Column(
-        "low", "float", "lower end of the 95% interval of the rate over sentences (Wilson, clustered)", nullable=True
-    ),
-    Column("high", "float", "its upper end", nullable=True),
-    Column("chance", "float", "rate of a guess among the candidates", nullable=True),
-    Column("tokens", "int", "tokens that the rate is over"),
-    Column("sentences", "int", "sentences that these are of: tested, neither trained nor validated on"),
-    Column("rate_reason", "text", "why there is no rate; else empty"),
-    Column("epoch", "int", "of the training that validated best; 0: least squares; null: not trained", nullable=True),
+TOKEN_COLUMNS = declare_columns(
+    """
+    layer int?: whose states are mapped; 0 is what enters the first layer; null: position
+    map text: naive: the state itself; linear; mlp: linear and one hidden layer; position: knows only the place of the token
+    loss text?: what the map was trained on: cosine or l2; null: not trained
+    trained_layer int?: layer whose states the map was trained on; null: not trained
+    candidates text: sentence; distinct: words that occur once in it; vocabulary: all, at the same place
+    distance text: of the nearest neighbour: cosine or l2
+    rate float?: share of tested tokens whose own embedding is the nearest; one of m nearest counts 1/m; null: see rate_reason
+    low float?: lower end of the 95% interval of the rate over sentences (Wilson, clustered)
+    high float?: its upper end
+    chance float?: rate of a guess among the candidates
+    tokens int: tokens that the rate is over
+    sentences int: sentences that these are of: tested, neither trained nor validated on
+    rate_reason text: why there is no rate; else empty
+    epoch int?: of the training that validated best; 0: least squares; null: not trained
+    """
 )
 TOKEN_KEY = ("layer", "map", "loss", "trained_layer", "candidates", "distance")
 
 
 def columns() -> Table:
-    return Table(
+    return declare_table(
         "token_identity",
         "a cell x layer x map x loss x layer trained on x candidates x distance",
         TOKEN_COLUMNS,
-        key=TOKEN_KEY,
+        key=" ".join(TOKEN_KEY),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.law.figure import label_towers, twice
-from rankfall.rank.law.shown import ONE_LAYER, size
+from rankfall.rank.law.shown import ONE_LAYER
 from rankfall.rank.models import VARIANTS
 from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import colours
@@ -18,44 +18,31 @@ from rankfall.report.lines import legend_below, lines
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements
 from rankfall.report.page.chart import MODEL, Chart
-from rankfall.report.schema import MODEL_COLUMNS, Column, Table
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 from rankfall.report.style import Picture, power
 
 
 def columns() -> Table:
     """Declare the table: one row per state."""
-    return Table(
+    return declare_table(
         "model_law",
         "a model x phase x seed x variant x layer x sample",
-        (
-            *MODEL_COLUMNS,
-            Column("variant", "text", "what is left of every block: see docs/models.md"),
-            Column("layer", "int", "0 is the state that enters the first layer"),
-            Column("sample", "int", "which text of the batch"),
-            size("log10_residual", "|res(X)|/|X|, composite norm, token mean, without a floor; null: see value_reason"),
-            Column(
-                "value_reason",
-                "text",
-                "why there is no log10_residual: rows identical to the last digit, or a state beyond the range of float64; else empty",
-                nullable=True,
-            ),
-            Column(
-                "direct",
-                "float",
-                "the same, not its log, computed in the ordinary way in float64; null: the state is beyond its range",
-                nullable=True,
-            ),
-            size("exponent", "of the layer below: d log res out / d log res in; 3 where the cubic law holds", ""),
-            size(
-                "log10_attention", "|res(SA(X_l-1))|, what the layer below leaves before its norm: left of every bound"
-            ),
-            Column("theory_applies", "bool", "whether there is a layer below whose attention the lemma speaks of"),
-            Column(
-                "theory_reason", "text", "why not, or that its condition fails, so that bounds are null; else empty"
-            ),
-            *ONE_LAYER,
-        ),
-        key=("model", "revision", "phase", "text", "length", "variant", "seed", "layer", "sample"),
+        MODEL_COLUMNS,
+        """
+        variant text: what is left of every block: see docs/models.md
+        layer int: 0 is the state that enters the first layer
+        sample int: which text of the batch
+        log10_residual float? [log10]: |res(X)|/|X|, composite norm, token mean, without a floor; null: see value_reason
+        value_reason text?: why there is no log10_residual: rows identical to the last digit, or a state beyond the range of float64;
+            else empty
+        direct float?: the same, not its log, computed in the ordinary way in float64; null: the state is beyond its range
+        exponent float?: of the layer below: d log res out / d log res in; 3 where the cubic law holds
+        log10_attention float? [log10]: |res(SA(X_l-1))|, what the layer below leaves before its norm: left of every bound
+        theory_applies bool: whether there is a layer below whose attention the lemma speaks of
+        theory_reason text: why not, or that its condition fails, so that bounds are null; else empty
+        """,
+        ONE_LAYER,
+        key="model revision phase text length variant seed layer sample",
         cells=False,
     )
 

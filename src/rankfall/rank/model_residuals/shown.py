@@ -9,68 +9,28 @@ from rankfall.rank.residuals.shown import TALL
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.published_numbers import PAPER, read_published
-from rankfall.report.schema import MODEL_COLUMNS, Column, Table
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 
 
 def columns() -> Table:
     """Declare the table: one row per number."""
-    return Table(
+    return declare_table(
         "model_residuals",
         "a model x phase x definition x seed x variant x layer x sample x metric x centre",
-        (
-            *MODEL_COLUMNS,
-            Column("variant", "text", "what is left of every block: see docs/models.md"),
-            Column("layer", "int", "0 is the state that enters the first layer"),
-            Column("sample", "int", "which text of the batch"),
-            Column(
-                "metric",
-                "text",
-                "norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank; without_first, without_largest: "
-                "composite, without the first token, or without the three channels of the largest mean square in the sample",
-            ),
-            Column(
-                "centre", "text", "mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)"
-            ),
-            Column(
-                "value",
-                "float",
-                "residual over the norm of the whole state; for spectra the number itself; null: see value_reason",
-                nullable=True,
-            ),
-            Column(
-                "absolute",
-                "float",
-                "the residual itself; null for stable_rank, and beyond the range of float64",
-                nullable=True,
-            ),
-            Column(
-                "floor",
-                "bool",
-                "the value is rounding noise of `dtype`; null for stable_rank, or no value",
-                nullable=True,
-            ),
-            Column(
-                "value_reason",
-                "text",
-                "why there is no value: a state that is not finite, zero, or beyond the range of `dtype`; else empty",
-                nullable=True,
-            ),
-        ),
-        key=(
-            "model",
-            "revision",
-            "phase",
-            "definition",
-            "text",
-            "length",
-            "dtype",
-            "variant",
-            "seed",
-            "layer",
-            "sample",
-            "metric",
-            "centre",
-        ),
+        MODEL_COLUMNS,
+        """
+        variant text: what is left of every block: see docs/models.md
+        layer int: 0 is the state that enters the first layer
+        sample int: which text of the batch
+        metric text: norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank; without_first, without_largest:
+            composite, without the first token, or without the three channels of the largest mean square in the sample
+        centre text: mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)
+        value float?: residual over the norm of the whole state; for spectra the number itself; null: see value_reason
+        absolute float?: the residual itself; null for stable_rank, and beyond the range of float64
+        floor bool?: the value is rounding noise of `dtype`; null for stable_rank, or no value
+        value_reason text?: why there is no value: a state that is not finite, zero, or beyond the range of `dtype`; else empty
+        """,
+        key="model revision phase definition text length dtype variant seed layer sample metric centre",
         cells=False,
     )
 
