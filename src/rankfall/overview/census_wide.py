@@ -30,7 +30,6 @@ def columns() -> Table:
     )
 
 
-TABLE = "census_wide"
 NEEDS = "tables"
 TABLES = ["census_layers"]
 

@@ -47,7 +47,6 @@ def columns() -> Table:
     )
 
 
-TABLE = "claims"
 NEEDS = "tables"
 FINDS = ["claim"]
 TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe", "probe_trained", "extrapolation", "influence",

@@ -17,16 +17,9 @@ from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
 from rankfall.measure.shared import double_values
 
-TABLE = "attention_identity"
-NEEDS = "cells"
 USES = ("weights", "heads", "values")
 LENGTHS = ("lengths",)
-LIMITS = {
-    "samples": (1, None),
-    "lengths": (3, None),
-    "entries": (0, None),
-    "masked": (1, None),
-}
+LIMITS = {"lengths": (3, None), "entries": (0, None)}
 
 
 @torch.no_grad()

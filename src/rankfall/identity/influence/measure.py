@@ -18,7 +18,6 @@ from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.plain import attention_alone
 from rankfall.random_streams import stream
 
-TABLE = "influence"
 NEEDS = "nothing"
 BUILDS = {
     "init": ["published"],
@@ -28,15 +27,7 @@ BUILDS = {
     "position": ["none", "rope"],
     "residual": ["add", "convex"],
 }
-LIMITS = {
-    "length": (4, None),
-    "depths": (1, None),
-    "width": (2, None),
-    "heads": (1, None),
-    "seeds": (1, None),
-    "samples": (1, None),
-    "directions": (1, None),
-}
+LIMITS = {"length": (4, None), "width": (2, None)}
 GAIN, SPREAD = (
     3**0.5,
     768,

@@ -10,16 +10,9 @@ from rankfall.measure.models import PACKAGES, TEXTS, measure_models
 from rankfall.models.subject import Subject
 from rankfall.models.texts import batch_for
 
-TABLE = "model_attention_identity"
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES
-LIMITS = {
-    "seeds": (1, None),
-    "samples": (1, None),
-    "lengths": (3, None),
-    "entries": (0, None),
-    "masked": (1, None),
-}
+LIMITS = {"lengths": (3, None), "entries": (0, None)}
 BYTES = 2**30  # approximate size of the weights of all layers for one part of the samples
 
 

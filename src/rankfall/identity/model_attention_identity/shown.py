@@ -47,7 +47,6 @@ DATA = ["identity/model_attention_identity/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["model_attention_identity"]
 LOOSE = 1e-3
 MOST = ("pi", 80)  # from the tenth to the ninetieth percentile
 PANELS = {

@@ -52,9 +52,6 @@ DATA = ["identity/model_attribution/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["model_attribution"]
-
-
 def figure(read: Read, *, models: list[str] = []) -> Picture:
     """Draw the models.
 

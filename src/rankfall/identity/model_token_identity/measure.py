@@ -16,7 +16,6 @@ from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 from rankfall.streams.variants import Variant
 
-TABLE = "model_token_identity"
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES
 LIMITS = {

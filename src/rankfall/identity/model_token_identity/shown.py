@@ -53,7 +53,6 @@ DATA = ["identity/model_token_identity/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["model_token_identity"]
 NETWORK = ["model", "phase", "variant"]
 POINT = ["network", "layer", "map", "loss", "trained_layer", "candidates", "distance"]
 

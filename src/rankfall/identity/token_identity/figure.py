@@ -14,7 +14,6 @@ from rankfall.report.looks import label
 from rankfall.report.selection import choose, deepest, select
 from rankfall.report.style import WIDTH, Picture, canvas
 
-TABLES = ["token_identity"]
 CANDIDATES = {
     "sentence": "tokens of the sentence",
     "distinct": "words that occur once in it",

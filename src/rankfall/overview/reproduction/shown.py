@@ -66,7 +66,6 @@ def say_published(read: ReadIfThere) -> tuple[str, str]:
 SENTENCES = (TableQuestion("Do published numbers hold?", say_published, place=140, study="published"),)
 
 
-TABLES = ["reproduction"]
 CURVES = " layer "  # in the name of a point of a curve by layer, which makes an experiment by itself
 OUTCOMES = {
     ("holds", True): ("holds", GREEN),

@@ -115,7 +115,6 @@ DATA = ["position/extrapolation/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["extrapolation"]
 LABELS = {"accuracy": "masked accuracy", "kept": "share of masked\naccuracy kept", "loss": "masked loss (nats)"}
 
 

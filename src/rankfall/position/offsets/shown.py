@@ -53,7 +53,6 @@ CHARTS = (
 )
 
 
-TABLES = ["offsets"]
 TITLES = {"B": "bias B of scores", "C": "factors C of weights"}
 NAMED = 6  # ranges listed in the caption
 NEUTRAL = {"B": 0.0, "C": 1.0}  # initial values, which have no effect

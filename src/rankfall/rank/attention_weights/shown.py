@@ -61,7 +61,6 @@ CHARTS = (
 )
 
 
-TABLES = ["attention_weights"]
 TITLES = {
     "entropy": "entropy, in nats",
     "inverse_participation": "sum of squared shares",

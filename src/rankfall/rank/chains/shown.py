@@ -57,9 +57,6 @@ DATA = ["rank/chains/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["chains"]
-
-
 def figure(read: Read, *, models: list[str] | None = None) -> Picture:
     """Draw the median over paths with the middle half as a band. Values that are rounding noise are left out."""
     table = select_models(read("chains"), "chains", models)

@@ -61,7 +61,6 @@ DATA = ["rank/circle/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["circle"]
 LIMITS = {"limit": (0.001, None)}
 MARKERS = ("o", "s")  # first and second token
 NAMED = 8  # architectures listed in the caption

@@ -25,8 +25,6 @@ from rankfall.tasks._dataset import TEST, Split
 from rankfall.train.objectives._base import Samples
 from rankfall.train.recipe import objective
 
-TABLE = "gradients"
-LIMITS = {"samples": (1, None)}
 COST = {"seconds": 0.2, "megabytes": 100.0}
 ROLES = {"queries": "query", "keys": "key", "values": "value"}
 INPUT = "input"

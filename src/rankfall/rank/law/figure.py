@@ -15,7 +15,6 @@ from rankfall.report.looks import label
 from rankfall.report.selection import choose, deepest
 from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
 
-TABLES = ["law"]
 BOUNDS = {"lemma_slack": "published lemma with γ", "proven_slack": "bound with a proof, no γ"}
 PLAIN = "plain float64"
 MARKED = 40  # layers: with more, markers would hide the line

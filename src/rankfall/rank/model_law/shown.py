@@ -65,7 +65,6 @@ CHARTS = (
 )
 
 
-TABLES = ["model_law"]
 FLOORS = {"float64": 16, "float32": 7}  # approximate decimal digits
 
 

@@ -52,9 +52,6 @@ DATA = ["rank/path_counts/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["path_counts"]
-
-
 def figure(read: Read) -> Picture:
     """Draw the share of paths of each length in published models, computed and as published."""
     table = read("path_counts")

@@ -34,12 +34,9 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Network
 from rankfall.train.data import Data
 
-TABLE = "paths"
-NEEDS = "cells"
 COST = {"seconds": 1}
 TARGETS = "classes"
 USES = ("weights", "heads", "blocks")
-LIMITS = {"counts": (1, None), "repeats": (1, None)}
 # Numbers in the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB.
 STATES = 1 << 22
 BESIDE = 8  # largest number of parts of the test set at a time, each of which holds the final states of all paths

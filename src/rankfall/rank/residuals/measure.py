@@ -23,8 +23,6 @@ from rankfall.rank.carried import Carried, Step, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
 from rankfall.rank.rounding import NOISE, relative_differences, same_size, second_difference, shaken
 
-TABLE = "residuals"
-NEEDS = "cells"
 STATE = "state"
 
 

@@ -23,8 +23,6 @@ from rankfall.rank.residual import at_floor, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference, shaken
 from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
 
-TABLE = "states"
-LIMITS = {"samples": (1, None), "channels": (1, None)}
 COST = {"seconds": 0.2, "megabytes": 100.0}
 ONE_TOKEN = "one token is no pair: nothing can differ between tokens"
 ZERO_TOKEN = "a token is a vector of zeros, which has no direction"

@@ -62,7 +62,6 @@ CHARTS = (
 )
 
 
-TABLES = ["states"]
 TITLES = {
     "norm": "root mean square",
     "cosine": "mean cosine of tokens",
