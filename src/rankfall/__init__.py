@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from rankfall.random_streams import stream as random_stream
     from rankfall.rank.centred.block import step as centred_block
     from rankfall.rank.centred.state import begin as centred_state
-    from rankfall.rank.model_residuals.measure import parts_of as branch_parts
+    from rankfall.rank.residuals.models import parts_of as branch_parts
     from rankfall.rank.orders.draws import networks as order_networks
     from rankfall.rank.orders.draws import start as order_states
     from rankfall.rank.orders.measure import ALONE as ORDER_DESIGN
@@ -217,7 +217,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "distinct_rows": "rankfall.position.rows:distinct",
     "centred_block": "rankfall.rank.centred.block:step",
     "centred_state": "rankfall.rank.centred.state:begin",
-    "branch_parts": "rankfall.rank.model_residuals.measure:parts_of",
+    "branch_parts": "rankfall.rank.residuals.models:parts_of",
     "order_networks": "rankfall.rank.orders.draws:networks",
     "order_states": "rankfall.rank.orders.draws:start",
     "ORDER_DESIGN": "rankfall.rank.orders.measure:ALONE",

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from rankfall.rank.model_law.shown import figure as model_law
+from rankfall.rank.law.figure import model_figure as model_law
 from rankfall.report.colours import colour
 
 

@@ -1,4 +1,5 @@
-"""Declare the table `law` and what is shown of it: residuals without a rounding floor, and the theorems' bounds."""
+"""Declare the tables `law` and `model_law` and what is shown of them: residuals without a rounding floor, and the theorems' bounds, in
+networks and on the weights of real models."""
 
 from collections.abc import Iterable
 
@@ -6,10 +7,10 @@ from rankfall.annotations import DataFrame, Series
 from rankfall.report.cell_numbers import all_rows, at_last
 from rankfall.report.headlines import Headline
 from rankfall.report.labels import many
-from rankfall.report.page.chart import Chart
+from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.page.question import Question, say_range
 from rankfall.report.published_numbers import read_published
-from rankfall.report.schema import Table, declare_columns, declare_table
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_columns, declare_table
 from rankfall.report.selection import SPECS
 from rankfall.report.settings import Setting
 from rankfall.report.style import power
@@ -157,3 +158,46 @@ SENTENCES = (Question("How small does the residual become?", ("log_residual",), 
 
 DATA = ["rank/law/published.csv"]
 PUBLISHED = read_published(__file__)
+
+
+def model_columns() -> Table:
+    """Declare the table `model_law`: one row per state."""
+    return declare_table(
+        "model_law",
+        "a model x phase x seed x variant x layer x sample",
+        MODEL_COLUMNS,
+        """
+        variant text: what is left of every block: see docs/models.md
+        layer int: 0 is the state that enters the first layer
+        sample int: which text of the batch
+        log10_residual float? [log10]: |res(X)|/|X|, composite norm, token mean, without a floor; null: see value_reason
+        value_reason text?: why there is no log10_residual: rows identical to the last digit, or a state beyond the range of float64;
+            else empty
+        direct float?: the same, not its log, computed in the ordinary way in float64; null: the state is beyond its range
+        exponent float?: of the layer below: d log res out / d log res in; 3 where the cubic law holds
+        log10_attention float? [log10]: |res(SA(X_l-1))|, what the layer below leaves before its norm: left of every bound
+        theory_applies bool: whether there is a layer below whose attention the lemma speaks of
+        theory_reason text: why not, or that its condition fails, so that bounds are null; else empty
+        """,
+        ONE_LAYER,
+        key="model revision phase text length variant seed layer sample",
+        cells=False,
+    )
+
+
+MODEL_CHARTS = (
+    Chart(
+        "model_law",
+        "Residual of real models without a rounding floor",
+        "The same, computed without rounding: models without skip connections lose rank within a few layers.",
+        "layer",
+        "log10_residual",
+        "layer",
+        "residual, as a power of ten",
+        line="variant",
+        choose=MODEL,
+        start={"model": "bert-base-cased", "definition": "clean"},
+        scale="symlog",
+        place=80,
+    ),
+)
