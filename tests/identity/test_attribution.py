@@ -61,8 +61,8 @@ def fits_declaration(rows: list[dict[str, Any]]) -> None:
     """The columns are those of the table, and no two rows have the same key; null only where the schema has it."""
     declared = {column.name: column for column in columns().own}
     for row in rows:
-        assert row.keys() - {"member"} == columns.keys()
-        assert all(value is not None or columns[name].nullable for name, value in row.items() if name != "member")
+        assert row.keys() - {"member"} == declared.keys()
+        assert all(value is not None or declared[name].nullable for name, value in row.items() if name != "member")
         assert bool(row["value_reason"]) == (row["value"] is None)
     keys = [tuple(row[name] for name in ("member", *KEY.split())) for row in rows]
     assert len(set(keys)) == len(keys)
