@@ -8,7 +8,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Describe the table: one row per model type that is measured at both sizes."""
     return declare_table(
         "census_wide",
         "a model type",

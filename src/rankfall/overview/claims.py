@@ -14,7 +14,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Describe the table: one row per claim that the run has measured."""
     return declare_table(
         "claims",
         "a claim of a paper",

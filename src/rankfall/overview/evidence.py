@@ -16,7 +16,6 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
-    """Describe the table: one row per number."""
     return declare_table(
         "evidence",
         "claim x quantity x line x x x seed",

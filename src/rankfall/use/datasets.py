@@ -6,7 +6,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per split of a data set."""
     return declare_table(
         "datasets",
         "a task x seed x split",

@@ -8,7 +8,6 @@ from rankfall.use.cells.shown import is_trained
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, epoch, split and metric."""
     return declare_table(
         "training",
         "a cell x epoch x split x metric",

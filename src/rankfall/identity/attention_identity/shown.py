@@ -18,7 +18,6 @@ KEY = "layer attention_head tokens left_out quantity kind tolerance"
 
 
 def columns() -> Table:
-    """Declare the table: one row per head and quantity."""
     return declare_table(
         "attention_identity",
         "a cell x layer x head x length x what is left out x quantity x kind x tolerance",

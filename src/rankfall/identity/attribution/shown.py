@@ -20,7 +20,6 @@ KEY = "layer method kept_tokens quantity other"
 
 
 def columns() -> Table:
-    """Declare the table: one row per number."""
     return declare_table(
         "attribution",
         "a cell x layer x method x kept tokens x quantity",

@@ -7,7 +7,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per position."""
     return declare_table(
         "cell_influence",
         "a cell x layer x place",

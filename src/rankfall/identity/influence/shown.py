@@ -19,7 +19,6 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
-    """Declare the table: one row per position, and one without a position for the whole."""
     return declare_table(
         "influence",
         "a source x network x position x weight x depth x seed x place; and without a place, agreement with uniform averaging",

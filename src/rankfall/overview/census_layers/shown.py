@@ -6,7 +6,6 @@ from rankfall.report.schema import Column, Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per layer of a stream."""
     return declare_table(
         "census_layers",
         "a model type x size x stream x layer; a type that is not measured has one row",

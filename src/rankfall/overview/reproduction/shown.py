@@ -19,7 +19,6 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
-    """Describe the table: one row per published number and matching setting of the run."""
     return declare_table(
         "reproduction",
         "a published number x a setting of ours",

@@ -11,7 +11,6 @@ FINDS = ["headline"]
 
 
 def columns() -> Table:
-    """Declare the table: one row per architecture, variant and setting."""
     unread = {field for fields in UNREAD.values() for field in fields}
     return declare_table(
         "scorecard",

@@ -25,7 +25,6 @@ from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell and tested length."""
     return declare_table(
         "extrapolation",
         "a cell x tested length",

@@ -21,7 +21,6 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
-    """Declare the table: one row per entry of a Toeplitz matrix."""
     return declare_table(
         "offsets",
         "a cell x term x layer x head x offset",

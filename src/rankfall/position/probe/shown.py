@@ -11,7 +11,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per architecture. Trained networks are in probe_trained."""
     return declare_table(
         "probe",
         "attention x normaliser x position x mask x sentinels x depth x tokens",

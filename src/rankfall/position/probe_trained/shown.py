@@ -10,7 +10,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell and length."""
     return declare_table(
         "probe_trained",
         "a cell x length",

@@ -14,7 +14,6 @@ from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, layer, head, quantity and excluded token."""
     return declare_table(
         "attention_weights",
         "a cell x layer x head x what is left out x quantity",

@@ -15,7 +15,6 @@ from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per path."""
     return declare_table(
         "chains",
         "a model x phase x seed x chain length x repeat",

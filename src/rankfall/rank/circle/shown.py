@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def columns() -> Table:
-    """Declare the table: one row per step and token."""
     return declare_table(
         "circle",
         "a cell x step x token of the roll-out",

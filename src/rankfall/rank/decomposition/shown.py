@@ -21,7 +21,6 @@ from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell and path length, and one for the biases."""
     return declare_table(
         "decomposition",
         "a cell x path length; the bias term as its own row",

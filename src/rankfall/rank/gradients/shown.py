@@ -6,7 +6,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, layer and variable of the gradient."""
     return declare_table(
         "gradients",
         "a cell x layer x what the gradient is by",

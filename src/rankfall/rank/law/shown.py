@@ -37,7 +37,6 @@ ONE_LAYER = declare_columns(
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, layer and test sample."""
     return declare_table(
         "law",
         "a cell x layer x test sample",

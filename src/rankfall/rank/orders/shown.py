@@ -16,7 +16,6 @@ from rankfall.report.selection import select
 
 
 def columns() -> Table:
-    """Declare the table: one row per architecture and quantity."""
     return declare_table(
         "orders",
         "block x attention x normaliser x position x mask x sentinels x heads x biases x quantity",

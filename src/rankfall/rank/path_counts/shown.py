@@ -12,7 +12,6 @@ from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per model and path length."""
     return declare_table(
         "path_counts",
         "a model x path length",

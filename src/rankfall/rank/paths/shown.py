@@ -11,7 +11,6 @@ from rankfall.report.selection import select
 
 
 def columns() -> Table:
-    """Declare the table: one row per random set of paths, or per reference line."""
     return declare_table(
         "paths",
         "a cell x evaluation x path length x number of paths x repeat; whole model and chance as own rows",

@@ -24,7 +24,6 @@ from rankfall.report.style import power
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, layer, place and quantity."""
     return declare_table(
         "residuals",
         "a cell x layer x place x quantity x norm x centre",

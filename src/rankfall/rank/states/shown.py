@@ -22,7 +22,6 @@ from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, layer, quantity and excluded part."""
     return declare_table(
         "states",
         "a cell x layer x what is left out x quantity",

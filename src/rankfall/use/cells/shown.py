@@ -14,7 +14,6 @@ from rankfall.report.settings import Setting, rows_at, settings_in
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell."""
     return declare_table(
         "cells",
         "a cell",

@@ -10,7 +10,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per trained network. The seeds of an architecture at a setting share its readings."""
     return declare_table(
         "cost",
         "a trained network",

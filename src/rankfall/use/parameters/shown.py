@@ -6,7 +6,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per part of a network."""
     return declare_table(
         "parameters",
         "a cell x part",

@@ -7,7 +7,6 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per predictor on a cell's data."""
     return declare_table(
         "references",
         "a cell's data x a predictor without a network",
