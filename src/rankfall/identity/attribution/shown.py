@@ -65,9 +65,8 @@ def equal_shares(table: DataFrame) -> Series:
     """Return the share of each token if all tokens of a sample had the same share."""
     if "length" not in table:
         return table.samples / table.tokens
-    return 1 / (
-        table["length"] - (table.kept_tokens == "without first")
-    )  # for models, of whose tokens only some are sampled
+    # For models, of whose tokens only some are sampled.
+    return 1 / (table["length"] - (table.kept_tokens == "without first"))
 
 
 def select_own_share(table: DataFrame) -> DataFrame:

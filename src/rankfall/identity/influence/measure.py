@@ -28,10 +28,8 @@ BUILDS = {
     "residual": ["add", "convex"],
 }
 LIMITS = {"length": (4, None), "width": (2, None)}
-GAIN, SPREAD = (
-    3**0.5,
-    768,
-)  # uniform draws in +-1/sqrt(fan_in) have a variance of 1 / (3 fan_in); scores spread as at this width
+# Uniform draws in +-1/sqrt(fan_in) have a variance of 1 / (3 fan_in); scores spread as at this width.
+GAIN, SPREAD = 3**0.5, 768
 SCAN = np.arange(0.01, 1.0, 0.01)
 FORMS = {"averaging": average_uniformly, "smoothed density": exact, "density": continuum, "in squares": in_squares}
 NONE = dict.fromkeys(("position", "alpha", "seed", "place", "share", "spearman", "distance", "from_squares", "fitted"))

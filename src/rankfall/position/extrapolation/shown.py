@@ -57,9 +57,8 @@ LONGER = 4.0  # in trained lengths
 def longer(table: DataFrame) -> DataFrame:
     away = (table.times / LONGER).astype(float).map(lambda times: abs(math.log(times)))
     found = table[away == away.groupby(table.key).transform("min")]
-    return found[
-        found.times == found.groupby("key").times.transform("max")
-    ]  # of lengths equally near, such as 2 and 8, the longer
+    # Of lengths equally near, such as 2 and 8, the longer.
+    return found[found.times == found.groupby("key").times.transform("max")]
 
 
 def select_kept(rows: DataFrame) -> DataFrame:

@@ -100,9 +100,8 @@ def figure(
     guesses = {name: chances(part, cells) for name, part in table.groupby("training")}
     chance = say_span((guess for each in guesses.values() for guess in each), "{:.2f}".format)
     for (row, training), panel in grid.axes_dict.items():
-        if (
-            row == "share"
-        ):  # a share of the output may be negative, since terms may point away from it; a share of norms is not
+        # A share of the output may be negative, since terms may point away from it; a share of norms is not.
+        if row == "share":
             cut(panel, SHARE, LINES["norm_share"][2])
         else:
             cut(panel, SHARE)

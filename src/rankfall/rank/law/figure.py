@@ -41,9 +41,8 @@ def law(
     table = deepest(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     resolved = table[clear(table, ["architecture"])]
-    noise = (
-        table.drop(resolved.index).groupby("architecture").layer.min()
-    )  # the first layer at which a sample of a seed is rounding
+    # The first layer at which a sample of a seed is rounding.
+    noise = table.drop(resolved.index).groupby("architecture").layer.min()
     methods = table.groupby("architecture").method.agg(lambda found: "centred" if (found == "centred").all() else PLAIN)
     figure, axes = canvas(1, 2, WIDTH, 3.5, width_ratios=[1.25, 1])
     left, right = axes[0]

@@ -86,9 +86,8 @@ def block_of(row: Mapping[str, Any]) -> str | None:
     """Return the name in the table `orders` of the parts around the attention, or None if the table has no such block."""
     names = {part: str(row[part]).partition("(")[0] for part in ("residual", "norm", "mlp")}
     alike = names["mlp"] == "none" or row["mlp_residual"] == row["residual"]
-    usual = all(
-        notation(part, row[part]) == notation(part, name) for part, name in names.items()
-    )  # orders are measured with default options
+    # Orders are measured with default options.
+    usual = all(notation(part, row[part]) == notation(part, name) for part, name in names.items())
     if row["block"] != "attention" or not alike or not usual:
         return None
     stands = "" if names["norm"] == "none" else row["norm_placement"]

@@ -274,10 +274,8 @@ MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet
 NORM = "metric=composite;centre=mean"
 SPREADS, CLOSE, SHARE = 3.0, 0.02, 0.2
 SMALL, DECADES = 0.05, 0.3
-NOISE, FLOOR = (
-    5e-7,
-    1e-6,
-)  # a published value up to NOISE is float32 rounding; a measured value below FLOOR agrees with it
+# A published value up to NOISE is float32 rounding; a measured value below FLOOR agrees with it.
+NOISE, FLOOR = 5e-7, 1e-6
 
 
 def curves(single: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
