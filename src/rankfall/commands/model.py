@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.models.source import MINILM, ModelSource
     from rankfall.models.subject import rows_of_subjects
     from rankfall.models.texts import Texts
-    from rankfall.rank.residuals.models import NORMS, residual_rows
     from rankfall.rank.models import figure as models
+    from rankfall.rank.residuals.models import NORMS, residual_rows
     from rankfall.report import style, tables
     from rankfall.report.conform import conform
     from rankfall.report.model_names import short
@@ -129,8 +129,8 @@ def print_table(title: str, note: str, columns: list[str], rows: list[list[str]]
 
 def show(frame: "DataFrame", name: str) -> None:
     """Print a table by layer: means over seeds and samples, the deviation between seeds, and marks at values that are rounding noise."""
-    from rankfall.rank.residuals.shown import MODEL_RESIDUAL as RESIDUAL
     from rankfall.rank.models import summary
+    from rankfall.rank.residuals.shown import MODEL_RESIDUAL as RESIDUAL
     from rankfall.report.selection import select
 
     chosen = select(frame, RESIDUAL)

@@ -203,8 +203,8 @@ CELL_COLUMNS = (
             machine (traced), machine_gpu (the same on a GPU); null: not recorded
         stack text? provenance: which cells were trained together; null: not recorded
         host text? provenance: the machine that trained the cell; null: not recorded
-        processor text? provenance: the processor that computed the row's numbers: its name, family and model, the vectors that PyTorch used;
-            behind `; measured on` the one that measured the cell where another one trained it; null: not recorded
+        processor text? provenance: the processor that computed the row's numbers: its name, family and model, the vectors that PyTorch
+            used; behind `; measured on` the one that measured the cell where another one trained it; null: not recorded
         torch text? provenance: torch's version when it did; null: not recorded
         """
     ),

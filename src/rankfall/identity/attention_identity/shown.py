@@ -29,15 +29,16 @@ def columns() -> Table:
         quantity text: rank: of T = (E W_V + 1 b^T) H, singular values above tolerance times the largest; null: n - rank, directions in
             which a row of n weights can change without a change of the output; null_simplex: the same for rows that keep their sum;
             step_distance: of a second distribution with the same output, by steps along null directions, from the first (half the sum of
-            absolute differences, mean over rows), and step_error: largest change of output (over the largest entry of A T) or of a row's sum;
-            distance: of the farthest distribution that linear programs find for a sampled row, distance_error: its change of output;
+            absolute differences, mean over rows), and step_error: largest change of output (over the largest entry of A T) or of a row's
+            sum; distance: of the farthest distribution that linear programs find for a sampled row, distance_error: its change of output;
             interval_low, interval_high: smallest and largest value that a sampled entry, now interval_value, can have with the same output,
             width: between the two; width_largest: the same for the largest entry of its row; width_error: change of output at the ends;
             score_rank, witness_score_rank: rank of the scores that A, and a second distribution, come from (at most the width of a head's
             queries and keys if scores are their products); correlation: of effective attention A T T^+ with A over all entries (Pearson);
-            effective_error: largest entry of A_eff T - A T over that of A T; effective_sum: of a row of A_eff; effective_below_zero: share of
-            its entries; share, effective_share: of absolute weights on tokens of a kind; first_mass: weight of the first token in other tokens'
-            rows; entropy: of a row, in nats; outlier_channels: channels of what the attention reads above 6 times the median root mean square
+            effective_error: largest entry of A_eff T - A T over that of A T; effective_sum: of a row of A_eff; effective_below_zero: share
+            of its entries; share, effective_share: of absolute weights on tokens of a kind; first_mass: weight of the first token in other
+            tokens' rows; entropy: of a row, in nats; outlier_channels: channels of what the attention reads above 6 times the median root
+            mean square
         kind text?: of token, for shares: first, separator (special tokens), punctuation, other; null for other quantities
         tolerance float?: of the rank; null: 1e-10, and 1e-13 for distributions
         value float?: mean over samples (for programs over sampled rows); under a mask over a few rows of each sample, too

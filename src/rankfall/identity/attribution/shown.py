@@ -25,15 +25,15 @@ def columns() -> Table:
         "a cell x layer x method x kept tokens x quantity",
         """
         layer int: 1 is the first block
-        method text: jacobian: Frobenius norm of the whole block d e_j / d x_i, x_i what enters the first layer; jacobian without outliers:
-            without the outlier features of e_j; jacobian x input: its columns times x_i; summed gradient: of the sum of e_j's features;
-            attention: mean over heads of this layer's weights; rollout: layers' (attention + 1) / 2 multiplied; norms: of weighted values with
-            skip and norm, multiplied over layers; ablation: how far e_j moves when x_i becomes the mean of the tokens. Of a mixing ratio: what
-            is counted (attention; norms; the same and skip; and norm)
+        method text: jacobian: Frobenius norm of the whole block d e_j / d x_i, x_i what enters the first layer; jacobian without
+            outliers: without the outlier features of e_j; jacobian x input: its columns times x_i; summed gradient: of the sum of e_j's
+            features; attention: mean over heads of this layer's weights; rollout: layers' (attention + 1) / 2 multiplied; norms: of
+            weighted values with skip and norm, multiplied over layers; ablation: how far e_j moves when x_i becomes the mean of the tokens.
+            Of a mixing ratio: what is counted (attention; norms; the same and skip; and norm)
         kept_tokens text: all, or without first: the first token is left out as i and as j
         quantity text: own share: c_jj, c_ji being contributions divided by their sum over i; not first: whether another token has the
-            largest share; distance ...: share of tokens that far away; mixing ratio: what others add in this layer alone, |others| / (|others|
-            + |own|); spearman: rank correlation over i with the method `other`, of others: without i = j
+            largest share; distance ...: share of tokens that far away; mixing ratio: what others add in this layer alone, |others| /
+            (|others| + |own|); spearman: rank correlation over i with the method `other`, of others: without i = j
         other text?: the method that ranks are compared with; null: not a correlation
         value float?: mean over tokens j and samples; null: there is none, see `value_reason`
         median float?: over tokens and samples; null for `not first`
