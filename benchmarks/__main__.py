@@ -27,6 +27,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "bench", help="folder for the results")
     parser.add_argument("--tiny", action="store_true", help="sizes of a test of this command, not of a measurement")
+    parser.add_argument("--members", type=int, nargs="+", help="of rivals: numbers of members (1 16 64)")
     args = parser.parse_args()
     unknown = [name for name in args.subjects if name not in SUBJECTS + ASKED]
     if unknown:
@@ -34,6 +35,7 @@ def main() -> None:
     for name in args.subjects or SUBJECTS:
         began = time.monotonic()
         results = Results.of(name, args.out, args.tiny)
+        results.members = tuple(args.members or ())
         importlib.import_module(f"benchmarks.{name}").measure(results)
         print(f"==> {name}: {time.monotonic() - began:.0f} s, {results.file}", flush=True)
     from benchmarks.figure import draw

@@ -43,6 +43,7 @@ class Results:
     tiny: bool
     machine: dict[str, Any]
     rows: list[dict[str, Any]] = field(default_factory=list)
+    members: tuple[int, ...] = ()  # asked for; a subject's own if empty
 
     @classmethod
     def of(cls, subject: str, folder: Path, tiny: bool) -> "Results":

@@ -1,6 +1,7 @@
 """The engine beside what a careful user would pick: one of eight kinds of network with dropout, by two processes of one thread each.
 
-    make bench ARGS=rivals
+    make bench ARGS=rivals                    # 1, 16 and 64 members; compiles for most of an hour
+    make bench ARGS='rivals --members 16'     # without the compiled clean module, which is beside 1 member
 
 The clean PyTorch module (`clean_kinds.py`), the same by `torch.compile`, `torch.func.vmap` over members with and without `torch.compile`,
 JAX (`jit` of a `scan` of steps of `vmap`, `rivals_jax.py`), and the engine on the clean module. 1, 16 and 64 members; member-steps a
@@ -29,7 +30,7 @@ CLEAN, MACHINE = "clean", "machine"
 
 
 def measure(results: Results) -> None:
-    counts = (2,) if results.tiny else COUNTS
+    counts = (2,) if results.tiny else results.members or COUNTS
     with workers() as running:
         for name in list(KINDS)[:1] if results.tiny else list(KINDS):
             variants = variants_of(name, counts, results.tiny)
@@ -52,7 +53,7 @@ def variants_of(name: str, counts: tuple[int, ...], tiny: bool) -> dict[tuple[st
     variants: dict[tuple[str, int | None], Variant] = {
         (CLEAN, None): Variant("clean_kinds:step", (name, DROPOUT), ours=False)
     }
-    if compiles:
+    if compiles and 1 in counts:
         variants["clean, compiled", None] = Variant("clean_kinds:compiled_step", (name, DROPOUT), ours=False)
     for count in counts:
         variants["vmap", count] = Variant("rivals:vmap_step", (name, count, False), count, ours=False)
