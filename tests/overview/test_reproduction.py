@@ -10,8 +10,8 @@ from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.overview.reproduction import measure as module
 from rankfall.overview.reproduction.measure import Searched, conditions, equals, holds, reproduction
-from rankfall.rank.residuals import shown
 from rankfall.rank.path_counts.measure import path_counts
+from rankfall.rank.residuals import shown
 from rankfall.report import tables
 from rankfall.report.published_numbers import published_numbers
 from rankfall.report.rows import cell_columns

@@ -1,22 +1,20 @@
 """Declare the tables `residuals` and `model_residuals` and what is shown of them: distance of each layer's states from rank one, in
 networks and in real models."""
 
-import csv
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from rankfall.annotations import DataFrame
+from rankfall.rank.residuals.curves import curves
 from rankfall.report.cell_numbers import EQUAL, NOTHING, Line, at_last, by_cell
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import write_float
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.page.question import Question, fit, list_names, name, say_range
-from rankfall.report.published_numbers import PAPER, read_published
+from rankfall.report.published_numbers import read_published
 from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 from rankfall.report.selection import select
 from rankfall.report.settings import Setting
@@ -270,42 +268,5 @@ MODEL_CHARTS = (
 
 
 DATA = ["rank/residuals/model_published.csv", "rank/residuals/rank_by_layer.csv"]
-MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
-NORM = "metric=composite;centre=mean"
-SPREADS, CLOSE, SHARE = 3.0, 0.02, 0.2
-SMALL, DECADES = 0.05, 0.3
-# A published value up to NOISE is float32 rounding; a measured value below FLOOR agrees with it.
-NOISE, FLOOR = 5e-7, 1e-6
-
-
-def curves(single: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
-    """Yield the points of the curves, with the source and the setting of the single numbers of these models."""
-    text = Path(__file__).with_name("rank_by_layer.csv").read_text(encoding="utf-8")
-    for point in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
-        model, phase, variant, layer = (point[name] for name in ("model", "phase", "variant", "layer"))
-        mean, deviation = float(point["mean"]), float(point["std"])
-        yield {
-            "name": f"{model} {phase} {variant} layer {int(layer):02d}",
-            **{name: single[0][name] for name in ("source", *PAPER)},
-            "place": "figure 2",
-            "what": f"relative residual of {model}, {phase}, {variant}, after layer {layer}",
-            "kind": "measured",
-            "published": mean,
-            **dict(zip(("sense", "tolerance"), sense_and_tolerance(mean, deviation), strict=True)),
-            "column": "value",
-            "where": f"model={MODELS[model]};phase={phase};variant={variant};layer={layer};{NORM}",
-            **dict.fromkeys(("less", "over", "least", "within"), ""),
-            "at": single[0]["at"],
-            "by": "definition;text;dtype",
-        }
-
-
-def sense_and_tolerance(mean: float, deviation: float) -> tuple[str, float]:
-    """Return the sense and the tolerance of a point of a curve."""
-    if mean <= NOISE:
-        return "floor", FLOOR
-    return ("magnitude", DECADES) if mean < SMALL else ("equal", min(max(CLOSE, SPREADS * deviation), SHARE * mean))
-
-
 SINGLE = read_published(__file__, "model_published.csv")
 MODEL_PUBLISHED = (*SINGLE, *curves(SINGLE))
