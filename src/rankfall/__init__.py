@@ -71,12 +71,12 @@ if TYPE_CHECKING:
     from rankfall.random_streams import stream as random_stream
     from rankfall.rank.centred.block import step as centred_block
     from rankfall.rank.centred.state import begin as centred_state
-    from rankfall.rank.model_residuals.measure import parts_of as branch_parts
     from rankfall.rank.orders.draws import networks as order_networks
     from rankfall.rank.orders.draws import start as order_states
     from rankfall.rank.orders.measure import ALONE as ORDER_DESIGN
     from rankfall.rank.orders.slopes import measure_slopes as measure_slopes
     from rankfall.rank.residual import relative_residual as relative_residual
+    from rankfall.rank.residuals.models import parts_of as branch_parts
     from rankfall.report.cell_numbers import at_last as last_layer
     from rankfall.report.cell_numbers import plain as column_as_numbers
     from rankfall.report.claim import Claim as Claim
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from rankfall.report.published_numbers import read_published as read_published
     from rankfall.report.schema import Column as Column
     from rankfall.report.schema import Table as Table
+    from rankfall.report.schema import declare_table as declare_table
     from rankfall.report.selection import select as select_rows
     from rankfall.report.style import WIDTH as FIGURE_WIDTH
     from rankfall.report.style import Picture as Picture
@@ -162,6 +163,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     # for measures, figures and claims
     "Table": "rankfall.report.schema",
     "Column": "rankfall.report.schema",
+    "declare_table": "rankfall.report.schema",
     "Picture": "rankfall.report.style",
     "draw_lines": "rankfall.report.lines:lines",
     "summarise_lines": "rankfall.report.lines:summary",
@@ -217,7 +219,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "distinct_rows": "rankfall.position.rows:distinct",
     "centred_block": "rankfall.rank.centred.block:step",
     "centred_state": "rankfall.rank.centred.state:begin",
-    "branch_parts": "rankfall.rank.model_residuals.measure:parts_of",
+    "branch_parts": "rankfall.rank.residuals.models:parts_of",
     "order_networks": "rankfall.rank.orders.draws:networks",
     "order_states": "rankfall.rank.orders.draws:start",
     "ORDER_DESIGN": "rankfall.rank.orders.measure:ALONE",

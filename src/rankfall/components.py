@@ -196,7 +196,7 @@ def _describe(kind: str, name: str, location: Location, mtime: int, size: int) -
     by_default: dict[str, Any] = {}
     if location.file.name == EXPERIMENT:
         by_default = OF_AN_EXPERIMENT
-    elif kind in ("measure", "figure") and "." in name and ":" not in name:  # a user's table is named by its module
+    elif kind in ("measure", "figure") and ":" not in name:
         by_default = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
     return replace(found, facts={**by_default, **found.facts})
 

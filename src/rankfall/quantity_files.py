@@ -4,6 +4,10 @@ A quantity is a folder of its study, such as `rank/law/`, or a user's module, su
 `shown.py` declares its table and what is shown of it. A long figure has a file, `figure.py`. An edit of `measure.py` makes rows stale, and
 so does one of the declared columns, but not of their descriptions. A quantity may also be one file. A claim has a folder in
 `studies/claims/`, with `experiment.py` and `rule.py`.
+
+A quantity of networks that is measured in Hugging Face models too has a second table in the same folder: `rank/law/` declares `law` and
+`model_law`. `models.py` measures it, apart from `measure.py`, so that an edit of the code that loads models leaves networks as they are.
+What is shown of it has the prefix `model_` or `MODEL_`: `model_columns`, `MODEL_CHARTS`, `model_figure`.
 """
 
 import functools
@@ -30,6 +34,7 @@ OWN_FILES = {
     "claim": "rule.py",
 }  # kinds that may have a file in the folder
 SHOWN = "shown.py"  # has the other kinds, and a short figure
+MODELS, OF_MODELS = "models.py", "model_"  # the measure of a quantity in models, and the prefix of its names
 CLAIMS = "studies/claims"  # of the checkout
 EXPERIMENT, OF_AN_EXPERIMENT = "experiment.py", {"TABLE": "evidence", "NEEDS": "nothing"}  # the measure of a claim
 
@@ -42,7 +47,18 @@ def quantities_with(kind: str) -> set[str]:
         shown = [(path.parent.name, path) for path in folder.glob(f"*/{SHOWN}")]
         alone = [(path.stem, path) for path in folder.glob("*.py")]
         found |= {name for name, path in shown + alone if defines(path, OF_A_STUDY[kind])}
+        found |= {f"{OF_MODELS}{path.parent.name}" for path in folder.glob("*/*.py") if _locate_of_models(kind, path)}
     return found
+
+
+def _locate_of_models(kind: str, file: Path, module: str = "") -> Location | None:
+    """Locate a component of a quantity in models in one of the files of its folder."""
+    declared = OF_A_STUDY[kind]
+    if kind == "measure":
+        name = OF_MODELS + file.parent.name if file.name == MODELS else ""
+    else:
+        name = (OF_MODELS.upper() if declared.isupper() else OF_MODELS) + declared
+    return Location(f"{module}.{file.stem}", file, (name,)) if name and defines(file, name) else None
 
 
 def locate_in_study(kind: str, quantity: str) -> Location:
@@ -53,6 +69,11 @@ def locate_in_study(kind: str, quantity: str) -> Location:
         location = _locate_in_folder(kind, folder, module)
         if location is None and defines(file := folder.with_suffix(".py"), OF_A_STUDY[kind]):
             location = Location(module, file, (OF_A_STUDY[kind],))
+        if location is None and quantity.startswith(OF_MODELS):
+            own, name = folder.with_name(quantity.removeprefix(OF_MODELS)), module.removesuffix(quantity)
+            files = (own / file for file in (MODELS, OWN_FILES.get(kind, SHOWN), SHOWN))
+            of_models = (_locate_of_models(kind, file, name + own.name) for file in files)
+            location = next((one for one in of_models if one is not None), None)
         if location is not None:
             return location
     if kind in ("measure", "claim"):

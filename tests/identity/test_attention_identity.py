@@ -58,8 +58,8 @@ def test_lengths_are_beginnings_or_joined_samples() -> None:
 
 def test_a_model_s_rows_are_those_of_its_table(tmp_path: Any) -> None:
     pytest.importorskip("transformers")
-    from rankfall.identity.model_attention_identity.measure import model_attention_identity
-    from rankfall.identity.model_attention_identity.shown import figure as draw_figure
+    from rankfall.identity.attention_identity.models import model_attention_identity
+    from rankfall.identity.attention_identity.shown import model_figure as draw_figure
     from rankfall.report import tables
     from rankfall.report.conform import conform
 

@@ -8,7 +8,7 @@ import torch
 from helpers import by_member, cells, data_of, network_of
 
 from rankfall.identity.attribution.measure import attribution
-from rankfall.identity.attribution.shown import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY, equal_shares
+from rankfall.identity.attribution.shown import KEY, columns, equal_shares
 from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
@@ -56,12 +56,12 @@ def test_rows_are_what_the_blocks_say() -> None:
 
 def fits_declaration(rows: list[dict[str, Any]]) -> None:
     """The columns are those of the table, and no two rows have the same key; null only where the schema has it."""
-    columns = {column.name: column for column in ATTRIBUTION_COLUMNS}
+    declared = {column.name: column for column in columns().own}
     for row in rows:
-        assert row.keys() - {"member"} == columns.keys()
-        assert all(value is not None or columns[name].nullable for name, value in row.items() if name != "member")
+        assert row.keys() - {"member"} == declared.keys()
+        assert all(value is not None or declared[name].nullable for name, value in row.items() if name != "member")
         assert bool(row["value_reason"]) == (row["value"] is None)
-    keys = [tuple(row[name] for name in ("member", *ATTRIBUTION_KEY)) for row in rows]
+    keys = [tuple(row[name] for name in ("member", *KEY.split())) for row in rows]
     assert len(set(keys)) == len(keys)
 
 

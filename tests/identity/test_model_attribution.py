@@ -8,8 +8,8 @@ pytest.importorskip("transformers")
 
 from tiny_models import CONFIGS
 
+from rankfall.identity.attribution.models import model_attribution
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
-from rankfall.identity.model_attribution.measure import model_attribution
 from rankfall.measure.context import Context
 from rankfall.models.restart import layers_from
 from rankfall.models.source import ModelSource

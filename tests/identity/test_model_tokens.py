@@ -7,7 +7,7 @@ pytest.importorskip("transformers")
 
 from tiny_models import CONFIGS, VOCABULARY
 
-from rankfall.identity.model_token_identity.measure import collect_states, model_token_identity
+from rankfall.identity.token_identity.models import collect_states, model_token_identity
 from rankfall.measure.context import Context
 from rankfall.models.restart import entering, vocabulary
 from rankfall.models.source import ModelSource

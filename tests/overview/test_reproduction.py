@@ -10,8 +10,8 @@ from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.overview.reproduction import measure as module
 from rankfall.overview.reproduction.measure import Searched, conditions, equals, holds, reproduction
-from rankfall.rank import model_residuals
 from rankfall.rank.path_counts.measure import path_counts
+from rankfall.rank.residuals import shown
 from rankfall.report import tables
 from rankfall.report.published_numbers import published_numbers
 from rankfall.report.rows import cell_columns
@@ -265,7 +265,7 @@ def test_a_tolerance_lies_on_both_sides_of_a_published_number() -> None:
 
 def test_a_point_of_a_curve_is_judged_by_its_mean_and_its_deviation() -> None:
     """Three deviations, at most a fifth of the mean, at least .02; small ones by their decade."""
-    points = pd.read_csv(Path(model_residuals.__file__).with_name("rank_by_layer.csv"), comment="#")
+    points = pd.read_csv(Path(shown.__file__).with_name("rank_by_layer.csv"), comment="#")
     found = {value["name"]: value for value in published_numbers() if value["place"] == "figure 2"}
     assert len(points) > 10
     for point in points.itertuples():

@@ -16,8 +16,8 @@ from rankfall.models.texts import Texts
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
 from rankfall.rank.chains import measure as attention
-from rankfall.rank.model_law.measure import model_law
-from rankfall.rank.model_residuals.measure import model_residuals
+from rankfall.rank.law.models import model_law
+from rankfall.rank.residuals.models import model_residuals
 from rankfall.report.conform import conform
 from rankfall.streams.forward import run_model
 from rankfall.streams.variants import VARIANTS
@@ -115,7 +115,7 @@ def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below
 @pytest.mark.long
 def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
     """Small weights meet the condition, large ones miss it in the first layer; written out from the states."""
-    from rankfall.rank.model_law import measure
+    from rankfall.rank.law import models as measure
 
     for spread, held in ((0.02, True), (1.0, False)):
         config = {**CONFIGS["bert"], "initializer_range": spread}

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from rankfall.rank import residual as res
-from rankfall.rank.model_residuals.measure import WITHOUT_FIRST, WITHOUT_LARGEST, metrics
 from rankfall.rank.residual import matrix_norm, relative_residual, residual
+from rankfall.rank.residuals.models import WITHOUT_FIRST, WITHOUT_LARGEST, metrics
 
 NORMS = ("composite", "l1", "linf", "frobenius")
 

@@ -17,7 +17,7 @@ from rankfall.report import tables
 from rankfall.report.conform import conform
 from rankfall.report.rows import cell_columns
 from rankfall.report.runs import differences
-from rankfall.report.schema import CELL_COLUMNS, Column, Table
+from rankfall.report.schema import CELL_COLUMNS, Column, Table, declare_columns, declare_table
 from rankfall.run.jobs.row_keeper import check_numbers
 
 
@@ -249,3 +249,33 @@ def test_rows_may_not_have_a_column_that_every_network_has(own_table):
 def test_rows_that_no_table_can_hold_are_refused(own_table, row, message):
     with pytest.raises(RankfallError, match=message):
         conform(own_table, [cell_columns(a_cell(), {"status": "done"}) | row])
+
+
+def test_columns_are_declared_by_a_line_of_text_each():
+    declared = declare_columns(
+        """
+        layer int 0..depth: 0 is the embedding
+        loss float? [nats] -1.5.. nan: a loss: its meaning
+            goes on; null: not measured
+        seconds float [s] provenance: of a step
+        """
+    )
+    assert declared == (
+        Column("layer", "int", "0 is the embedding", bounds=(0, "depth")),
+        Column(
+            "loss", "float", "a loss: its meaning goes on; null: not measured", "nats", True, True, bounds=(-1.5, None)
+        ),
+        Column("seconds", "float", "of a step", unit="s", provenance=True),
+    )
+    for line in (
+        "layer int, 0 is the embedding",
+        "layer: 0 is the embedding",
+        "layer int nan? : x",
+        "    x\nlayer int: x",
+    ):
+        with pytest.raises(RankfallError, match="declares no column"):
+            declare_columns(line)
+    with pytest.raises(RankfallError, match="type other than"):
+        declare_table("drift", "a cell", "layer integer: 0 is the embedding")
+    with pytest.raises(RankfallError, match="layer"):
+        declare_table("drift", "a cell", "drift float: x", key="layer")

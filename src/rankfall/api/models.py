@@ -65,7 +65,7 @@ def residuals_of(
     config: dict[str, Any] | None = None,
 ) -> dict[str, Residuals]:
     """Return variant -> relative residual by layer, as means over seeds and samples."""
-    from rankfall.rank.model_residuals.measure import residual_rows
+    from rankfall.rank.residuals.models import residual_rows
 
     check_whole_numbers(seeds=seeds)
     drawn = range(check_seed(seed), check_seed(seed) + seeds)
@@ -109,7 +109,7 @@ def law_rows(
     config: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows of `model_law` of one variant; empty for models whose layers are not plain post-norm attention."""
-    from rankfall.rank.model_law.measure import law_rows
+    from rankfall.rank.law.models import law_rows
 
     with request(given, samples, length, text, phase, (variant,), config, seed) as made:
         return rows_of_subjects(made, [check_seed(seed)], law_rows)

@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.models.source import MINILM, ModelSource
     from rankfall.models.subject import rows_of_subjects
     from rankfall.models.texts import Texts
-    from rankfall.rank.model_residuals.measure import NORMS, residual_rows
     from rankfall.rank.models import figure as models
+    from rankfall.rank.residuals.models import NORMS, residual_rows
     from rankfall.report import style, tables
     from rankfall.report.conform import conform
     from rankfall.report.model_names import short
@@ -129,8 +129,8 @@ def print_table(title: str, note: str, columns: list[str], rows: list[list[str]]
 
 def show(frame: "DataFrame", name: str) -> None:
     """Print a table by layer: means over seeds and samples, the deviation between seeds, and marks at values that are rounding noise."""
-    from rankfall.rank.model_residuals.shown import RESIDUAL
     from rankfall.rank.models import summary
+    from rankfall.rank.residuals.shown import MODEL_RESIDUAL as RESIDUAL
     from rankfall.report.selection import select
 
     chosen = select(frame, RESIDUAL)
@@ -153,7 +153,7 @@ def show(frame: "DataFrame", name: str) -> None:
 
 def describe_parts(frame: "DataFrame") -> list[str]:
     """Return lines that say what the last layer of the whole model keeps without the first token and without the largest channels."""
-    from rankfall.rank.model_residuals.measure import WITHOUT_FIRST, WITHOUT_LARGEST
+    from rankfall.rank.residuals.models import WITHOUT_FIRST, WITHOUT_LARGEST
 
     last = frame[(frame.variant == "transformer") & (frame.layer == frame.layer.max())]
     said = []

@@ -3,7 +3,7 @@
 `left_out` says what the numbers exclude: nothing, or the first token (as if it were not there).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +86,15 @@ class LayerNumbers:
             what = {"left_out": left_out, "quantity": quantity, "kind": kind, "tolerance": tolerance}
             for head, parts in enumerate(heads):
                 yield about | {"attention_head": head} | what | summary(parts, none)
+
+
+def head_rows(views: Iterable[AttentionView], options: AttentionOptions, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all layers and heads, from views of any parts of the samples."""
+    layers: dict[int, LayerNumbers] = {}
+    for view in views:
+        layers.setdefault(view.layer, LayerNumbers(view.layer, options, seed)).add(view)
+    for numbers in layers.values():
+        yield from numbers.summarise_heads()
 
 
 def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str, Any]:

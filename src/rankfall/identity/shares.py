@@ -48,9 +48,8 @@ def quantities(contributions: Tensor, tokens: Tensor) -> dict[str, Tensor]:
 
 def ranks(values: Tensor, counted: Tensor) -> Tensor:
     """Return ranks within rows (..., T), with ties averaged, among the entries that are counted; zero elsewhere."""
-    less = (values.unsqueeze(-2) < values.unsqueeze(-1)) & counted.unsqueeze(
-        -2
-    )  # (..., T, T): entry k is less than entry i
+    # (..., T, T): entry k is less than entry i
+    less = (values.unsqueeze(-2) < values.unsqueeze(-1)) & counted.unsqueeze(-2)
     same = (values.unsqueeze(-2) == values.unsqueeze(-1)) & counted.unsqueeze(-2)
     return (less.sum(-1) + (same.sum(-1) + 1).to(values.dtype) / 2) * counted
 

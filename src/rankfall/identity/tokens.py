@@ -130,9 +130,8 @@ def wilson(rate: float, count: float) -> tuple[float, float]:
     z2 = NORMAL**2 / count
     middle = (rate + z2 / 2) / (1 + z2)
     half = math.sqrt(z2 * rate * (1 - rate) + z2**2 / 4) / (1 + z2)
-    return min(rate, max(0.0, middle - half)), max(
-        rate, min(1.0, middle + half)
-    )  # rounding may put the ends beyond the rate
+    # Rounding may put the ends beyond the rate.
+    return min(rate, max(0.0, middle - half)), max(rate, min(1.0, middle + half))
 
 
 Row = dict[str, Any]

@@ -4,33 +4,31 @@ from typing import Any
 
 from rankfall.measure.context import Context
 from rankfall.report.page.chart import POSITIVE, Chart
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Describe the table: one row per model type that is measured at both sizes."""
-    return Table(
+    return declare_table(
         "census_wide",
         "a model type",
-        (
-            Column("type", "text", "the library's name of the model type"),
-            Column("stream", "text", "the stream that `census` has of it"),
-            Column("norm_place", "text", "before, behind or inside the branch, after the addition", nullable=True),
-            Column("layers", "int", "of both models"),
-            Column("width", "int", "of the small model"),
-            Column("released_width", "int", "of the wide one"),
-            Column("kept", "float", "residual_last / residual_first of the small model, whose maps have the released size"),
-            Column("kept_wide", "float", "the same of the model of the released width"),
-            Column("off", "float", "distance of the two"),
-            Column("entered", "float", "size of a number of the state that enters, root mean square, of the small model"),
-            Column("entered_wide", "float", "the same of the wide one"),
-        ),
-        key=("type",),
+        """
+        type text: the library's name of the model type
+        stream text: the stream that `census` has of it
+        norm_place text?: before, behind or inside the branch, after the addition
+        layers int: of both models
+        width int: of the small model
+        released_width int: of the wide one
+        kept float: residual_last / residual_first of the small model, whose maps have the released size
+        kept_wide float: the same of the model of the released width
+        off float: distance of the two
+        entered float: size of a number of the state that enters, root mean square, of the small model
+        entered_wide float: the same of the wide one
+        """,
+        key="type",
         cells=False,
-    )  # fmt: skip
+    )
 
 
-TABLE = "census_wide"
 NEEDS = "tables"
 TABLES = ["census_layers"]
 

@@ -10,60 +10,42 @@ from rankfall.report.claim import claims as declared_claims
 from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Decision, Read
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import TableQuestion
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Describe the table: one row per claim that the run has measured."""
-    return Table(
+    return declare_table(
         "claims",
         "a claim of a paper",
-        (
-            Column("claim", "text", "its name"),
-            Column("says", "text", "the statement"),
-            Column("paper", "text", "who says it, where"),
-            Column("link", "text", "the paper"),
-            Column("seen", "text", "what of the source was read for this"),
-            Column("setting", "text", "what is measured here"),
-            Column("threshold", "text", "when the claim counts as true"),
-            Column(
-                "changed",
-                "text",
-                "what of rule or experiment was changed after numbers were seen, and why; empty: nothing",
-            ),
-            Column("verdict", "text", "holds; holds only in part (`said` says where not); contradicted; undecided"),
-            Column("said", "text", "what was found, in a sentence"),
-            Column(
-                "extends",
-                "text",
-                "where else the statement is true or not: masks, sizes, positions and the like that the bench adds to the source's "
-                "setting; never part of the verdict; empty: nothing is added",
-            ),
-            Column("number", "float", "the number that decides; null: no single one does", nullable=True),
-            Column("low", "float", "lower end of its 95% interval over seeds", nullable=True),
-            Column("high", "float", "upper end of its 95% interval over seeds", nullable=True),
-            Column("seeds", "int", "seeds that the number is a mean of; 0 where there is none"),
-            Column("wants", "text", "what would decide it; empty where it is decided"),
-            Column(
-                "shown",
-                "text",
-                "the quantity of `evidence` that its figure shows; empty: it rests on other tables alone",
-            ),
-            Column(
-                "cells",
-                "text",
-                "keys of the networks of this run that it rests on; empty: its experiment trains its own, or none",
-            ),
-            Column("published", "int", "numbers of the source beside ours in the figure"),
-            Column("defects", "text", "what is wrong in published code; empty: nothing was found"),
-            Column("study", "text", "which module declares the claim"),
-        ),
-        key=("claim",),
+        """
+        claim text: its name
+        says text: the statement
+        paper text: who says it, where
+        link text: the paper
+        seen text: what of the source was read for this
+        setting text: what is measured here
+        threshold text: when the claim counts as true
+        changed text: what of rule or experiment was changed after numbers were seen, and why; empty: nothing
+        verdict text: holds; holds only in part (`said` says where not); contradicted; undecided
+        said text: what was found, in a sentence
+        extends text: where else the statement is true or not: masks, sizes, positions and the like that the bench adds to the source's
+            setting; never part of the verdict; empty: nothing is added
+        number float?: the number that decides; null: no single one does
+        low float?: lower end of its 95% interval over seeds
+        high float?: upper end of its 95% interval over seeds
+        seeds int: seeds that the number is a mean of; 0 where there is none
+        wants text: what would decide it; empty where it is decided
+        shown text: the quantity of `evidence` that its figure shows; empty: it rests on other tables alone
+        cells text: keys of the networks of this run that it rests on; empty: its experiment trains its own, or none
+        published int: numbers of the source beside ours in the figure
+        defects text: what is wrong in published code; empty: nothing was found
+        study text: which module declares the claim
+        """,
+        key="claim",
         cells=False,
     )
 
 
-TABLE = "claims"
 NEEDS = "tables"
 FINDS = ["claim"]
 TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe", "probe_trained", "extrapolation", "influence",

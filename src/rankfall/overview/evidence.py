@@ -11,25 +11,24 @@ from rankfall.report.claim import claims as declared_claims
 from rankfall.report.decision import SIDES, name_axes
 from rankfall.report.lines import on, steps
 from rankfall.report.page.chart import Chart, Level
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
-    """Describe the table: one row per number."""
-    return Table(
+    return declare_table(
         "evidence",
         "claim x quantity x line x x x seed",
-        (
-            Column("claim", "text", "the claim whose experiment it is of"),
-            Column("quantity", "text", "what is measured, and over what: `spread, by layer`"),
-            Column("line", "text", "which of the compared networks or settings"),
-            Column("x", "float", "where on the axis that the quantity names"),
-            Column("seed", "int", "names the random numbers of the experiment"),
-            Column("value", "float", "the number; null: see value_reason", nullable=True),
-            Column("value_reason", "text", "why there is no number; null where there is one", nullable=True),
-        ),
-        key=("claim", "quantity", "line", "x", "seed"),
+        """
+        claim text: the claim whose experiment it is of
+        quantity text: what is measured, and over what: `spread, by layer`
+        line text: which of the compared networks or settings
+        x float: where on the axis that the quantity names
+        seed int: names the random numbers of the experiment
+        value float?: the number; null: see value_reason
+        value_reason text?: why there is no number; null where there is one
+        """,
+        key="claim quantity line x seed",
         cells=False,
     )
 

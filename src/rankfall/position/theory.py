@@ -66,9 +66,8 @@ class Sight:
 
 def refine(sight: Sight, colours: Places) -> Places:
     """Return the colours (T,) after one more layer."""
-    value = join_labels(
-        np.broadcast_to(colours, sight.visible.shape), sight.values
-    )  # (T, T): the value that j offers to i
+    # (T, T): the value that j offers to i
+    value = join_labels(np.broadcast_to(colours, sight.visible.shape), sight.values)
     seen = join_labels(value, sight.scores)
     hidden = seen.max() + 1
     rows = np.sort(np.where(sight.visible, seen, hidden), axis=1)  # (T, T) multisets

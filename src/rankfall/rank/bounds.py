@@ -49,6 +49,7 @@ STEEPEST: dict[Any, float] = {functional.relu: 1.0, functional.gelu: 1.1289042} 
 LIMIT = 1.256
 
 
+# Columns defined only where the layer's condition holds.
 ONE_LAYER = (
     "log10_factor",
     "log10_contraction",
@@ -59,14 +60,9 @@ ONE_LAYER = (
     "lemma_no_gamma_slack",
     "log10_proven",
     "proven_slack",
-)  # columns defined only where the layer's condition holds
-ALL_LAYERS = (
-    "log10_theorem",
-    "theorem_slack",
-    "log10_theorem_no_gamma",
-    "theorem_no_gamma_slack",
-    "theorem_contracts",
-)  # columns defined only where the condition holds in every layer so far
+)
+# Columns defined only where the condition holds in every layer so far.
+ALL_LAYERS = ("log10_theorem", "theorem_slack", "log10_theorem_no_gamma", "theorem_no_gamma_slack", "theorem_contracts")
 WIDE_HERE = f"scores of a row spread over more than {LIMIT}: no bound"
 WIDE_BEFORE = f"scores of a row spread over more than {LIMIT} in a layer before: no bound over all layers"
 

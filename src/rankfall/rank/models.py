@@ -9,7 +9,7 @@ from typing import Literal
 
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.rank.model_residuals.shown import RESIDUAL
+from rankfall.rank.residuals.shown import MODEL_RESIDUAL
 from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import colour, colours
 from rankfall.report.labels import join
@@ -20,7 +20,7 @@ from rankfall.report.selection import select
 from rankfall.report.style import Picture
 
 TABLES = ["model_residuals"]
-DATA = ["rank/model_residuals/rank_by_layer.csv"]
+DATA = ["rank/residuals/rank_by_layer.csv"]
 VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 SIZES = ["layers", "heads", "width"]
 PUBLISHED_CURVES = {  # name -> name of its published curves, and the sizes of the published model
@@ -38,7 +38,7 @@ def figure(
 
     `models`: which ones, in order; by default all. `definition`: of the variants, by default all that were measured.
     """
-    table = select(read("model_residuals"), RESIDUAL)
+    table = select(read("model_residuals"), MODEL_RESIDUAL)
     if definition is not None:
         table = table[table.definition == definition]
     order = {name: place for place, name in enumerate(models or sorted(table.model.unique()))}

@@ -23,9 +23,8 @@ def power(exponent: Tensor, dtype: torch.dtype) -> Tensor:
 def shift(x: Tensor, exponent: Tensor) -> Tensor:
     """Return x * 2^exponent, exact unless the result leaves the normal range. The exponent has the shape of x or broadcasts with it."""
     most = BITS[x.dtype][2] - 1
-    exponent = exponent.clamp(
-        -2 * most, 2 * most
-    )  # twice the largest power: beyond it every result is zero or infinite
+    # Twice the largest power: beyond it every result is zero or infinite.
+    exponent = exponent.clamp(-2 * most, 2 * most)
     half = exponent.div(2, rounding_mode="floor")
     return x * power(half, x.dtype) * power(exponent - half, x.dtype)
 

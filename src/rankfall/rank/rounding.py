@@ -4,12 +4,12 @@ A norm amplifies small signals and rounding alike, so no fixed floor separates t
 does. They must be compared as matrices, because the norms of two rounding errors are nearly equal.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rankfall.nets.network import Network
 from rankfall.rank.powers import exponent_of, shift
@@ -32,16 +32,25 @@ def shaken(network: Network) -> Iterator[None]:
         signs = 2 * torch.randint(2, x.shape[1:], generator=generator).to(x) - 1
         return (x * (1 + UNITS * torch.finfo(x.dtype).eps * signs), *arguments[1:])
 
-    def norms(module: Any) -> list[Any]:
-        return [child for name, child in module.named_children() if name.startswith("norm")]
+    norms = (norm for owner in (network, *network.blocks) for _, norm in norms_in(owner))
+    with called_first(shake, [*network.blocks, *norms]):
+        yield
 
-    moved = [*norms(network), *network.blocks, *(norm for block in network.blocks for norm in norms(block))]
-    hooks = [module.register_forward_pre_hook(shake) for module in moved]
+
+@contextmanager
+def called_first(hook: Callable[[nn.Module, Any], Any], modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Call a hook before each of these modules, within this context."""
+    hooks = [module.register_forward_pre_hook(hook) for module in modules]
     try:
         yield
     finally:
-        for hook in hooks:
-            hook.remove()
+        for one in hooks:
+            one.remove()
+
+
+def norms_in(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return the names and modules of the norms of a network or a block."""
+    return [(name, child) for name, child in module.named_children() if name.startswith("norm")]
 
 
 def relative_difference(x: Tensor, other: Tensor, norm: str) -> Tensor:

@@ -53,9 +53,8 @@ def lines(
     if look.get("col") and look.get("col_order") is None:
         look["col_order"] = sorted(table[look["col"]].dropna().unique())
     many = len(look["col_order"]) if look.get("col") else 1
-    across = -(
-        -many // -(-many // (look.pop("col_wrap", None) or many))
-    )  # number of columns for rows that are as full as possible
+    # Number of columns for rows that are as full as possible.
+    across = -(-many // -(-many // (look.pop("col_wrap", None) or many)))
     if across < many:
         look["col_wrap"] = across
     facets = {
@@ -73,9 +72,8 @@ def lines(
     for panel in grid.axes.flat:
         cut(panel, bounds)
         whole_ticks(panel, table[x])
-    room = (
-        width / across - 0.1 - (0.5 / across if shared[1] else 0.5)
-    )  # inches for a title, without the labels of the axis
+    # Inches for a title, without the labels of the axis.
+    room = width / across - 0.1 - (0.5 / across if shared[1] else 0.5)
     for names, panel in grid.axes_dict.items():
         title = ", ".join(label(name) for name in (names if isinstance(names, tuple) else (names,)))
         panel.set_title(fit_title(title, room))
@@ -142,9 +140,8 @@ def label_ends(panel: Axes, ends: Mapping[str, tuple[float, float]], palette: Ma
     heights = {
         name: panel.transAxes.inverted().transform(panel.transData.transform(end))[1] for name, end in ends.items()
     }
-    step = 10.5 / (
-        72 * panel.get_window_extent().height / panel.figure.dpi
-    )  # height of a name, as a share of the panel
+    # Height of a name, as a share of the panel.
+    step = 10.5 / (72 * panel.get_window_extent().height / panel.figure.dpi)
     order = sorted(heights, key=lambda name: heights[name])
     places, least, most = [heights[name] for name in order], -1.0, 1.0
     for at, place in enumerate(places):

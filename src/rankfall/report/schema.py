@@ -5,17 +5,15 @@ Most tables describe cells. They begin with the same columns, `CELL_COLUMNS`: la
 that a figure needs no second table. A quantity declares its table by the function `columns` in `shown.py` of its folder:
 
     def columns() -> Table:
-        return Table("drift", "a cell at a layer", (
-            Column("layer", "int", "0 is the embedding"),
-            Column("drift", "float", "distance from the first layer", unit="1"),
-        ), key=("layer",))
+        return declare_table("drift", "a cell at a layer", "layer int 0..depth: 0 is the embedding", key="layer")
 
 A user's quantity may leave it out. Then its table has the columns of the rows that its measure gives (`conform.declaration`).
 """
 
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -102,6 +100,51 @@ class Table:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+# One line of `declare_columns`: name, type, `?` if null is allowed, and optionally unit, bounds and marks.
+LINE = re.compile(r"(\w+) (\w+)(\?)?(?: \[(.+?)\])?(?: ([-\w.]*?)\.\.([-\w.]*))?((?: nan| provenance)*): (.+)")
+
+
+def declare_columns(text: str) -> tuple[Column, ...]:
+    """Return the columns of a text with a line for each, `loss float? [nats] 0.. nan: mean over the samples; null: not measured`.
+
+    In this order: name, type, `?` if null is allowed, unit in brackets, bounds (a number or a column on each side of two dots), and the
+    marks `nan` and `provenance`. A line that is indented by more than the first one continues the meaning above it.
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    first = min((len(line) - len(line.lstrip()) for line in lines), default=0)
+    joined: list[str] = []
+    for line in lines:
+        if line[first] == " " and joined:
+            joined[-1] += f" {line.strip()}"
+        else:
+            joined.append(line.strip())
+    return tuple(map(_declare_column, joined))
+
+
+def _declare_column(line: str) -> Column:
+    found = LINE.fullmatch(line)
+    if found is None:
+        raise RankfallError(
+            f"{line!r} declares no column\nWrite it as `name type: meaning`, such as `loss float? [nats]: ...`"
+        )
+    name, kind, null, unit, low, high, marks, meaning = found.groups(default="")
+    bounds = _read_bound(low), _read_bound(high)
+    return Column(name, kind, meaning, unit, bool(null), " nan" in marks, " provenance" in marks, bounds)
+
+
+def _read_bound(text: str) -> Bound:
+    try:
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        return text or None
+
+
+def declare_table(name: str, row: str, *columns: str | Iterable[Column], key: str = "", cells: bool = True) -> Table:
+    """Return a table whose columns are given as texts (`declare_columns`) or as columns. `key`: names of columns, in order."""
+    parts = [declare_columns(part) if isinstance(part, str) else tuple(part) for part in columns]
+    return Table(name, row, sum(parts, ()), tuple(key.split()), cells)
+
+
 def table_names() -> list[str]:
     """Return the names of all declared tables."""
     return components.names("table")
@@ -139,51 +182,49 @@ def design_columns(design: type) -> Iterator[Column]:
 
 
 CELL_COLUMNS = (
-    Column("key", "text", "content hash of the cell: its spec, the code of its arithmetic, its data"),
-    Column("task", "text", "the task's name in the config"),
-    Column("architecture", "text", "the architecture's name in the config"),
-    Column("training", "text", "the training's name in the config"),
-    Column("seed", "int", "names every random stream of the cell: data, initialisation, order, dropout"),
-    Column("status", "text", "done, diverged (frozen at the step in `reason`), failed, or missing (not computed yet)"),
-    Column("reason", "text", "why the cell is not done, or why it stopped early; empty otherwise"),
-    Column("task_component", "text", "the component that makes the data"),
+    *declare_columns(
+        """
+        key text: content hash of the cell: its spec, the code of its arithmetic, its data
+        task text: the task's name in the config
+        architecture text: the architecture's name in the config
+        training text: the training's name in the config
+        seed int: names every random stream of the cell: data, initialisation, order, dropout
+        status text: done, diverged (frozen at the step in `reason`), failed, or missing (not computed yet)
+        reason text: why the cell is not done, or why it stopped early; empty otherwise
+        task_component text: the component that makes the data
+        """
+    ),
     *design_columns(Architecture),
     *design_columns(Training),
-    Column("device", "text", "where the cell was trained; null: not recorded", nullable=True, provenance=True),
-    Column(
-        "engine",
-        "text",
-        "what computed its training steps: plain (autograd), captured (the same, recorded on a GPU and replayed), machine "
-        "(traced), machine_gpu (the same on a GPU); null: not recorded",
-        nullable=True,
-        provenance=True,
+    *declare_columns(
+        """
+        device text? provenance: where the cell was trained; null: not recorded
+        engine text? provenance: what computed its training steps: plain (autograd), captured (the same, recorded on a GPU and replayed),
+            machine (traced), machine_gpu (the same on a GPU); null: not recorded
+        stack text? provenance: which cells were trained together; null: not recorded
+        host text? provenance: the machine that trained the cell; null: not recorded
+        processor text? provenance: the processor that computed the row's numbers: its name, family and model, the vectors that PyTorch
+            used; behind `; measured on` the one that measured the cell where another one trained it; null: not recorded
+        torch text? provenance: torch's version when it did; null: not recorded
+        """
     ),
-    Column("stack", "text", "which cells were trained together; null: not recorded", nullable=True, provenance=True),
-    Column("host", "text", "the machine that trained the cell; null: not recorded", nullable=True, provenance=True),
-    Column(
-        "processor",
-        "text",
-        "the processor that computed the row's numbers: its name, family and model, the vectors that PyTorch used; behind `; measured "
-        "on` the one that measured the cell where another one trained it; null: not recorded",
-        nullable=True,
-        provenance=True,
-    ),
-    Column("torch", "text", "torch's version when it did; null: not recorded", nullable=True, provenance=True),
 )
 
 # What tables of Hugging Face models begin with.
-MODEL_COLUMNS = (
-    Column("model", "text", "hub name, folder, or model type of the library"),
-    Column("model_type", "text", "the library's name of the family"),
-    Column("revision", "text", "commit or digest of the weights; `init` for weights drawn from the seed"),
-    Column("phase", "text", "init or pretrained"),
-    Column("definition", "text", "of the variants: clean, or published (what the published code really keeps)"),
-    Column("seed", "int", "names the initialisation; null for pretrained weights", nullable=True),
-    Column("text", "text", "where the tokens come from"),
-    Column("tokenizer", "text", "own: the model's; trained: learned from the text; none: numbers drawn, or pictures"),
-    Column("length", "int", "tokens of a sample", unit="tokens"),
-    Column("layers", "int", "layers of the model"),
-    Column("heads", "int", "attention heads of a layer"),
-    Column("width", "int", "dimension of a token's vector"),
-    Column("dtype", "text", "number format of the forward pass; metrics are always computed in float64"),
+MODEL_COLUMNS = declare_columns(
+    """
+    model text: hub name, folder, or model type of the library
+    model_type text: the library's name of the family
+    revision text: commit or digest of the weights; `init` for weights drawn from the seed
+    phase text: init or pretrained
+    definition text: of the variants: clean, or published (what the published code really keeps)
+    seed int?: names the initialisation; null for pretrained weights
+    text text: where the tokens come from
+    tokenizer text: own: the model's; trained: learned from the text; none: numbers drawn, or pictures
+    length int [tokens]: tokens of a sample
+    layers int: layers of the model
+    heads int: attention heads of a layer
+    width int: dimension of a token's vector
+    dtype text: number format of the forward pass; metrics are always computed in float64
+    """
 )

@@ -2,39 +2,26 @@
 
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import Chart
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per split of a data set."""
-    return Table(
+    return declare_table(
         "datasets",
         "a task x seed x split",
-        (
-            Column("task", "text", "the task's name in the config"),
-            Column("seed", "int", "the seed that the data is drawn from; null: all seeds share it", nullable=True),
-            Column("data_key", "text", "content hash of the data set: the task's spec, its code, the seed"),
-            Column("split", "text", "train, test, or another that the task names"),
-            Column("samples", "int", "in the split; of a task without end, in an epoch", unit="samples"),
-            Column("length", "int", "tokens in a sample", unit="tokens"),
-            Column("size_in", "int", "symbols, or channels of a vector"),
-            Column("size_out", "int", "classes, or channels of a value"),
-            Column(
-                "chance",
-                "float",
-                "test accuracy of the best guess that never sees an input; null: another split",
-                nullable=True,
-                nan=True,
-            ),
-            Column(
-                "seen",
-                "float",
-                "share of the test samples that are training samples; null: another split",
-                nullable=True,
-                bounds=(0, 1),
-            ),
-        ),
-        key=("task", "seed", "data_key", "split"),
+        """
+        task text: the task's name in the config
+        seed int?: the seed that the data is drawn from; null: all seeds share it
+        data_key text: content hash of the data set: the task's spec, its code, the seed
+        split text: train, test, or another that the task names
+        samples int [samples]: in the split; of a task without end, in an epoch
+        length int [tokens]: tokens in a sample
+        size_in int: symbols, or channels of a vector
+        size_out int: classes, or channels of a value
+        chance float? nan: test accuracy of the best guess that never sees an input; null: another split
+        seen float? 0..1: share of the test samples that are training samples; null: another split
+        """,
+        key="task seed data_key split",
         cells=False,
     )
 

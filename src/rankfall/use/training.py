@@ -3,26 +3,21 @@
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import NETWORK, Chart, Level
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.use.cells.shown import is_trained
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, epoch, split and metric."""
-    return Table(
+    return declare_table(
         "training",
         "a cell x epoch x split x metric",
-        (
-            Column(
-                "epoch", "int", "epochs completed; 0: at initialisation, of cells that are not trained", unit="epochs"
-            ),
-            Column("split", "text", "train: over the epoch's steps, with dropout; test and others: then, without"),
-            Column(
-                "metric", "text", "loss, in nats for classes, or another of the objective's metrics, such as accuracy"
-            ),
-            Column("value", "float", "mean over what was asked", nan=True),
-        ),
-        key=("epoch", "split", "metric"),
+        """
+        epoch int [epochs]: epochs completed; 0: at initialisation, of cells that are not trained
+        split text: train: over the epoch's steps, with dropout; test and others: then, without
+        metric text: loss, in nats for classes, or another of the objective's metrics, such as accuracy
+        value float nan: mean over what was asked
+        """,
+        key="epoch split metric",
     )
 
 

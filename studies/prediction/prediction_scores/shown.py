@@ -1,67 +1,43 @@
 """Declare the table `prediction_scores` and what is shown of it: how well measurements at birth predict the outcomes of networks."""
 
-from rankfall import Chart, Column, Read, Table, TableQuestion, count_words
+from rankfall import Chart, Read, Table, TableQuestion, count_words, declare_table
 from studies.prediction.prediction_scores.rows import DESIGN, by_gain, select_null, statistic_rows
 
 
 def columns() -> Table:
     """Declare the table: one row per model, statistic, and null model over which the gain is measured."""
-    return Table(
+    return declare_table(
         "prediction_scores",
         "a task x outcome x statistic x model x null model",
-        (
-            Column("task", "text", "the task's name in the config; all: mean over tasks that have a value"),
-            Column(
-                "outcome",
-                "text",
-                "trains; over_chance: accuracy over chance after the budget; steps: to the threshold, fewer is better and never is last; "
-                "largest_depth: at which half of the seeds train, of each architecture",
-            ),
-            Column(
-                "statistic",
-                "text",
-                "auc: share of pairs of networks in the right order, 0.5 knows nothing; somers_d: Somers' D, right pairs less wrong ones "
-                "over all pairs whose outcomes differ, 0 knows nothing; r2: share of squared deviations from the mean that is explained, "
-                "below 0 worse than the mean. All on architectures that were left out, pairs within one fold",
-            ),
-            Column(
-                "kind",
-                "text",
-                "null: a null model; alone: of one predictor; added: of it and the null model `over`; together: of all predictors, by "
-                "themselves or beside a null model",
-            ),
-            Column("model", "text", "what it is given"),
-            Column("predictor", "text", "of alone and added; else null", nullable=True),
-            Column("value", "float", "null: see value_reason", nullable=True),
-            Column("low", "float", "lower end of the interval of 95%, over architectures drawn anew", nullable=True),
-            Column("high", "float", "its upper end", nullable=True),
-            Column(
-                "over",
-                "text",
-                "the null model that the gain is over: depth and parameters; or architecture and depth, which knows the parts of the "
-                "architecture and each of them times the depth",
-            ),
-            Column("gain", "float", "value less that of the null model `over`", nullable=True),
-            Column("gain_low", "float", "lower end of its interval, of the same draws", nullable=True),
-            Column("gain_high", "float", "its upper end", nullable=True),
-            Column(
-                "verdict",
-                "text",
-                "of alone: predicts, does not predict, undecided; of added: adds, adds nothing, undecided (docs/prediction.md); else empty",
-            ),
-            Column("tasks", "int", "that it is the mean of: those whose networks do not all end alike"),
-            Column("networks", "int", "that are asked"),
-            Column("architectures", "int", "that these are of"),
-            Column("pairs", "int", "of networks that count; of r2 networks"),
-            Column(
-                "known",
-                "float",
-                "share of the networks of which the predictor is known; null: not of one",
-                nullable=True,
-            ),
-            Column("value_reason", "text", "why there is no value; else empty"),
-        ),
-        key=("task", "outcome", "statistic", "model", "over"),
+        """
+        task text: the task's name in the config; all: mean over tasks that have a value
+        outcome text: trains; over_chance: accuracy over chance after the budget; steps: to the threshold, fewer is better and never is
+            last; largest_depth: at which half of the seeds train, of each architecture
+        statistic text: auc: share of pairs of networks in the right order, 0.5 knows nothing; somers_d: Somers' D, right pairs less
+            wrong ones over all pairs whose outcomes differ, 0 knows nothing; r2: share of squared deviations from the mean that is
+            explained, below 0 worse than the mean. All on architectures that were left out, pairs within one fold
+        kind text: null: a null model; alone: of one predictor; added: of it and the null model `over`; together: of all predictors, by
+            themselves or beside a null model
+        model text: what it is given
+        predictor text?: of alone and added; else null
+        value float?: null: see value_reason
+        low float?: lower end of the interval of 95%, over architectures drawn anew
+        high float?: its upper end
+        over text: the null model that the gain is over: depth and parameters; or architecture and depth, which knows the parts of the
+            architecture and each of them times the depth
+        gain float?: value less that of the null model `over`
+        gain_low float?: lower end of its interval, of the same draws
+        gain_high float?: its upper end
+        verdict text: of alone: predicts, does not predict, undecided; of added: adds, adds nothing, undecided (docs/prediction.md);
+            else empty
+        tasks int: that it is the mean of: those whose networks do not all end alike
+        networks int: that are asked
+        architectures int: that these are of
+        pairs int: of networks that count; of r2 networks
+        known float?: share of the networks of which the predictor is known; null: not of one
+        value_reason text: why there is no value; else empty
+        """,
+        key="task outcome statistic model over",
         cells=False,
     )
 

@@ -12,21 +12,14 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.identity.attention import AttentionOptions, LayerNumbers
+from rankfall.identity.attention import AttentionOptions, head_rows
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
 from rankfall.measure.shared import double_values
 
-TABLE = "attention_identity"
-NEEDS = "cells"
 USES = ("weights", "heads", "values")
 LENGTHS = ("lengths",)
-LIMITS = {
-    "samples": (1, None),
-    "lengths": (3, None),
-    "entries": (0, None),
-    "masked": (1, None),
-}
+LIMITS = {"lengths": (3, None), "entries": (0, None)}
 
 
 @torch.no_grad()
@@ -48,10 +41,8 @@ def attention_identity(
     options = AttentionOptions(entries, masked)
     rows: list[dict[str, Any]] = []
     for length in lengths or [inputs.shape[2]]:
-        for view in cell_views(made, at_length(inputs, length, samples), special):
-            numbers = LayerNumbers(view.layer, options, context.cells[0].seed)
-            numbers.add(view)
-            rows += numbers.summarise_heads()
+        views = cell_views(made, at_length(inputs, length, samples), special)
+        rows += head_rows(views, options, context.cells[0].seed)
     return rows
 
 

@@ -83,9 +83,8 @@ def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, st
     # Tokens without shares have no ranks either.
     sizes = {method: value.mean(0).clamp_min(0).sqrt() for method, value in kept.items()}
     sizes = {method: torch.where(shares(value).isnan(), 0.0, value) for method, value in sizes.items()}
-    counted = torch.stack([value > 0 for value in sizes.values()]).any(
-        0
-    )  # entries that are zero for every method are masked
+    # Entries that are zero for every method are masked.
+    counted = torch.stack([value > 0 for value in sizes.values()]).any(0)
     own = torch.zeros_like(counted).scatter_(-1, tokens.unsqueeze(-1), True)
     for quantity, of in ((SPEARMAN, counted), (SPEARMAN_OTHERS, counted & ~own)):
         for (one, other), value in correlations(sizes, of).items():

@@ -17,8 +17,6 @@ from rankfall.identity.shares import ablation
 from rankfall.measure.context import Context
 from rankfall.measure.shared import in_float64
 
-TABLE = "attribution"
-LIMITS = {"samples": (1, None)}
 COST = {"seconds": 1.0, "megabytes": 300.0}
 PARTS_OF_ATTENTION = ("weights", "contexts", "maps")
 NO_PARTS = "weights, heads and values are not all there, or are not all that the layer does"

@@ -12,14 +12,12 @@ from rankfall.identity.shares import shares
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.shared import in_float64
 
-TABLE = "cell_influence"
 REQUIRES = [
     (
         {"mask": "causal"},
         "the last token of a network without a causal mask is like any other; choose cells with `mask: causal`",
     )
 ]
-LIMITS = {"samples": (1, None)}
 NONE = "nothing reaches the last token, or so little that it is beyond the range of float64"
 
 

@@ -3,34 +3,23 @@
 from rankfall.identity.influence.shown import equal_places
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import NETWORK, Chart, Level
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per position."""
-    return Table(
+    return declare_table(
         "cell_influence",
         "a cell x layer x place",
-        (
-            Column("layer", "int", "1 is the first block"),
-            Column("place", "int", "1 is the first token, sentinels included"),
-            Column("places", "int", "how many there are", unit="tokens"),
-            Column(
-                "share",
-                "float",
-                "of the influence on the last token: norm of d e_n / d x_i over the sum, mean over samples; null: see value_reason",
-                nullable=True,
-            ),
-            Column("deviation", "float", "over samples; null: one sample, or no share", nullable=True),
-            Column("samples", "int", "samples that it is over"),
-            Column(
-                "value_reason",
-                "text",
-                "why there is no share: influences that are zero or beyond the range of float64; else empty",
-                nullable=True,
-            ),
-        ),
-        key=("layer", "place"),
+        """
+        layer int: 1 is the first block
+        place int: 1 is the first token, sentinels included
+        places int [tokens]: how many there are
+        share float?: of the influence on the last token: norm of d e_n / d x_i over the sum, mean over samples; null: see value_reason
+        deviation float?: over samples; null: one sample, or no share
+        samples int: samples that it is over
+        value_reason text?: why there is no share: influences that are zero or beyond the range of float64; else empty
+        """,
+        key="layer place",
     )
 
 

@@ -18,7 +18,6 @@ from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.plain import attention_alone
 from rankfall.random_streams import stream
 
-TABLE = "influence"
 NEEDS = "nothing"
 BUILDS = {
     "init": ["published"],
@@ -28,19 +27,9 @@ BUILDS = {
     "position": ["none", "rope"],
     "residual": ["add", "convex"],
 }
-LIMITS = {
-    "length": (4, None),
-    "depths": (1, None),
-    "width": (2, None),
-    "heads": (1, None),
-    "seeds": (1, None),
-    "samples": (1, None),
-    "directions": (1, None),
-}
-GAIN, SPREAD = (
-    3**0.5,
-    768,
-)  # uniform draws in +-1/sqrt(fan_in) have a variance of 1 / (3 fan_in); scores spread as at this width
+LIMITS = {"length": (4, None), "width": (2, None)}
+# Uniform draws in +-1/sqrt(fan_in) have a variance of 1 / (3 fan_in); scores spread as at this width.
+GAIN, SPREAD = 3**0.5, 768
 SCAN = np.arange(0.01, 1.0, 0.01)
 FORMS = {"averaging": average_uniformly, "smoothed density": exact, "density": continuum, "in squares": in_squares}
 NONE = dict.fromkeys(("position", "alpha", "seed", "place", "share", "spearman", "distance", "from_squares", "fitted"))

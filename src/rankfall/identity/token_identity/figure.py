@@ -11,10 +11,10 @@ from rankfall.report.captions import describe_ends, describe_lines, describe_mis
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
 from rankfall.report.lines import SHARE, below, collect_labels, fit_title, on
 from rankfall.report.looks import label
+from rankfall.report.model_names import name_measurements
 from rankfall.report.selection import choose, deepest, select
 from rankfall.report.style import WIDTH, Picture, canvas
 
-TABLES = ["token_identity"]
 CANDIDATES = {
     "sentence": "tokens of the sentence",
     "distinct": "words that occur once in it",
@@ -181,3 +181,50 @@ def draw_rates(
         f"{describe_finding(table, networks, candidates[-1])}{left_out}"
     )
     return Picture(figure, caption, mean_rates(table))
+
+
+NETWORK = ["model", "phase", "variant"]
+POINT = ["network", "layer", "map", "loss", "trained_layer", "candidates", "distance"]
+
+
+def model_figure(
+    read: Read,
+    *,
+    models: list[str] = [],
+    phases: list[str] = [],
+    variants: list[str] = [],
+    candidates: list[Literal["sentence", "distinct", "vocabulary"]] = ["sentence", "distinct", "vocabulary"],
+    transfer: bool = True,
+) -> Picture:
+    """Draw the rates by layer.
+
+    `models`, `phases`, `variants`: which ones, by default all. `transfer`: maps of one layer on the states of another.
+    """
+    table = read("model_token_identity")
+    for column, wanted in (("model", models), ("phase", phases), ("variant", variants)):
+        table = table[table[column].isin(wanted)] if wanted else table
+    if table.empty:
+        raise RankfallError("figure model_token_identity: the table has no row with these models, phases and variants")
+    names = [f"{name}, {label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]
+    table = table.assign(network=names)
+    random = table[table.phase == "init"]
+    seeded = f" Of initialised models: {describe_lines(random, ['network'], band='')}." if len(random) else ""
+    return draw_rates(
+        table,
+        list(table.sort_values(NETWORK, kind="stable").network.unique()),
+        measured_candidates(table, candidates, "model_token_identity"),
+        transfer,
+        f"on at least {int(table.sentences.min())} sentences that no map was trained on; bands are 95% intervals over sentences.{seeded}",
+        describe_missing(table, ["network"], "rate"),
+        drawn=intervals(table),
+        estimator="median",
+        errorbar=("pi", 100),
+    )
+
+
+def intervals(table: DataFrame) -> DataFrame:
+    """Return three rows per point, means over seeds: the rate and both ends of its interval. Their median and range are drawn."""
+    from pandas import concat
+
+    means = table.groupby(POINT, dropna=False)[["rate", "low", "high", "chance"]].mean().reset_index()
+    return concat([means, *(means.assign(rate=means[end]) for end in ("low", "high"))])

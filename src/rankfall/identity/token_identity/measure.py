@@ -19,11 +19,9 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Network
 from rankfall.train.data import Data
 
-TABLE = "token_identity"
-NEEDS = "cells"
 INPUTS = "tokens"
 SEQUENCES = "different sequences"
-LIMITS = {"sentences": (6, None), "epochs": (0, None), "batch": (1, None), "hidden": (1, None)}
+LIMITS = {"sentences": (6, None), "epochs": (0, None)}
 COST = {"seconds": 1, "megabytes": 200}  # for cells about as large as those of the default configuration
 AT_ONCE = 512  # words of the vocabulary per forward pass
 

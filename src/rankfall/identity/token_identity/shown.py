@@ -1,51 +1,42 @@
-"""Declare the table `token_identity` and what is shown of it: how often a hidden state identifies the token of its sentence that it came
-from."""
+"""Declare the tables `token_identity` and `model_token_identity` and what is shown of them: how often a hidden state, of a network or of a
+real model, identifies the token of its sentence that it came from."""
+
+from dataclasses import replace
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.cell_numbers import at_last, plain
 from rankfall.report.headlines import Headline
 from rankfall.report.lines import SHARE
-from rankfall.report.page.chart import NETWORK, Chart, Level
+from rankfall.report.page.chart import MODEL, NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent
-from rankfall.report.schema import Column, Table
+from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 from rankfall.report.selection import select
 
-TOKEN_COLUMNS = (
-    Column("layer", "int", "whose states are mapped; 0 is what enters the first layer; null: position", nullable=True),
-    Column(
-        "map",
-        "text",
-        "naive: the state itself; linear; mlp: linear and one hidden layer; position: knows only the place of the token",
-    ),
-    Column("loss", "text", "what the map was trained on: cosine or l2; null: not trained", nullable=True),
-    Column("trained_layer", "int", "layer whose states the map was trained on; null: not trained", nullable=True),
-    Column("candidates", "text", "sentence; distinct: words that occur once in it; vocabulary: all, at the same place"),
-    Column("distance", "text", "of the nearest neighbour: cosine or l2"),
-    Column(
-        "rate",
-        "float",
-        "share of tested tokens whose own embedding is the nearest; one of m nearest counts 1/m; null: see rate_reason",
-        nullable=True,
-    ),
-    Column(
-        "low", "float", "lower end of the 95% interval of the rate over sentences (Wilson, clustered)", nullable=True
-    ),
-    Column("high", "float", "its upper end", nullable=True),
-    Column("chance", "float", "rate of a guess among the candidates", nullable=True),
-    Column("tokens", "int", "tokens that the rate is over"),
-    Column("sentences", "int", "sentences that these are of: tested, neither trained nor validated on"),
-    Column("rate_reason", "text", "why there is no rate; else empty"),
-    Column("epoch", "int", "of the training that validated best; 0: least squares; null: not trained", nullable=True),
-)
-TOKEN_KEY = ("layer", "map", "loss", "trained_layer", "candidates", "distance")
+KEY = "layer map loss trained_layer candidates distance"
 
 
 def columns() -> Table:
-    return Table(
+    return declare_table(
         "token_identity",
         "a cell x layer x map x loss x layer trained on x candidates x distance",
-        TOKEN_COLUMNS,
-        key=TOKEN_KEY,
+        """
+        layer int?: whose states are mapped; 0 is what enters the first layer; null: position
+        map text: naive: the state itself; linear; mlp: linear and one hidden layer; position: knows only the place of the token
+        loss text?: what the map was trained on: cosine or l2; null: not trained
+        trained_layer int?: layer whose states the map was trained on; null: not trained
+        candidates text: sentence; distinct: words that occur once in it; vocabulary: all, at the same place
+        distance text: of the nearest neighbour: cosine or l2
+        rate float?: share of tested tokens whose own embedding is the nearest; one of m nearest counts 1/m; null: see rate_reason
+        low float?: lower end of the 95% interval of the rate over sentences (Wilson, clustered)
+        high float?: its upper end
+        chance float?: rate of a guess among the candidates
+        tokens int: tokens that the rate is over
+        sentences int: sentences that these are of: tested, neither trained nor validated on
+        rate_reason text: why there is no rate; else empty
+        epoch int?: of the training that validated best; 0: least squares; null: not trained
+        """,
+        key=KEY,
     )
 
 
@@ -114,3 +105,35 @@ SENTENCES = (
         place=100,
     ),
 )
+
+
+def model_columns() -> Table:
+    return declare_table(
+        "model_token_identity",
+        "a model x phase x seed x variant x layer x map x loss x layer trained on x candidates x distance",
+        MODEL_COLUMNS,
+        """
+        variant text: what is left of every block: see docs/models.md
+        """,
+        columns().own,
+        key=f"model revision phase text length dtype variant seed {KEY}",
+        cells=False,
+    )
+
+
+MODEL_CHARTS = (
+    replace(
+        CHARTS[0],
+        name="model_identity",
+        title="Tokens of real models found again, by layer",
+        text="The same for real models, as they are (transformer) or with parts left out.",
+        line="variant",
+        choose=(*MODEL, "map", "loss", "candidates", "distance"),
+        start=ASKED,
+        place=40,
+    ),
+)
+
+
+DATA = ["identity/token_identity/model_published.csv"]
+MODEL_PUBLISHED = read_published(__file__, "model_published.csv")

@@ -5,7 +5,6 @@ from typing import Any
 from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
 
-TABLE = "census"
 NEEDS = "tables"
 TABLES = ["census_layers"]
 

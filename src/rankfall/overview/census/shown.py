@@ -4,40 +4,55 @@ from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 from rankfall.overview.census_columns import COST, OF_STREAM, OF_TYPE, SAID_OF_CHANGES
 from rankfall.report.page.chart import POSITIVE, Chart
 from rankfall.report.page.question import Read, TableQuestion
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Column, Table, declare_columns, declare_table
 
 NUMBERS = (
-    Column("residual_first", "float", "relative residual of the state that enters the first layer", nullable=True),
-    Column("residual_last", "float", "and of the last", nullable=True),
-    Column("floor", "float", "a residual below is rounding", nullable=True),
-    Column("kept", "float", "residual_last over residual_first", nullable=True),
+    *declare_columns(
+        """
+        residual_first float?: relative residual of the state that enters the first layer
+        residual_last float?: and of the last
+        floor float?: a residual below is rounding
+        kept float?: residual_last over residual_first
+        """
+    ),
     *(Column(f"kept_{name}", "float", f"kept with {said}", nullable=True) for name, said in SAID_OF_CHANGES.items()),
-    Column("residual_san", "float", "of the last state without skips and branches that mix no tokens", nullable=True),
-    Column("residual_san_mlp", "float", "without skips of what mixes tokens", nullable=True),
-    Column("residual_san_skip", "float", "without branches that mix no tokens", nullable=True),
-    Column("residual_san_bare_mlp", "float", "without any skip", nullable=True),
-    Column("norm_growth", "float", "norm of the last state over that of the first", nullable=True),
-    Column("effective_rank", "float", "of the last state", nullable=True),
-    Column("order", "float", "order of contraction, median over layers", nullable=True),
-    Column("order_least", "float", "the smallest of a layer", nullable=True),
-    Column("order_most", "float", "the largest of a layer", nullable=True),
-    Column("mixing_ratio", "float", "size of what mixes tokens over that of the state, median over layers", nullable=True),
-    Column("tokenwise_ratio", "float", "the same of what mixes none", nullable=True),
-    Column("entropy", "float", "of a row of attention, mean over layers", unit="nats", nullable=True),
-    Column("gradient", "float", "of the first state, relative to that of the last", nullable=True),
-    Column("query_gradient", "float", "of queries, in the first layer that has one", nullable=True),
-    Column("influence_first", "float", "of the first token on the last state, from the first state", nullable=True),
-    Column("influence_middle", "float", "of the middle token", nullable=True),
-    Column("influence_last", "float", "of the last token", nullable=True),
-)  # fmt: skip
+    *declare_columns(
+        """
+        residual_san float?: of the last state without skips and branches that mix no tokens
+        residual_san_mlp float?: without skips of what mixes tokens
+        residual_san_skip float?: without branches that mix no tokens
+        residual_san_bare_mlp float?: without any skip
+        norm_growth float?: norm of the last state over that of the first
+        effective_rank float?: of the last state
+        order float?: order of contraction, median over layers
+        order_least float?: the smallest of a layer
+        order_most float?: the largest of a layer
+        mixing_ratio float?: size of what mixes tokens over that of the state, median over layers
+        tokenwise_ratio float?: the same of what mixes none
+        entropy float? [nats]: of a row of attention, mean over layers
+        gradient float?: of the first state, relative to that of the last
+        query_gradient float?: of queries, in the first layer that has one
+        influence_first float?: of the first token on the last state, from the first state
+        influence_middle float?: of the middle token
+        influence_last float?: of the last token
+        """
+    ),
+)
 
 
 def columns() -> Table:
     """Declare the table of model types. For a type with several streams it has the stream with the most layers; `census_layers` has
     all."""
-    return Table(
-        "census", "a model type", (*OF_TYPE, *OF_STREAM, *NUMBERS, *COST), key=("type",), cells=False
-    )  # fmt: skip
+    return declare_table(
+        "census",
+        "a model type",
+        OF_TYPE,
+        OF_STREAM,
+        NUMBERS,
+        COST,
+        key="type",
+        cells=False,
+    )
 
 
 CHARTS = (

@@ -5,13 +5,12 @@ from typing import Any, Literal
 
 from rankfall.measure.context import Context
 
-TABLE = "census_layers"
 NEEDS = "nothing"
 BUILDS: dict[str, list[str]] = {}
 CHOOSES = ["types", "share"]
 READS = {"transformers": "transformers"}
 COST = {"seconds": 1100}  # for a quarter of the types
-LIMITS = {"layers": (1, None), "tokens": (4, None), "seconds": (1, None), "gigabytes": (1, None)}
+LIMITS = {"tokens": (4, None)}
 
 
 def census_layers(

@@ -2,47 +2,48 @@
 
 from rankfall.overview.census_columns import COST, OF_STREAM, OF_TYPE, SAID_OF_CHANGES
 from rankfall.report.page.chart import POSITIVE, Chart
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Column, Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per layer of a stream."""
-    return Table(
+    return declare_table(
         "census_layers",
         "a model type x size x stream x layer; a type that is not measured has one row",
-        (
-            *OF_TYPE,
-            *OF_STREAM,
-            Column("layer", "int", "0 is the state that enters the first layer; null: not measured", nullable=True),
-            Column("name", "text", "name of the layer's module", nullable=True),
-            Column("parts", "text", "its branches, and what each does", nullable=True),
-            Column("residual", "float", "relative residual (composite norm), mean over samples", nullable=True),
-            Column("floor", "float", "a residual below is rounding", nullable=True),
-            Column("residual_san", "float", "without skips and without branches that mix no tokens", nullable=True),
-            Column("residual_san_mlp", "float", "without skips of what mixes tokens", nullable=True),
-            Column("residual_san_skip", "float", "without branches that mix no tokens", nullable=True),
-            Column("residual_san_bare_mlp", "float", "without any skip", nullable=True),
-            *(Column(f"residual_{name}", "float", f"with {said}", nullable=True) for name, said in SAID_OF_CHANGES.items()),
-            Column("norm_of_state", "float", "of a token's vector, root of the mean square", nullable=True),
-            Column("effective_rank", "float", "exp of the entropy of the singular values", nullable=True),
-            Column("distinct", "int", "different rows of equal tokens, as `rankfall check` counts them", nullable=True),
-            Column("order", "float", "order of contraction of what mixes tokens in the layer, the largest", nullable=True),
-            Column("orders", "text", "of each branch that mixes tokens", nullable=True),
-            Column("mixing_ratio", "float", "size of what mixes tokens over that of the state", nullable=True),
-            Column("tokenwise_ratio", "float", "size of what mixes none over that of the state", nullable=True),
-            Column("entropy", "float", "of a row of attention", unit="nats", nullable=True),
-            Column("first_share", "float", "attention on the first token", nullable=True),
-            Column("gradient", "float", "of this state, relative to that of the last", nullable=True),
-            Column("query_gradient", "float", "of queries", nullable=True),
-            Column("key_gradient", "float", "of keys", nullable=True),
-            Column("influence_first", "float", "of the first token's row on the last state", nullable=True),
-            Column("influence_middle", "float", "of the middle token's row", nullable=True),
-            Column("influence_last", "float", "of the last token's row", nullable=True),
-            *COST,
-        ),
-        key=("type", "size", "stream", "layer"),
+        OF_TYPE,
+        OF_STREAM,
+        """
+        layer int?: 0 is the state that enters the first layer; null: not measured
+        name text?: name of the layer's module
+        parts text?: its branches, and what each does
+        residual float?: relative residual (composite norm), mean over samples
+        floor float?: a residual below is rounding
+        residual_san float?: without skips and without branches that mix no tokens
+        residual_san_mlp float?: without skips of what mixes tokens
+        residual_san_skip float?: without branches that mix no tokens
+        residual_san_bare_mlp float?: without any skip
+        """,
+        (Column(f"residual_{name}", "float", f"with {said}", nullable=True) for name, said in SAID_OF_CHANGES.items()),
+        """
+        norm_of_state float?: of a token's vector, root of the mean square
+        effective_rank float?: exp of the entropy of the singular values
+        distinct int?: different rows of equal tokens, as `rankfall check` counts them
+        order float?: order of contraction of what mixes tokens in the layer, the largest
+        orders text?: of each branch that mixes tokens
+        mixing_ratio float?: size of what mixes tokens over that of the state
+        tokenwise_ratio float?: size of what mixes none over that of the state
+        entropy float? [nats]: of a row of attention
+        first_share float?: attention on the first token
+        gradient float?: of this state, relative to that of the last
+        query_gradient float?: of queries
+        key_gradient float?: of keys
+        influence_first float?: of the first token's row on the last state
+        influence_middle float?: of the middle token's row
+        influence_last float?: of the last token's row
+        """,
+        COST,
+        key="type size stream layer",
         cells=False,
-    )  # fmt: skip
+    )
 
 
 CHARTS = (

@@ -31,7 +31,6 @@ from rankfall.measure.context import Context
 from rankfall.report.published_numbers import PAPER, published_numbers
 from rankfall.report.schema import CELL_COLUMNS, MODEL_COLUMNS
 
-TABLE = "reproduction"
 NEEDS = "tables"
 TABLES = ["cells"]  # further tables with published numbers are read if the run makes them
 FINDS = ["published"]

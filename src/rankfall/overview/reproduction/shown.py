@@ -14,69 +14,37 @@ from rankfall.report.labels import many
 from rankfall.report.lines import below, collect_labels
 from rankfall.report.page.question import Read as ReadIfThere
 from rankfall.report.page.question import TableQuestion
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
-    """Describe the table: one row per published number and matching setting of the run."""
-    return Table(
+    return declare_table(
         "reproduction",
         "a published number x a setting of ours",
-        (
-            Column("name", "text", "short name of the number"),
-            Column("setting", "text", "which of our settings measures it: column=value, ...; empty if none does"),
-            Column(
-                "at_published",
-                "bool",
-                "whether that is what the published number was measured at; null: nothing measures it",
-                nullable=True,
-            ),
-            Column(
-                "source",
-                "text",
-                "word for the paper or code, which do not always agree, so a quantity may be here twice",
-            ),
-            Column("source_name", "text", "its authors and year"),
-            Column("source_title", "text", "its title"),
-            Column("source_link", "text", "where it is"),
-            Column("place", "text", "figure or section"),
-            Column("what", "text", "what the number is"),
-            Column(
-                "kind", "text", "measured; typed (a constant in a script); claimed (a statement); exact (a formula)"
-            ),
-            Column(
-                "sense",
-                "text",
-                "how ours should lie: equal, magnitude, floor, above, below, all above or all below; said below",
-            ),
-            Column("published", "float", "the published number"),
-            Column(
-                "tolerance",
-                "float",
-                "by how much ours may differ; decades if the sense is magnitude, the most if it is floor",
-            ),
-            Column(
-                "ours",
-                "float",
-                "mean over seeds of our number; null: nothing in this run measures it, or every seed failed",
-                nullable=True,
-                nan=True,
-            ),
-            Column(
-                "deviation", "float", "our standard deviation over seeds; null: fewer than two", nullable=True, nan=True
-            ),
-            Column("seeds", "int", "seeds that ours is the mean of; 1 where nothing has a seed"),
-            Column("held", "int", "of these, those whose own number lies as it should"),
-            Column(
-                "failed",
-                "int",
-                "seeds without a finite number, not done, or out of bounds: no comparison holds with one",
-            ),
-            Column("difference", "float", "ours minus the published; null without ours", nullable=True, nan=True),
-            Column("holds", "bool", "whether ours lies as it should; null: nothing measures it", nullable=True),
-        ),
-        key=("name", "setting"),
+        """
+        name text: short name of the number
+        setting text: which of our settings measures it: column=value, ...; empty if none does
+        at_published bool?: whether that is what the published number was measured at; null: nothing measures it
+        source text: word for the paper or code, which do not always agree, so a quantity may be here twice
+        source_name text: its authors and year
+        source_title text: its title
+        source_link text: where it is
+        place text: figure or section
+        what text: what the number is
+        kind text: measured; typed (a constant in a script); claimed (a statement); exact (a formula)
+        sense text: how ours should lie: equal, magnitude, floor, above, below, all above or all below; said below
+        published float: the published number
+        tolerance float: by how much ours may differ; decades if the sense is magnitude, the most if it is floor
+        ours float? nan: mean over seeds of our number; null: nothing in this run measures it, or every seed failed
+        deviation float? nan: our standard deviation over seeds; null: fewer than two
+        seeds int: seeds that ours is the mean of; 1 where nothing has a seed
+        held int: of these, those whose own number lies as it should
+        failed int: seeds without a finite number, not done, or out of bounds: no comparison holds with one
+        difference float? nan: ours minus the published; null without ours
+        holds bool?: whether ours lies as it should; null: nothing measures it
+        """,
+        key="name setting",
         cells=False,
     )
 
@@ -97,7 +65,6 @@ def say_published(read: ReadIfThere) -> tuple[str, str]:
 SENTENCES = (TableQuestion("Do published numbers hold?", say_published, place=140, study="published"),)
 
 
-TABLES = ["reproduction"]
 CURVES = " layer "  # in the name of a point of a curve by layer, which makes an experiment by itself
 OUTCOMES = {
     ("holds", True): ("holds", GREEN),

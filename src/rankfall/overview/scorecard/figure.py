@@ -15,7 +15,6 @@ from rankfall.report.score_text import choose, list_attainable, name_row, say_se
 from rankfall.report.settings import Setting, rows_at, say_setting
 from rankfall.report.style import WIDTH, Picture, canvas
 
-TABLES = ["scorecard"]
 FINDS = ["headline"]
 KEEPS = 0.5  # residual at the last layer from which a network counts as keeping it
 FITS = 11  # letters of a cell at the usual size

@@ -24,7 +24,6 @@ from rankfall.report.ranking import read_seeds, write_seeds
 from rankfall.report.settings import fill_sizes
 from rankfall.report.variants import MADE_OF, number_variants
 
-TABLE = "scorecard"
 NEEDS = "tables"
 TABLES = ["cells"]  # further tables of headlines are read if the run makes them
 FINDS = ["headline"]

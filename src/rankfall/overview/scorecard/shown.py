@@ -4,58 +4,39 @@ from collections.abc import Iterator
 
 from rankfall.design import UNREAD
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Column, Table, declare_table
 from rankfall.report.variants import MADE_OF
 
 FINDS = ["headline"]
 
 
 def columns() -> Table:
-    """Declare the table: one row per architecture, variant and setting."""
     unread = {field for fields in UNREAD.values() for field in fields}
-    return Table(
+    return declare_table(
         "scorecard",
         "an architecture x variant x setting",
-        (
-            Column("architecture", "text", "the architecture's name in the config"),
-            Column(
-                "variant",
-                "text",
-                "the parts that the grid sets, where several designs have this name: column value; empty for the one with "
-                "most parts that "
-                "are defaults",
-            ),
-            Column(
-                "setting",
-                "text",
-                "what its networks have in common: task, training, depth, and what else settings differ in that agree in these (sizes, "
-                "options of the task, of the training). Only rows of one setting are compared",
-            ),
-            Column("task", "text", "the task's name in the config"),
-            Column("training", "text", "the training's name in the config"),
-            Column("trained", "bool", "whether that is a training; otherwise the networks are as they were drawn"),
-            Column("depth", "int", "number of blocks"),
-            Column("width", "int", "dimension of a token's vector"),
-            Column(
-                "heads",
-                "int",
-                "attention heads of a block; where nothing reads them, those of the other networks of this setting, or null",
-                nullable=True,
-            ),
-            Column("dtype", "text", "number format of training"),
-            *(Column(name, "text", means, nullable=name in unread) for name, means in MADE_OF.items()),
-            Column("cells", "int", "networks of it at this setting, one a seed"),
-            Column("done", "int", "of these, those that are neither diverged, failed nor missing"),
-            Column(
-                "processors",
-                "text",
-                "where several kinds of processors trained its networks: which; null: one kind, or not recorded",
-                nullable=True,
-                provenance=True,
-            ),
-            *(column for headline in headlines() for column in columns_of(headline)),
-        ),
-        key=("architecture", "variant", "setting"),
+        """
+        architecture text: the architecture's name in the config
+        variant text: the parts that the grid sets, where several designs have this name: column value; empty for the one with most
+            parts that are defaults
+        setting text: what its networks have in common: task, training, depth, and what else settings differ in that agree in these
+            (sizes, options of the task, of the training). Only rows of one setting are compared
+        task text: the task's name in the config
+        training text: the training's name in the config
+        trained bool: whether that is a training; otherwise the networks are as they were drawn
+        depth int: number of blocks
+        width int: dimension of a token's vector
+        heads int?: attention heads of a block; where nothing reads them, those of the other networks of this setting, or null
+        dtype text: number format of training
+        """,
+        (Column(name, "text", means, nullable=name in unread) for name, means in MADE_OF.items()),
+        """
+        cells int: networks of it at this setting, one a seed
+        done int: of these, those that are neither diverged, failed nor missing
+        processors text? provenance: where several kinds of processors trained its networks: which; null: one kind, or not recorded
+        """,
+        (column for headline in headlines() for column in columns_of(headline)),
+        key="architecture variant setting",
         cells=False,
     )
 

@@ -19,56 +19,30 @@ from rankfall.report.page.chart import NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published
 from rankfall.report.ranking import say_span
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
 from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell and tested length."""
-    return Table(
+    return declare_table(
         "extrapolation",
         "a cell x tested length",
-        (
-            Column("trained_length", "int", "length of the windows in training, without sentinels", unit="tokens"),
-            Column("length", "int", "length of the windows here, without sentinels", unit="tokens"),
-            Column("times", "float", "the tested length in trained lengths"),
-            Column("targets", "int", "hidden tokens that were asked for; 0: the network cannot run (see refused)"),
-            Column(
-                "accuracy",
-                "float",
-                "share of the hidden tokens that are found, of the same held-out text at every length; null: see refused",
-                nullable=True,
-            ),
-            Column("loss", "float", "mean loss over the hidden tokens; null: see refused", unit="nats", nullable=True),
-            Column(
-                "accuracy_trained",
-                "float",
-                "accuracy at the trained length over exactly these targets; null: the network cannot run",
-                nullable=True,
-                nan=True,
-            ),
-            Column(
-                "loss_trained",
-                "float",
-                "loss at the trained length over exactly these targets; null: the network cannot run",
-                unit="nats",
-                nullable=True,
-                nan=True,
-            ),
-            Column("kept", "float", "accuracy / accuracy_trained; null: see value_reason", nullable=True),
-            Column(
-                "value_reason",
-                "text",
-                "why nothing is said to be kept: no accuracy here, or none at the trained length; else empty",
-                nullable=True,
-            ),
-            Column(
-                "chance", "float", "accuracy of always naming the most frequent word of the training text", nan=True
-            ),
-            Column("refused", "text", "why there is no accuracy; empty otherwise"),
-        ),
-        key=("times",),
+        """
+        trained_length int [tokens]: length of the windows in training, without sentinels
+        length int [tokens]: length of the windows here, without sentinels
+        times float: the tested length in trained lengths
+        targets int: hidden tokens that were asked for; 0: the network cannot run (see refused)
+        accuracy float?: share of the hidden tokens that are found, of the same held-out text at every length; null: see refused
+        loss float? [nats]: mean loss over the hidden tokens; null: see refused
+        accuracy_trained float? nan: accuracy at the trained length over exactly these targets; null: the network cannot run
+        loss_trained float? [nats] nan: loss at the trained length over exactly these targets; null: the network cannot run
+        kept float?: accuracy / accuracy_trained; null: see value_reason
+        value_reason text?: why nothing is said to be kept: no accuracy here, or none at the trained length; else empty
+        chance float nan: accuracy of always naming the most frequent word of the training text
+        refused text: why there is no accuracy; empty otherwise
+        """,
+        key="times",
     )
 
 
@@ -83,9 +57,8 @@ LONGER = 4.0  # in trained lengths
 def longer(table: DataFrame) -> DataFrame:
     away = (table.times / LONGER).astype(float).map(lambda times: abs(math.log(times)))
     found = table[away == away.groupby(table.key).transform("min")]
-    return found[
-        found.times == found.groupby("key").times.transform("max")
-    ]  # of lengths equally near, such as 2 and 8, the longer
+    # Of lengths equally near, such as 2 and 8, the longer.
+    return found[found.times == found.groupby("key").times.transform("max")]
 
 
 def select_kept(rows: DataFrame) -> DataFrame:
@@ -140,7 +113,6 @@ DATA = ["position/extrapolation/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["extrapolation"]
 LABELS = {"accuracy": "masked accuracy", "kept": "share of masked\naccuracy kept", "loss": "masked loss (nats)"}
 
 

@@ -15,7 +15,6 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Network
 from rankfall.nets.positions._base import Position
 
-TABLE = "offsets"
 USES = (("bias by offset", "factors by offset"),)
 
 

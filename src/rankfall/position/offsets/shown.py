@@ -15,30 +15,23 @@ from rankfall.report.labels import join, many
 from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.looks import label
 from rankfall.report.page.chart import NETWORK, Chart
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.report.selection import choose
 from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
-    """Declare the table: one row per entry of a Toeplitz matrix."""
-    return Table(
+    return declare_table(
         "offsets",
         "a cell x term x layer x head x offset",
-        (
-            Column(
-                "which",
-                "text",
-                "B: what a position adds to scores; C: what the normaliser `urpe` multiplies weights by",
-            ),
-            Column("layer", "int", "1 is the first block; null: all layers share the term", nullable=True),
-            Column("of_head", "int", "1 is the first attention head"),
-            Column(
-                "offset", "int", "i - j: place of the token that looks less that of the one it looks at", unit="tokens"
-            ),
-            Column("value", "float", "the matrix's entry at this offset"),
-        ),
-        key=("which", "layer", "of_head", "offset"),
+        """
+        which text: B: what a position adds to scores; C: what the normaliser `urpe` multiplies weights by
+        layer int?: 1 is the first block; null: all layers share the term
+        of_head int: 1 is the first attention head
+        offset int [tokens]: i - j: place of the token that looks less that of the one it looks at
+        value float: the matrix's entry at this offset
+        """,
+        key="which layer of_head offset",
     )
 
 
@@ -59,7 +52,6 @@ CHARTS = (
 )
 
 
-TABLES = ["offsets"]
 TITLES = {"B": "bias B of scores", "C": "factors C of weights"}
 NAMED = 6  # ranges listed in the caption
 NEUTRAL = {"B": 0.0, "C": 1.0}  # initial values, which have no effect

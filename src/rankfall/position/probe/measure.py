@@ -30,9 +30,7 @@ from rankfall.position.agreement import FEWER, agreement, explain_untrained
 from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide
 
-TABLE = "probe"
 NEEDS = "nothing"
-LIMITS = {"tokens": (1, None), "depths": (1, None), "draws": (1, None)}
 PARTS = {
     "attentions": "attention",
     "normalisers": "normaliser",

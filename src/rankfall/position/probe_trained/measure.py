@@ -17,12 +17,10 @@ from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide
 from rankfall.tasks._dataset import TRAIN
 
-TABLE = "probe_trained"
-NEEDS = "cells"
 INPUTS = "tokens"
 TARGETS = "classes"
 SEQUENCES = "equal tokens"
-LIMITS = {"draws": (1, None), "enough": (0, 1)}
+LIMITS = {"enough": (0, 1)}
 
 
 def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> list[dict[str, Any]]:

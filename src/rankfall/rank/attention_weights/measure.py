@@ -17,9 +17,7 @@ from rankfall.measure.shared import in_float64, mean_of_samples
 from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.rank.powers import reason_of
 
-TABLE = "attention_weights"
 USES = ("weights",)
-LIMITS = {"samples": (1, None)}
 COST = {"seconds": 0.2, "megabytes": 100.0}
 FIRST_LEFT_OUT = "the first token is left out"
 ONE_TOKEN = "the sequence has one token"

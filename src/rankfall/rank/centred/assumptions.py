@@ -18,10 +18,8 @@ from rankfall.rank.residual import relative_residual, residual
 from rankfall.rank.rounding import relative_difference, shaken
 
 SAME = 1e-12  # largest difference of two float64 computations of a value, relative to the largest entry
-NEAR, SLOPE = (
-    1e-5,
-    1e-2,
-)  # step of difference quotients, and their tolerance to the derivative, which allows for kinks of a few entries
+# Step of difference quotients, and their tolerance to the derivative, which allows for kinks of a few entries.
+NEAR, SLOPE = 1e-5, 1e-2
 RESOLVED = 1e-6  # an ordinary float64 pass resolves a relative residual above this,
 STEADY = 1e-5  # if rounding does not move it by more than this
 AGREES = 1e-3  # tolerance between this residual and that of the centred form

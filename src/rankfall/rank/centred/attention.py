@@ -30,14 +30,8 @@ from rankfall.rank.centred.scores import Scores, reach, scores
 from rankfall.rank.centred.state import State, member
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 
-FORM = (
-    "forward",
-    "split",
-    "logits",
-    "weights",
-    "contexts",
-    "mix",
-)  # methods that the centred form assumes not to be overridden
+# Methods that the centred form assumes not to be overridden.
+FORM = ("forward", "split", "logits", "weights", "contexts", "mix")
 VISIBLE = 0.5  # above this size of the pairs' part of the scores, ordinary weights are precise enough
 
 SEEN = 1e-10  # if rows of ordinary weights differ by less than this, relative to the weights, the difference is mostly rounding

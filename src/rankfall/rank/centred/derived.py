@@ -43,10 +43,8 @@ FAR = 30.0  # a common score that reveals a term added to a denominator, or a ca
 STEP = 1e-6  # step away from equal scores, to detect a kink there
 NODES, FEW = 8, 2  # nodes of a sum; FEW give full precision where the scale is below e^INVISIBLE
 INVISIBLE = -20.0
-CLOSE, LOST = (
-    1e-8,
-    1e-12,
-)  # error of the plain difference: relative to itself, and to the two values that it subtracts
+# Error of the plain difference: relative to itself, and to the two values that it subtracts.
+CLOSE, LOST = 1e-8, 1e-12
 CLEAR = 1e-5  # relative to the weights: a difference above this has enough digits by subtraction
 TRIED = math.log(1e-3)  # log size of a query's or key's part of a score in the test; a pair's part has twice this log
 DIGITS = 1e-5  # relative tolerance of the differences in the test

@@ -29,16 +29,11 @@ from rankfall.rank.centred.state import State
 
 MOST = 4  # highest derivative considered: each takes twice the time of the one before
 TINY, CLEAR = 1e-12, 1e-8
-NODES, FEW, INVISIBLE = (
-    8,
-    3,
-    -20.0,
-)  # nodes of the integral; FEW where the scale is below e^INVISIBLE and only R^p matters
+# Nodes of the integral; FEW where the scale is below e^INVISIBLE and only R^p matters.
+NODES, FEW, INVISIBLE = 8, 3, -20.0
 APART = 1e-4  # rows that differ by more, relative to their size, are subtracted
-LOST, CLOSE = (
-    1e-12,
-    1e-6,
-)  # tolerance between subtraction and the integral: relative to rows, and to their difference
+# Tolerance between subtraction and the integral: relative to rows, and to their difference.
+LOST, CLOSE = 1e-12, 1e-6
 STEP = 1e-7  # of difference quotients: small enough to reveal single precision
 
 
@@ -60,9 +55,8 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     base = state.assemble(state.common.expand_as(state.rest.unit), state.sentinels)  # (K, B, S + T, D)
     along = state.assemble(state.rest.unit, torch.zeros_like(state.sentinels))
     size = base.abs().flatten(2).amax(2).view(*base.shape[:2], 1, 1)  # (K, B, 1, 1)
-    away = base + 0.1 * size * draw_like(base).clamp(
-        -3, 3
-    )  # rows that differ by much: a term that vanishes here too does not vanish because rows are equal
+    # Rows that differ by much: a term that vanishes here too does not vanish because rows are equal.
+    away = base + 0.1 * size * draw_like(base).clamp(-3, 3)
 
     def f(x: Tensor) -> Tensor:
         return function(x)[..., state.tokens, :]

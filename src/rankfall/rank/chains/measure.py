@@ -19,10 +19,8 @@ from rankfall.rank.powers import or_nan, reason_of, unit
 from rankfall.streams.forward import Wide, run_model
 from rankfall.streams.record import SOFTMAX
 
-TABLE = "chains"
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES
-LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None), "repeats": (1, None)}
 
 
 @measure_models(seeds=2, samples=8, length=128)

@@ -10,38 +10,25 @@ from rankfall.report.lines import MIDDLE_HALF, POSITIVE, legend_below, lines, st
 from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.published_numbers import read_published
-from rankfall.report.schema import MODEL_COLUMNS, Column, Table
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per path."""
-    return Table(
+    return declare_table(
         "chains",
         "a model x phase x seed x chain length x repeat",
-        (
-            *MODEL_COLUMNS,
-            Column("chain", "int", "matrices in the product, one a layer", unit="layers"),
-            Column("repeat", "int", "number of the random path"),
-            Column("sample", "int", "which text of the batch"),
-            Column(
-                "residual",
-                "float",
-                "what the best rank-one part leaves of the product, relative, composite norm; null: see value_reason",
-                nullable=True,
-            ),
-            Column(
-                "from_mean", "float", "what equal rows leave of it: relative residual from the mean row", nullable=True
-            ),
-            Column("floor", "bool", "the residual is rounding noise"),
-            Column(
-                "value_reason",
-                "text",
-                "why there is none: weights that are not finite, zero, or beyond the range of float64; else empty",
-                nullable=True,
-            ),
-        ),
-        key=("model", "revision", "phase", "text", "length", "dtype", "seed", "chain", "repeat"),
+        MODEL_COLUMNS,
+        """
+        chain int [layers]: matrices in the product, one a layer
+        repeat int: number of the random path
+        sample int: which text of the batch
+        residual float?: what the best rank-one part leaves of the product, relative, composite norm; null: see value_reason
+        from_mean float?: what equal rows leave of it: relative residual from the mean row
+        floor bool: the residual is rounding noise
+        value_reason text?: why there is none: weights that are not finite, zero, or beyond the range of float64; else empty
+        """,
+        key="model revision phase text length dtype seed chain repeat",
         cells=False,
     )
 
@@ -67,9 +54,6 @@ CHARTS = (
 
 DATA = ["rank/chains/published.csv"]
 PUBLISHED = read_published(__file__)
-
-
-TABLES = ["chains"]
 
 
 def figure(read: Read, *, models: list[str] | None = None) -> Picture:

@@ -13,10 +13,7 @@ from torch import Tensor
 from rankfall.measure.context import Context
 from rankfall.tasks.circle import advance, point_at
 
-TABLE = "circle"
-NEEDS = "cells"
 TARGETS = "values"
-LIMITS = {"steps": (1, None)}
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart
 from rankfall.report.page.question import list_names
 from rankfall.report.published_numbers import read_published
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.report.selection import among, choose, one_a_seed
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -25,19 +25,18 @@ if TYPE_CHECKING:
 
 
 def columns() -> Table:
-    """Declare the table: one row per step and token."""
-    return Table(
+    return declare_table(
         "circle",
         "a cell x step x token of the roll-out",
-        (
-            Column("step", "int", "applications of the network so far; at 0 the points are opposite on the circle"),
-            Column("token", "int", "which of the two points"),
-            Column("x", "float", "where it is; NaN once it is beyond all numbers", nan=True),
-            Column("y", "float", "where it is", nan=True),
-            Column("distance", "float", "from the other point", nan=True),
-            Column("error", "float", "from the place on the circle where it should be after so many steps", nan=True),
-        ),
-        key=("step", "token"),
+        """
+        step int: applications of the network so far; at 0 the points are opposite on the circle
+        token int: which of the two points
+        x float nan: where it is; NaN once it is beyond all numbers
+        y float nan: where it is
+        distance float nan: from the other point
+        error float nan: from the place on the circle where it should be after so many steps
+        """,
+        key="step token",
     )
 
 
@@ -61,7 +60,6 @@ DATA = ["rank/circle/published.csv"]
 PUBLISHED = read_published(__file__)
 
 
-TABLES = ["circle"]
 LIMITS = {"limit": (0.001, None)}
 MARKERS = ("o", "s")  # first and second token
 NAMED = 8  # architectures listed in the caption

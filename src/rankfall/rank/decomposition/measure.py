@@ -27,15 +27,12 @@ from rankfall.rank.powers import exponent_of, measurable, reason_of, shift
 from rankfall.rank.residual import matrix_norm, relative_residual
 from rankfall.train.objectives import classes, values
 
-TABLE = "decomposition"
-NEEDS = "cells"
 TARGETS = ["classes", "values"]
 USES = ("weights", "heads", "values", "blocks")
 REQUIRES = [
     ({"mlp": "none"}, "a network with an MLP is not a sum over paths"),
     ({"norm": "none"}, "a network with norms is not a sum over paths"),
 ]
-LIMITS = {"samples": (1, None)}
 BIAS = "bias"
 OF_OUTPUT = ("size", "norm_share", "output_share", "relative_residual", "error")
 WORDS = {"mlp": "an MLP", "norm": "norms"}

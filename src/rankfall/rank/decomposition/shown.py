@@ -14,49 +14,33 @@ from rankfall.report.lines import SHARE, cut, legend_below, lines, summary
 from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart
 from rankfall.report.ranking import average, say_mean, say_span
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.report.selection import chances, choose, deepest, init_first, select
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell and path length, and one for the biases."""
-    return Table(
+    return declare_table(
         "decomposition",
         "a cell x path length; the bias term as its own row",
-        (
-            Column("term", "text", "paths, or bias: all that descends from biases"),
-            Column("length", "int", "layers that these paths go through; null: bias", unit="layers", nullable=True),
-            Column("size", "float", "Frobenius norm of the sum over these paths, over all samples", nullable=True),
-            Column("norm_share", "float", "that, of the sum of all terms' norms", nullable=True),
-            Column("output_share", "float", "<term, output> / <output, output>: signed, adds up to one", nullable=True),
-            Column(
-                "relative_residual",
-                "float",
-                "|res|/|.| of the term, composite norm, mean over samples; null: a term of a sample is zero",
-                nullable=True,
-            ),
-            Column("loss_without", "float", "test loss with the term taken out of the last state", nullable=True),
-            Column("accuracy_without", "float", "test accuracy then; null for regression", nullable=True),
-            Column("loss_alone", "float", "test loss of the term alone, with the bias term", nullable=True),
-            Column("accuracy_alone", "float", "test accuracy then; null for regression", nullable=True),
-            Column("loss", "float", "test loss of the whole network on the same samples", nullable=True),
-            Column("accuracy", "float", "test accuracy of the whole network; null for regression", nullable=True),
-            Column(
-                "error",
-                "float",
-                "largest entry of (sum of all terms - output) / largest entry of output",
-                nullable=True,
-            ),
-            Column(
-                "value_reason",
-                "text",
-                "why the term has no size or shares: the output is beyond the range of float64; else empty",
-                nullable=True,
-            ),
-        ),
-        key=("term", "length"),
+        """
+        term text: paths, or bias: all that descends from biases
+        length int? [layers]: layers that these paths go through; null: bias
+        size float?: Frobenius norm of the sum over these paths, over all samples
+        norm_share float?: that, of the sum of all terms' norms
+        output_share float?: <term, output> / <output, output>: signed, adds up to one
+        relative_residual float?: |res|/|.| of the term, composite norm, mean over samples; null: a term of a sample is zero
+        loss_without float?: test loss with the term taken out of the last state
+        accuracy_without float?: test accuracy then; null for regression
+        loss_alone float?: test loss of the term alone, with the bias term
+        accuracy_alone float?: test accuracy then; null for regression
+        loss float?: test loss of the whole network on the same samples
+        accuracy float?: test accuracy of the whole network; null for regression
+        error float?: largest entry of (sum of all terms - output) / largest entry of output
+        value_reason text?: why the term has no size or shares: the output is beyond the range of float64; else empty
+        """,
+        key="term length",
     )
 
 
@@ -116,9 +100,8 @@ def figure(
     guesses = {name: chances(part, cells) for name, part in table.groupby("training")}
     chance = say_span((guess for each in guesses.values() for guess in each), "{:.2f}".format)
     for (row, training), panel in grid.axes_dict.items():
-        if (
-            row == "share"
-        ):  # a share of the output may be negative, since terms may point away from it; a share of norms is not
+        # A share of the output may be negative, since terms may point away from it; a share of norms is not.
+        if row == "share":
             cut(panel, SHARE, LINES["norm_share"][2])
         else:
             cut(panel, SHARE)

@@ -20,13 +20,11 @@ from rankfall.measure.context import Context, Rows
 from rankfall.measure.shared import double_values, in_float64
 from rankfall.nets.network import Network
 from rankfall.rank.powers import length, measurable, outside
-from rankfall.rank.rounding import NOISE, shaken
+from rankfall.rank.rounding import NOISE, called_first, shaken
 from rankfall.tasks._dataset import TEST, Split
 from rankfall.train.objectives._base import Samples
 from rankfall.train.recipe import objective
 
-TABLE = "gradients"
-LIMITS = {"samples": (1, None)}
 COST = {"seconds": 0.2, "megabytes": 100.0}
 ROLES = {"queries": "query", "keys": "key", "values": "value"}
 INPUT = "input"
@@ -86,12 +84,8 @@ def gradients_of(network: Network, loss: Any, batch: Samples, names: list[dict[s
 
     network.requires_grad_(True)
     with torch.enable_grad(), shaken(network) if shake else nullcontext():
-        hooks = [block.register_forward_pre_hook(keep) for block in network.blocks]
-        try:
+        with called_first(keep, network.blocks):
             mean = loss(network, batch).loss.sum()
-        finally:
-            for hook in hooks:
-                hook.remove()
         parameters = dict(network.named_parameters())
         wanted = [
             {of: [parameters[name] for name in listed] for of, listed in layer.items()} | {INPUT: [x]}

@@ -2,45 +2,27 @@
 
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import NETWORK, Chart
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, layer and variable of the gradient."""
-    return Table(
+    return declare_table(
         "gradients",
         "a cell x layer x what the gradient is by",
-        (
-            Column("layer", "int", "1 is the first block", bounds=(1, "depth")),
-            Column(
-                "of",
-                "text",
-                "queries, keys, values: the weights of the attention that make them, without biases; input: the state that "
-                "enters the layer",
-            ),
-            Column(
-                "value",
-                "float",
-                "queries, keys, values: Frobenius norm of the gradient of the mean loss over the samples; input: root mean square over "
-                "samples of the Frobenius norm of the gradient of B times a sample's part of it, so that no norm depends on how many "
-                "samples B there are; null: see value_reason",
-                nullable=True,
-            ),
-            Column(
-                "entries", "int", "numbers that the gradient has: value / sqrt(entries) is one entry's", nullable=True
-            ),
-            Column(
-                "floor",
-                "bool",
-                "the gradient is rounding noise of float64: a second pass whose states are changed by 4 units on their way changes it by "
-                "more than a tenth; null: no value",
-                nullable=True,
-            ),
-            Column("loss", "float", "mean loss over the samples; null: not finite", nullable=True),
-            Column("samples", "int", "test samples that the loss is over"),
-            Column("value_reason", "text", "why there is no value; else empty"),
-        ),
-        key=("layer", "of"),
+        """
+        layer int 1..depth: 1 is the first block
+        of text: queries, keys, values: the weights of the attention that make them, without biases; input: the state that enters the layer
+        value float?: queries, keys, values: Frobenius norm of the gradient of the mean loss over the samples; input: root mean square
+            over samples of the Frobenius norm of the gradient of B times a sample's part of it, so that no norm depends on how many samples
+            B there are; null: see value_reason
+        entries int?: numbers that the gradient has: value / sqrt(entries) is one entry's
+        floor bool?: the gradient is rounding noise of float64: a second pass whose states are changed by 4 units on their way changes
+            it by more than a tenth; null: no value
+        loss float?: mean loss over the samples; null: not finite
+        samples int: test samples that the loss is over
+        value_reason text: why there is no value; else empty
+        """,
+        key="layer of",
     )
 
 

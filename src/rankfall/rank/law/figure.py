@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 
 from rankfall.annotations import Axes, DataFrame, Read
+from rankfall.errors import RankfallError
 from rankfall.rank.law.shown import clear
+from rankfall.rank.models import VARIANTS
 from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import colours
-from rankfall.report.labels import many
-from rankfall.report.lines import below, collect_labels, label_ends, on, summary
+from rankfall.report.labels import join, many
+from rankfall.report.lines import below, collect_labels, label_ends, legend_below, lines, on, summary
 from rankfall.report.looks import label
+from rankfall.report.model_names import name_measurements
 from rankfall.report.selection import choose, deepest
 from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
 
-TABLES = ["law"]
 BOUNDS = {"lemma_slack": "published lemma with γ", "proven_slack": "bound with a proof, no γ"}
 PLAIN = "plain float64"
 MARKED = 40  # layers: with more, markers would hide the line
@@ -39,9 +41,8 @@ def law(
     table = deepest(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     resolved = table[clear(table, ["architecture"])]
-    noise = (
-        table.drop(resolved.index).groupby("architecture").layer.min()
-    )  # the first layer at which a sample of a seed is rounding
+    # The first layer at which a sample of a seed is rounding.
+    noise = table.drop(resolved.index).groupby("architecture").layer.min()
     methods = table.groupby("architecture").method.agg(lambda found: "centred" if (found == "centred").all() else PLAIN)
     figure, axes = canvas(1, 2, WIDTH, 3.5, width_ratios=[1.25, 1])
     left, right = axes[0]
@@ -180,4 +181,81 @@ def describe_finding(resolved: DataFrame, names: list[str]) -> str:
     return (
         f"The last layer cubes the residual in {len(cubed)} of {many(len(exponents), 'architecture')}{which}. "
         f"After it, the residual is {describe_ends(last, 'log10_residual', power)}."
+    )
+
+
+FLOORS = {"float64": 16, "float32": 7}  # approximate decimal digits
+
+
+def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
+    """Draw medians over seeds and samples, with the values of an ordinary float64 pass, which stay at their floor.
+
+    `variants`: which ones, in order; by default all that were measured.
+    """
+    table = read("model_law")
+    variants = variants or [name for name in VARIANTS if name in set(table.variant)]
+    table = table[table.variant.isin(variants)]
+    if table.empty:
+        raise RankfallError(
+            "figure model_law: nothing was measured: no model of the run has these variants and layers that the law can be computed for"
+        )
+    table = table.assign(panel=name_measurements(table), direct=np.log10(table.direct.clip(lower=1e-300)))
+    points = (
+        table.groupby(["panel", "variant", "layer"])[["log10_residual", "direct", "exponent"]].median().reset_index()
+    )
+    long = points.melt(["panel", "variant", "layer"], ["log10_residual", "direct"], "pass", "log10")
+    long = long[long.log10.notna() & ((long["pass"] != "direct") | (long.log10 > -299))]
+    long = long.assign(height=twice(long.log10.astype(float)))
+    names = sorted(points.panel.unique())
+    grid = lines(
+        long, "layer", "height", "variant", colours(variants), col="panel", col_order=names, col_wrap=3,
+        height=2.3, errorbar=None, shared=(False, True),
+        style="pass", style_order=["log10_residual", "direct"], dashes={"log10_residual": "", "direct": (1, 1.5)},
+    )  # fmt: skip
+    for name, panel in grid.axes_dict.items():
+        slope(panel, points[points.panel == name])
+        for digits in FLOORS.values():
+            panel.axhline(np.log10(digits), color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
+    label_towers(list(grid.axes.flat), float(long.log10.min()))
+    for panel in grid.axes[:, 0] if grid.axes.ndim > 1 else grid.axes[:1]:
+        panel.set_ylabel("residual |res(X)| / |X|")
+    legend_below(grid, 4, skip=("variant", "pass", "log10_residual", "direct"))
+    known = table[table.log10_residual.notna()]
+    by = ["panel", "variant"]
+    caption = (
+        f"Residuals of real models: {describe_lines(known.assign(seed=known.seed.fillna(-1)), by, band='', mean='medians')} and samples. "
+        "Solid: without a rounding floor. Dotted: an ordinary float64 pass, which ends at its floor (grey, across). On this axis, "
+        "log10(-log10 residual), a cubic law has the grey slope. "
+    )
+    return Picture(
+        grid.figure, caption + describe_models(points) + describe_missing(table, by, "log10_residual"), points
+    )
+
+
+def describe_models(points: DataFrame) -> str:
+    """Write the residual of each variant at the last layer of its model, and the local exponent of the lowest once it is below 0.01."""
+    said = []
+    for name, part in points.groupby("panel"):
+        last = part[part.layer == part.layer.max()].dropna(subset="log10_residual").sort_values("log10_residual")
+        ends = join(f"{power(float(one.log10_residual))} ({label(one.variant)})" for one in last.itertuples())
+        lowest = part[(part.variant == last.variant.iloc[0]) & (part.log10_residual < -2)]
+        pace = lowest.exponent.astype(float).median()
+        exponent = f"; each layer takes the lowest to its power {pace:.2f}" if pace == pace else ""
+        said.append(f"{name}, layer {last.layer.iloc[0]}: {ends}{exponent}")
+    return f"{'. '.join(said)}."
+
+
+def slope(panel: Axes, points: DataFrame) -> None:
+    """Draw a line of slope log10 3 through the last point of the lowest curve."""
+    ends = points[points.layer == points.layer.max()].log10_residual.astype(float)
+    if ends.empty or not ends.min() < -1:
+        return
+    end, top = int(points.layer.max()), float(np.log10(-ends.min()))
+    start = max(0, end - 3)
+    panel.plot(
+        [start, end],
+        [top - (end - start) * np.log10(3) + 0.4, top + 0.4],
+        color="#888888",
+        linewidth=1.0,
+        label="slope log10 3 a layer",
     )

@@ -48,9 +48,6 @@ from rankfall.rank.powers import measurable
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference, shaken
 
-TABLE = "law"
-NEEDS = "cells"
-
 
 @torch.no_grad()
 def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:

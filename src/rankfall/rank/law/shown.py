@@ -1,4 +1,5 @@
-"""Declare the table `law` and what is shown of it: residuals without a rounding floor, and the theorems' bounds."""
+"""Declare the tables `law` and `model_law` and what is shown of them: residuals without a rounding floor, and the theorems' bounds, in
+networks and on the weights of real models."""
 
 from collections.abc import Iterable
 
@@ -6,95 +7,69 @@ from rankfall.annotations import DataFrame, Series
 from rankfall.report.cell_numbers import all_rows, at_last
 from rankfall.report.headlines import Headline
 from rankfall.report.labels import many
-from rankfall.report.page.chart import Chart
+from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.page.question import Question, say_range
 from rankfall.report.published_numbers import read_published
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_columns, declare_table
 from rankfall.report.selection import SPECS
 from rankfall.report.settings import Setting
 from rankfall.report.style import power
 
-
-def size(name: str, meaning: str, unit: str = "log10") -> Column:
-    """Declare a number that may be missing, most often a log10."""
-    return Column(name, "float", meaning, unit=unit, nullable=True)
-
-
 # The bounds on one layer, shared with model_law. From log10_factor on they are null unless `condition`; `theory_reason` says so.
-ONE_LAYER = (
-    size("score_range", "largest spread within a row of E = R W_QK R^T / sqrt(d), over heads; 0 below 1e-308", ""),
-    Column("condition", "bool", "whether that is at most 1.256, as the bounds require", nullable=True),
-    size("log10_beta", "max_h |W_QK,h|_1 |W_h|_1,inf of the layer"),
-    size("gamma", "max_h sqrt(sum_i range_i(E_h) / (2 |E_h|_1))", ""),
-    size("log10_factor", "4 gamma beta H lambda / sqrt(d); this and all bounds are null where their condition fails"),
-    size("log10_contraction", "that times |res(X_l-1)|^2: what the lemma says the residual is multiplied by"),
-    Column("vacuous", "bool", "whether that allows growth, so that the lemma says nothing", nullable=True),
-    size("log10_lemma", "one-layer bound: log10_factor times |res(X_l-1)|^3, from the true residual"),
-    size("lemma_slack", "how far that is above what the layer left; null too where rounding of larger logs hides it"),
-    size("log10_lemma_no_gamma", "the same with gamma = 1, as first published"),
-    size("lemma_no_gamma_slack", "how far that is above what the layer left"),
-    size(
-        "log10_proven",
-        "one-layer bound with a proof for any heads, about the token mean, no gamma: from the norms of E_h, R and W_h",
-    ),
-    size("proven_slack", "how far that is above what the layer left; never negative"),
+ONE_LAYER = declare_columns(
+    """
+    score_range float?: largest spread within a row of E = R W_QK R^T / sqrt(d), over heads; 0 below 1e-308
+    condition bool?: whether that is at most 1.256, as the bounds require
+    log10_beta float? [log10]: max_h |W_QK,h|_1 |W_h|_1,inf of the layer
+    gamma float?: max_h sqrt(sum_i range_i(E_h) / (2 |E_h|_1))
+    log10_factor float? [log10]: 4 gamma beta H lambda / sqrt(d); this and all bounds are null where their condition fails
+    log10_contraction float? [log10]: that times |res(X_l-1)|^2: what the lemma says the residual is multiplied by
+    vacuous bool?: whether that allows growth, so that the lemma says nothing
+    log10_lemma float? [log10]: one-layer bound: log10_factor times |res(X_l-1)|^3, from the true residual
+    lemma_slack float? [log10]: how far that is above what the layer left; null too where rounding of larger logs hides it
+    log10_lemma_no_gamma float? [log10]: the same with gamma = 1, as first published
+    lemma_no_gamma_slack float? [log10]: how far that is above what the layer left
+    log10_proven float? [log10]: one-layer bound with a proof for any heads, about the token mean, no gamma: from the norms of E_h, R
+        and W_h
+    proven_slack float? [log10]: how far that is above what the layer left; never negative
+    """
 )
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, layer and test sample."""
-    return Table(
+    return declare_table(
         "law",
         "a cell x layer x test sample",
-        (
-            Column("layer", "int", "0 is the embedding"),
-            Column("sample", "int", "which test sample, from 0"),
-            Column("method", "text", "centred propagation, or a plain float64 pass where no centred form is known"),
-            Column("method_reason", "text", "why not centred; empty otherwise"),
-            size("log10_residual", "|res(X)|/|X|, composite norm, token mean; null: see value_reason"),
-            Column(
-                "value_reason",
-                "text",
-                "why there is no log10_residual: rows identical to the last digit, or a state beyond the range of float64; else empty",
-                nullable=True,
-            ),
-            Column("floor", "bool", "whether that is rounding noise, as it may be where the method is float64"),
-            size("log10_absolute", "|res(X)|, composite norm, token mean: the left side of every bound"),
-            size("exponent", "d log|res(X_l)| / d log|res(X_l-1)|: the layer's local exponent", ""),
-            size(
-                "log10_float64",
-                "the relative residual by a plain float64 pass; null: exactly zero, or out of its range",
-            ),
-            Column("float64_floor", "bool", "whether that is rounding noise"),
-            size(
-                "log10_float32",
-                "the relative residual by a plain float32 pass; null: exactly zero, or out of its range",
-            ),
-            Column("float32_floor", "bool", "whether that is rounding noise"),
-            Column("theory_applies", "bool", "whether layers up to this one are what the theorems speak of"),
-            Column(
-                "theory_reason",
-                "text",
-                "why not, or whose condition fails, so that bounds of this layer or over all layers are null; else empty",
-            ),
-            *ONE_LAYER,
-            size(
-                "log10_lipschitz", "lambda: Lipschitz constant of the layer's MLP in the composite norm; 0 without MLP"
-            ),
-            Column("condition_all", "bool", "whether `condition` holds in this and every earlier layer", nullable=True),
-            size("log10_theorem", "bound over all layers from the input's residual; null unless `condition_all`"),
-            size("theorem_slack", "how far that is above the residual"),
-            size("log10_theorem_no_gamma", "the same with gamma = 1, as first published"),
-            size("theorem_no_gamma_slack", "how far that is above the residual"),
-            Column(
-                "theorem_contracts",
-                "bool",
-                "whether the input is in the region where log10_theorem decays: log10_contraction, at the input and the "
-                "largest factor so far, below 0",
-                nullable=True,
-            ),
-        ),
-        key=("layer", "sample"),
+        """
+        layer int: 0 is the embedding
+        sample int: which test sample, from 0
+        method text: centred propagation, or a plain float64 pass where no centred form is known
+        method_reason text: why not centred; empty otherwise
+        log10_residual float? [log10]: |res(X)|/|X|, composite norm, token mean; null: see value_reason
+        value_reason text?: why there is no log10_residual: rows identical to the last digit, or a state beyond the range of float64;
+            else empty
+        floor bool: whether that is rounding noise, as it may be where the method is float64
+        log10_absolute float? [log10]: |res(X)|, composite norm, token mean: the left side of every bound
+        exponent float?: d log|res(X_l)| / d log|res(X_l-1)|: the layer's local exponent
+        log10_float64 float? [log10]: the relative residual by a plain float64 pass; null: exactly zero, or out of its range
+        float64_floor bool: whether that is rounding noise
+        log10_float32 float? [log10]: the relative residual by a plain float32 pass; null: exactly zero, or out of its range
+        float32_floor bool: whether that is rounding noise
+        theory_applies bool: whether layers up to this one are what the theorems speak of
+        theory_reason text: why not, or whose condition fails, so that bounds of this layer or over all layers are null; else empty
+        """,
+        ONE_LAYER,
+        """
+        log10_lipschitz float? [log10]: lambda: Lipschitz constant of the layer's MLP in the composite norm; 0 without MLP
+        condition_all bool?: whether `condition` holds in this and every earlier layer
+        log10_theorem float? [log10]: bound over all layers from the input's residual; null unless `condition_all`
+        theorem_slack float? [log10]: how far that is above the residual
+        log10_theorem_no_gamma float? [log10]: the same with gamma = 1, as first published
+        theorem_no_gamma_slack float? [log10]: how far that is above the residual
+        theorem_contracts bool?: whether the input is in the region where log10_theorem decays: log10_contraction, at the input and the
+            largest factor so far, below 0
+        """,
+        key="layer sample",
     )
 
 
@@ -182,3 +157,46 @@ SENTENCES = (Question("How small does the residual become?", ("log_residual",), 
 
 DATA = ["rank/law/published.csv"]
 PUBLISHED = read_published(__file__)
+
+
+def model_columns() -> Table:
+    """Declare the table `model_law`: one row per state."""
+    return declare_table(
+        "model_law",
+        "a model x phase x seed x variant x layer x sample",
+        MODEL_COLUMNS,
+        """
+        variant text: what is left of every block: see docs/models.md
+        layer int: 0 is the state that enters the first layer
+        sample int: which text of the batch
+        log10_residual float? [log10]: |res(X)|/|X|, composite norm, token mean, without a floor; null: see value_reason
+        value_reason text?: why there is no log10_residual: rows identical to the last digit, or a state beyond the range of float64;
+            else empty
+        direct float?: the same, not its log, computed in the ordinary way in float64; null: the state is beyond its range
+        exponent float?: of the layer below: d log res out / d log res in; 3 where the cubic law holds
+        log10_attention float? [log10]: |res(SA(X_l-1))|, what the layer below leaves before its norm: left of every bound
+        theory_applies bool: whether there is a layer below whose attention the lemma speaks of
+        theory_reason text: why not, or that its condition fails, so that bounds are null; else empty
+        """,
+        ONE_LAYER,
+        key="model revision phase text length variant seed layer sample",
+        cells=False,
+    )
+
+
+MODEL_CHARTS = (
+    Chart(
+        "model_law",
+        "Residual of real models without a rounding floor",
+        "The same, computed without rounding: models without skip connections lose rank within a few layers.",
+        "layer",
+        "log10_residual",
+        "layer",
+        "residual, as a power of ten",
+        line="variant",
+        choose=MODEL,
+        start={"model": "bert-base-cased", "definition": "clean"},
+        scale="symlog",
+        place=80,
+    ),
+)

@@ -20,7 +20,6 @@ from rankfall.report.looks import label
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas
 
-TABLES = ["orders"]
 BETWEEN = "\t"  # the names of an attention and of a normaliser, which may have spaces
 
 # Blue means that rank is kept and orange that it is lost, darker if faster. Lightness differs too, for print and colour-blind readers.

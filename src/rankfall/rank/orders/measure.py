@@ -24,9 +24,8 @@ from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.orders.slopes import leave_order_empty, measure_slopes
 from rankfall.rank.orders.theory import BARE, BLOCKS, expect_order
 
-TABLE = "orders"
 NEEDS = "nothing"
-LIMITS = {"heads": (1, None), "draws": (1, None), "tokens": (2, None), "width": (1, None)}
+LIMITS = {"tokens": (2, None)}
 PARTS = {
     "attentions": "attention",
     "normalisers": "normaliser",

@@ -89,9 +89,8 @@ def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
         order, why = of_linear(design, sums)
     else:
         order, why = of_attention(design, biases and design.attention.name != "gau")
-    if (
-        gated and order > 1 and not why.startswith(TO_ZERO)
-    ):  # otherwise the term that the gate multiplies vanishes as well
+    # Otherwise the term that the gate multiplies vanishes as well.
+    if gated and order > 1 and not why.startswith(TO_ZERO):
         order, why = 1, "the gate passes the residual on"
     if design.attention.name == "gau" and why in (BY_SUMS, BY_FACTORS) and undone(design):
         order, why = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"

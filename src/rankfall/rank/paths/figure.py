@@ -18,7 +18,6 @@ from rankfall.report.ranking import say_mean, say_span, sides
 from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.style import Picture
 
-TABLES = ["paths"]
 POINT = ["panel", "paths", "length"]
 HALF = 0.5  # share of the accuracy over chance that short paths must reach for the published shape
 SAID = {  # outcome -> the words of the caption

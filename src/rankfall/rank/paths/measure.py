@@ -34,12 +34,9 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Network
 from rankfall.train.data import Data
 
-TABLE = "paths"
-NEEDS = "cells"
 COST = {"seconds": 1}
 TARGETS = "classes"
 USES = ("weights", "heads", "blocks")
-LIMITS = {"counts": (1, None), "repeats": (1, None)}
 # Numbers in the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB.
 STATES = 1 << 22
 BESIDE = 8  # largest number of parts of the test set at a time, each of which holds the final states of all paths
@@ -156,9 +153,8 @@ def path_ends(
     x = start.unsqueeze(1)  # (K, N, B, T, D): one state for each of N distinct prefixes, at first only the empty one
     parent_of = np.zeros(len(distinct), dtype=int)
     for layer, block in enumerate(network.blocks):
-        children, parent_of = np.unique(
-            np.column_stack([parent_of, distinct[:, layer]]), axis=0, return_inverse=True
-        )  # rows (parent, head)
+        # Rows (parent, head).
+        children, parent_of = np.unique(np.column_stack([parent_of, distinct[:, layer]]), axis=0, return_inverse=True)
         parent_of = parent_of.reshape(-1)
         frozen = None if full is None else block.attention.weights(attention_input(block, full[layer]))
         x = follow_layer(block, x, children, frozen)
@@ -198,9 +194,8 @@ def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
     flat = x.flatten(1, 2)
     # The attention of a pre-norm block reads the normalised state.
     before = plain(block.norm1)(flat) if block.placement == "pre" else flat
-    weights = (
-        block.attention.weights(before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)
-    )  # (K, A*B, H, T, T)
+    # (K, A*B, H, T, T)
+    weights = block.attention.weights(before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)
     contexts: Tensor = block.attention.contexts(weights, before).unflatten(1, (count, samples))
     return contexts
 

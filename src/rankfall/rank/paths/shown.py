@@ -6,35 +6,23 @@ from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 from rankfall.report.selection import select
 
 
 def columns() -> Table:
-    """Declare the table: one row per random set of paths, or per reference line."""
-    return Table(
+    return declare_table(
         "paths",
         "a cell x evaluation x path length x number of paths x repeat; whole model and chance as own rows",
-        (
-            Column("kind", "text", "path (a set of paths), whole (the whole model) or chance (a guess without input)"),
-            Column(
-                "evaluation",
-                "text",
-                "attention recomputed from the path's own states, or frozen: the whole model's; null: chance",
-                nullable=True,
-            ),
-            Column(
-                "length",
-                "int",
-                "blocks in which it takes a head; null unless a path",
-                unit="layers",
-                nullable=True,
-            ),
-            Column("paths", "int", "how many paths were summed; null unless a path", nullable=True),
-            Column("repeat", "int", "which random set of paths; null unless a path", nullable=True),
-            Column("accuracy", "float", "accuracy on the test set, per token", nan=True),
-        ),
-        key=("kind", "evaluation", "length", "paths", "repeat"),
+        """
+        kind text: path (a set of paths), whole (the whole model) or chance (a guess without input)
+        evaluation text?: attention recomputed from the path's own states, or frozen: the whole model's; null: chance
+        length int? [layers]: blocks in which it takes a head; null unless a path
+        paths int?: how many paths were summed; null unless a path
+        repeat int?: which random set of paths; null unless a path
+        accuracy float nan: accuracy on the test set, per token
+        """,
+        key="kind evaluation length paths repeat",
     )
 
 

@@ -20,7 +20,6 @@ from rankfall.report.selection import (
 )
 from rankfall.report.style import Picture
 
-TABLES = ["residuals"]
 LABELS = {
     "residual": "|res(X)| / |X|",
     "absolute_residual": "|res(X)|",

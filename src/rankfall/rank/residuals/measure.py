@@ -10,6 +10,7 @@ floor. Sentinels are left out. A state that leaves the range of float64 is carri
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -21,10 +22,8 @@ from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
-from rankfall.rank.rounding import NOISE, relative_differences, same_size, second_difference, shaken
+from rankfall.rank.rounding import NOISE, norms_in, relative_differences, same_size, second_difference, shaken
 
-TABLE = "residuals"
-NEEDS = "cells"
 STATE = "state"
 
 
@@ -77,13 +76,9 @@ def places(
     """
     seen: list[tuple[str, Tensor]] = []
     names: list[str] = []
-    hooks = []
 
-    def watch(name: str, module: nn.Module) -> None:
-        def record(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
-            seen.extend([(f"before {name}", args[0]), (f"after {name}", output)])
-
-        hooks.append(module.register_forward_hook(record))
+    def record(name: str, _: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+        seen.extend([(f"before {name}", args[0]), (f"after {name}", output)])
 
     def tokens(x: Tensor) -> Tensor:
         return x if network.sentinels is None else network.sentinels.strip(x)
@@ -108,13 +103,8 @@ def places(
         steps.append((way, found))
         return found
 
-    for name, module in network.named_children():
-        if name.startswith("norm"):
-            watch(name, module)
-    for block in network.blocks:
-        for name, module in block.named_children():
-            if name.startswith("norm"):
-                watch(name, module)
+    norms = [one for owner in (network, *network.blocks) for one in norms_in(owner)]
+    hooks = [module.register_forward_hook(partial(record, name)) for name, module in norms]
     try:
         x = network.lift(inputs)
         for place, y in seen:

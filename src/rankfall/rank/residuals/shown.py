@@ -1,4 +1,5 @@
-"""Declare the table `residuals` and what is shown of it: distance of each layer's states from rank one."""
+"""Declare the tables `residuals` and `model_residuals` and what is shown of them: distance of each layer's states from rank one, in
+networks and in real models."""
 
 import itertools
 import math
@@ -6,67 +7,40 @@ from collections.abc import Callable
 from functools import partial
 
 from rankfall.annotations import DataFrame
+from rankfall.rank.residuals.curves import curves
 from rankfall.report.cell_numbers import EQUAL, NOTHING, Line, at_last, by_cell
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import write_float
 from rankfall.report.lines import POSITIVE
-from rankfall.report.page.chart import Chart
+from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.page.question import Question, fit, list_names, name, say_range
-from rankfall.report.schema import Column, Table
+from rankfall.report.published_numbers import read_published
+from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 from rankfall.report.selection import select
 from rankfall.report.settings import Setting
 from rankfall.report.style import power
 
 
 def columns() -> Table:
-    """Declare the table: one row per cell, layer, place and quantity."""
-    return Table(
+    return declare_table(
         "residuals",
         "a cell x layer x place x quantity x norm x centre",
-        (
-            Column("layer", "int", "0 is the embedding", bounds=(0, "depth")),
-            Column(
-                "place",
-                "text",
-                "state: after the block (or the embedding); before or after a norm of the block, which call if it is called again",
-            ),
-            Column(
-                "quantity",
-                "text",
-                "residual: |res(X)|/|X|; absolute_residual: |res(X)|; sigma_ratio: sigma_2/sigma_1; stable_rank: "
-                "|X|_F^2/|X|_2^2; numerical_rank: singular values above rounding",
-            ),
-            Column("matrix_norm", "text", "composite: sqrt(l1 linf), operator norms; null: spectral", nullable=True),
-            Column(
-                "centre",
-                "text",
-                "mean of the tokens, or best: minimises the norm, exactly for l1 and frobenius, to 1% of the value for "
-                "linf; for composite the best that a descent finds, never worse than the mean; null: spectral",
-                nullable=True,
-            ),
-            Column("value", "float", "mean over samples; null: see value_reason", nullable=True, bounds=(0, None)),
-            Column(
-                "deviation",
-                "float",
-                "standard deviation over samples (seeds are cells)",
-                nullable=True,
-                bounds=(0, None),
-            ),
-            Column(
-                "floor_share",
-                "float",
-                "share of samples whose value is float64 rounding noise: below 16 units relative, or the matrix moves by "
-                "more than a tenth in a second pass that moves states by 4 units on their way; null: has no floor, or no value",
-                nullable=True,
-            ),
-            Column(
-                "value_reason",
-                "text",
-                "why there is no value: a state that is zero or beyond the range of float64, whose ratio is not 0 but unknown; else empty",
-                nullable=True,
-            ),
-        ),
-        key=("layer", "place", "quantity", "matrix_norm", "centre"),
+        """
+        layer int 0..depth: 0 is the embedding
+        place text: state: after the block (or the embedding); before or after a norm of the block, which call if it is called again
+        quantity text: residual: |res(X)|/|X|; absolute_residual: |res(X)|; sigma_ratio: sigma_2/sigma_1; stable_rank: |X|_F^2/|X|_2^2;
+            numerical_rank: singular values above rounding
+        matrix_norm text?: composite: sqrt(l1 linf), operator norms; null: spectral
+        centre text?: mean of the tokens, or best: minimises the norm, exactly for l1 and frobenius, to 1% of the value for linf; for
+            composite the best that a descent finds, never worse than the mean; null: spectral
+        value float? 0..: mean over samples; null: see value_reason
+        deviation float? 0..: standard deviation over samples (seeds are cells)
+        floor_share float?: share of samples whose value is float64 rounding noise: below 16 units relative, or the matrix moves by more
+            than a tenth in a second pass that moves states by 4 units on their way; null: has no floor, or no value
+        value_reason text?: why there is no value: a state that is zero or beyond the range of float64, whose ratio is not 0 but
+            unknown; else empty
+        """,
+        key="layer place quantity matrix_norm centre",
     )
 
 
@@ -245,3 +219,54 @@ SENTENCES = (
     Question("Which architecture collapses fastest?", ASKED_OF, say_fastest, place=10),
     Question("At which layer does the residual fall below 0.1?", ("depth_below_tenth",), say_tenth, place=30),
 )
+
+
+def model_columns() -> Table:
+    """Declare the table `model_residuals`: one row per number."""
+    return declare_table(
+        "model_residuals",
+        "a model x phase x definition x seed x variant x layer x sample x metric x centre",
+        MODEL_COLUMNS,
+        """
+        variant text: what is left of every block: see docs/models.md
+        layer int: 0 is the state that enters the first layer
+        sample int: which text of the batch
+        metric text: norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank; without_first, without_largest:
+            composite, without the first token, or without the three channels of the largest mean square in the sample
+        centre text: mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)
+        value float?: residual over the norm of the whole state; for spectra the number itself; null: see value_reason
+        absolute float?: the residual itself; null for stable_rank, and beyond the range of float64
+        floor bool?: the value is rounding noise of `dtype`; null for stable_rank, or no value
+        value_reason text?: why there is no value: a state that is not finite, zero, or beyond the range of `dtype`; else empty
+        """,
+        key="model revision phase definition text length dtype variant seed layer sample metric centre",
+        cells=False,
+    )
+
+
+MODEL_RESIDUAL = {"metric": "composite", "centre": "mean"}
+
+
+MODEL_CHARTS = (
+    Chart(
+        "models",
+        "Residual by layer of real models",
+        "Transformer: the model as it is; SAN: its attention alone, without skip connections and MLPs; SAN+skip and SAN+MLP: with these.",
+        "layer",
+        "value",
+        "layer",
+        TALL,
+        line="variant",
+        choose=MODEL,
+        start={"model": "bert-base-cased", "definition": "clean"},
+        where=MODEL_RESIDUAL,
+        within=POSITIVE,
+        opening=True,
+        place=70,
+    ),
+)
+
+
+DATA = ["rank/residuals/model_published.csv", "rank/residuals/rank_by_layer.csv"]
+SINGLE = read_published(__file__, "model_published.csv")
+MODEL_PUBLISHED = (*SINGLE, *curves(SINGLE))

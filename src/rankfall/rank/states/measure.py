@@ -23,8 +23,6 @@ from rankfall.rank.residual import at_floor, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference, shaken
 from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
 
-TABLE = "states"
-LIMITS = {"samples": (1, None), "channels": (1, None)}
 COST = {"seconds": 0.2, "megabytes": 100.0}
 ONE_TOKEN = "one token is no pair: nothing can differ between tokens"
 ZERO_TOKEN = "a token is a vector of zeros, which has no direction"
@@ -46,9 +44,8 @@ def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
 def passes(network: Network, inputs: Tensor) -> list[tuple[Carried, Tensor]]:
     """Return states (1, B, T, D) at layers 0 .. L, and those of a pass whose rounding differs, at the same powers of two."""
     other = copy.deepcopy(network)
-    if (
-        network.remembers
-    ):  # a layer that reads earlier layers' results is not a map of one state, so it cannot be tried at another size
+    # A layer that reads earlier layers' results is not a map of one state, so it cannot be tried at another size.
+    if network.remembers:
         first = list(wrap_states(network.layers(network.lift(inputs))))
         with shaken(other):
             return list(zip(first, other.layers(other.lift(inputs))))

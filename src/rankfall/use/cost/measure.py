@@ -26,10 +26,9 @@ from rankfall.tasks._dataset import draw
 from rankfall.train import recipe
 from rankfall.train.data import Data
 
-TABLE = "cost"
 NEEDS = "tables"
 TABLES = ["cells"]
-LIMITS = {"rounds": (6, None), "steps": (1, None)}  # five readings are too few for a 95% interval
+LIMITS = {"rounds": (6, None)}
 SETTLING = 1  # warm-up steps
 ABOUT = ("key", "task", "architecture", "training", "depth", "seed")
 

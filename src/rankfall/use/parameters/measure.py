@@ -4,7 +4,6 @@ from collections import Counter
 
 from rankfall.measure.context import Context, Rows
 
-TABLE = "parameters"
 PARTS_OF_NETWORKS = ("all", "attention", "mlp", "others", "outside")
 
 

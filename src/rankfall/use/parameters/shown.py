@@ -2,25 +2,18 @@
 
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import Chart
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per part of a network."""
-    return Table(
+    return declare_table(
         "parameters",
         "a cell x part",
-        (
-            Column(
-                "part",
-                "text",
-                "all; attention: of all blocks; mlp; norms, gains and the rest of blocks: others; outside blocks: outside",
-            ),
-            Column(
-                "count", "int", "numbers that are learned; one that several layers share counts once, outside blocks"
-            ),
-        ),
-        key=("part",),
+        """
+        part text: all; attention: of all blocks; mlp; norms, gains and the rest of blocks: others; outside blocks: outside
+        count int: numbers that are learned; one that several layers share counts once, outside blocks
+        """,
+        key="part",
     )
 
 

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from rankfall.measure.context import Context
 
-TABLE = "references"
-NEEDS = "cells"
 TARGETS = "classes"
 
 

@@ -3,24 +3,19 @@ a path."""
 
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import Chart, Level
-from rankfall.report.schema import Column, Table
+from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
-    """Declare the table: one row per predictor on a cell's data."""
-    return Table(
+    return declare_table(
         "references",
         "a cell's data x a predictor without a network",
-        (
-            Column(
-                "predictor",
-                "text",
-                "what it sees of a token: position, token, token_position (learned from the training set); or oracle: it knows the "
-                "answers, but must say the same for equal tokens of a sample, as a network without positions must",
-            ),
-            Column("accuracy", "float", "accuracy on the test set, per token"),
-        ),
-        key=("predictor",),
+        """
+        predictor text: what it sees of a token: position, token, token_position (learned from the training set); or oracle: it knows
+            the answers, but must say the same for equal tokens of a sample, as a network without positions must
+        accuracy float: accuracy on the test set, per token
+        """,
+        key="predictor",
     )
 
 

@@ -16,7 +16,6 @@ from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 from rankfall.streams.variants import Variant
 
-TABLE = "model_token_identity"
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES
 LIMITS = {
@@ -65,9 +64,8 @@ def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sent
     chosen, every = spread(places, words.shape[1]), None
     for variant in subject.variants:
         states = collect_states(subject, variant, layers)[:, order]  # (L', N, T, D)
-        every = every or cache(
-            partial(vocabulary, subject, chosen, words[order[:2]], states[0, :2])
-        )  # shared by all variants
+        # Shared by all variants.
+        every = every or cache(partial(vocabulary, subject, chosen, words[order[:2]], states[0, :2]))
         yield Sentences(subject.seed or 0, words[order], layers, states, chosen, every)
 
 

@@ -3,23 +3,16 @@
 from dataclasses import replace
 from typing import Literal
 
-from rankfall.identity.attention import AttentionOptions, LayerNumbers
+from rankfall.identity.attention import AttentionOptions, head_rows
 from rankfall.identity.model_views import model_views
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.models import PACKAGES, TEXTS, measure_models
 from rankfall.models.subject import Subject
 from rankfall.models.texts import batch_for
 
-TABLE = "model_attention_identity"
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES
-LIMITS = {
-    "seeds": (1, None),
-    "samples": (1, None),
-    "lengths": (3, None),
-    "entries": (0, None),
-    "masked": (1, None),
-}
+LIMITS = {"lengths": (3, None), "entries": (0, None)}
 BYTES = 2**30  # approximate size of the weights of all layers for one part of the samples
 
 
@@ -42,11 +35,8 @@ def model_attention_identity(
     rows: Rows = []
     for length in (subject.tokens,) if subject.loaded.images else lengths:
         at = at_length(subject, length)
-        layers = [LayerNumbers(number, options, at.seed or 0) for number in range(1, at.layers + 1)]
-        for start, stop in at.parts(BYTES // at.layers):
-            for view in model_views(at, start, stop):
-                layers[view.layer - 1].add(view)
-        rows += [at.labels() | row for layer in layers for row in layer.summarise_heads()]
+        views = (view for part in at.parts(BYTES // at.layers) for view in model_views(at, *part))
+        rows += [at.labels() | row for row in head_rows(views, options, at.seed or 0)]
     return rows
 
 

@@ -14,10 +14,8 @@ from rankfall.rank import residual as res
 from rankfall.rank.powers import TOO_SMALL, exponent_of, measurable, reason_of, shift, unit
 from rankfall.streams.variants import Variant
 
-TABLE = "model_residuals"
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES
-LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None)}
 
 NORMS = ("composite", "l1", "linf", "frobenius")
 WITHOUT_FIRST, WITHOUT_LARGEST = "without_first", "without_largest"

@@ -19,10 +19,9 @@ from rankfall.models.restart import first_states, layers_from
 from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 
-TABLE = "model_attribution"
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES
-LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (2, None), "tokens": (1, None), "directions": (2, None)}
+LIMITS = {"length": (2, None), "directions": (2, None)}
 OUTLIERS, TIMES = 4, 6.0  # outliers: at most this many features of a layer, above this many times the median feature
 
 

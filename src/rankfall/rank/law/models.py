@@ -36,7 +36,6 @@ from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
 from rankfall.rank.powers import or_nan
 
-TABLE = "model_law"
 NEEDS = "nothing"
 BUILDS = {
     "init": ["published"],
@@ -45,7 +44,6 @@ BUILDS = {
     "residual": ["add", "none"],
 }
 FILES, READS = TEXTS, PACKAGES
-LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None)}
 
 
 @measure_models(seeds=2, samples=4, length=128, variants=["SAN", "SAN+MLP", "SAN+skip"])

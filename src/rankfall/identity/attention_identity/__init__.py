@@ -1,1 +1,0 @@
-"""Information in attention weights of trained cells."""

@@ -1,1 +1,0 @@
-"""Share of each position in the last token's state, in untrained causal stacks."""

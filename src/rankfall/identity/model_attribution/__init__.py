@@ -1,1 +1,0 @@
-"""Share of a token's state that comes from each token of the input, in real models."""

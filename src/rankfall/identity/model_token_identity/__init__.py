@@ -1,1 +1,0 @@
-"""Identifiability of tokens from the hidden states of real models."""

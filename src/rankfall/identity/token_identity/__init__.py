@@ -1,1 +1,0 @@
-"""Identifiability of tokens from hidden states, in cells."""

@@ -1,1 +1,0 @@
-"""The census: for each model type of the transformers library, its parts, and what it keeps at initialisation."""

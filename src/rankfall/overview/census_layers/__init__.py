@@ -1,2 +1,0 @@
-"""The census by layer: every model type of the transformers library at initialisation, with residuals, norms, orders, gradients and equal
-tokens."""

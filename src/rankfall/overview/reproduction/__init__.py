@@ -1,1 +1,0 @@
-"""The comparison of every published number with the result of this run."""

@@ -1,1 +1,0 @@
-"""The scorecard: the headline numbers of all studies in one table."""

@@ -1,1 +1,0 @@
-"""Masked language models on texts longer or shorter than those of training."""

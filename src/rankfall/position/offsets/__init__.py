@@ -1,1 +1,0 @@
-"""Learned terms for each offset between two tokens."""

@@ -1,1 +1,0 @@
-"""Ability of attention to distinguish equal tokens, by theory and at random weights."""

@@ -1,1 +1,0 @@
-"""Trained networks on the probe."""

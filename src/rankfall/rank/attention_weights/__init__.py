@@ -1,1 +1,0 @@
-"""Concentration of attention weights, and the share of the first token."""

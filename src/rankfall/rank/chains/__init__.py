@@ -1,1 +1,0 @@
-"""Products of a model's attention matrices along random paths."""

@@ -1,1 +1,0 @@
-"""Two points that a network moves along a circle, or towards each other."""

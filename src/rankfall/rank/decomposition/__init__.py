@@ -1,1 +1,0 @@
-"""Exact contribution of paths of each length to the output."""

@@ -1,1 +1,0 @@
-"""Gradients of the loss with respect to each layer's queries, keys, values and input."""

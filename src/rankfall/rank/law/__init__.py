@@ -1,1 +1,0 @@
-"""The law of rank collapse without a rounding floor, and the theorems' bounds."""

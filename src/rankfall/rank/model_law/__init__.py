@@ -1,1 +1,0 @@
-"""The law of rank collapse on a real model's weights."""

@@ -1,1 +1,0 @@
-"""Residual of a real model's tokens, layer by layer."""

@@ -1,1 +1,0 @@
-"""Number of paths of each length."""

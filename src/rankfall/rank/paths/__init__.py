@@ -1,1 +1,0 @@
-"""Accuracy of paths of each length through a trained network."""

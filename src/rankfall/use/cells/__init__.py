@@ -1,1 +1,0 @@
-"""Results of each cell at the end of its training."""

@@ -1,1 +1,0 @@
-"""Processor time of a training step."""

@@ -1,1 +1,0 @@
-"""Number of learned parameters, by part of the network."""

@@ -1,1 +1,0 @@
-"""Best accuracy without mixing tokens, and best accuracy without positions."""
