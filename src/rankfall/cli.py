@@ -31,6 +31,7 @@ def run(arguments: list[str]) -> int:
     import importlib
 
     from rankfall import __version__
+    from rankfall.commands._arguments import add_arguments
     from rankfall.errors import RankfallError
 
     # `measure model` measures one model without a plan: the verb `model`
@@ -46,7 +47,7 @@ def run(arguments: list[str]) -> int:
         subparser = subparsers.add_parser(verb, prog=called, help=summary, description=summary)
         if verb == chosen:
             command = importlib.import_module(f"rankfall.commands.{verb}")
-            command.add_arguments(subparser)
+            add_arguments(subparser, command.ARGUMENTS)
             subparser.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     try:

@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankfall.run.plan import Plan
 
-RESULTS = Path("results/census")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--types", nargs="+", default=[], metavar="TYPE", help="model types (default: all)")
-    parser.add_argument(
-        "--against", type=Path, metavar="FILE", help="an earlier census, .csv or .parquet, to compare with"
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table, as .csv or .parquet")
-    parser.add_argument("--layers", type=Path, metavar="FILE", help="write the table by layer, as .csv or .parquet")
-    parser.add_argument("--depth", type=int, default=6, help="largest number of layers (default: 6)")
-    parser.add_argument("--tokens", type=int, default=16, help="tokens of a text (default: 16)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs (default: 0)")
-    parser.add_argument("--seconds", type=int, default=60, help="processor time for a type (default: 60)")
-    parser.add_argument("--gigabytes", type=int, default=3, help="memory for a type (default: 3)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of results (default: {RESULTS})")
+ARGUMENTS = """
+--types TYPE...    model types; by default all
+--against FILE     an earlier census, .csv or .parquet, to compare with
+--out FILE         write the table, as .csv or .parquet
+--layers FILE      write the table by layer, as .csv or .parquet
+--depth N          largest number of layers (default: 6)
+--tokens N         tokens of a text (default: 16)
+--seed N           seed of weights and inputs (default: 0)
+--seconds N        processor time for a type (default: 60)
+--gigabytes N      memory for a type (default: 3)
+--results FOLDER   folder of results (default: results/census)
+"""
 
 
 def run(args: argparse.Namespace) -> int:

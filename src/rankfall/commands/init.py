@@ -42,10 +42,10 @@ measures:
 figures: {{residuals: {{}}, law: {{}}, scorecard: {{}}}}
 """
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--preset", help="start from one of the configurations that come along, such as smoke")
+ARGUMENTS = """
+FOLDER          folder to make
+--preset NAME   start from one of the configurations that come along, such as smoke
+"""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,24 +20,14 @@ SHOWN = 2  # reasons that --brief prints
 NAME = ("task", "architecture", "training", "depth", "seed")  # columns that identify a cell to readers
 COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--brief",
-        action="store_true",
-        help="only failed and diverged cells, one line per reason; exit code 1 if a cell failed",
-    )
-    parser.add_argument(
-        "--watch",
-        action="store_true",
-        help="show the progress of a run, on this machine or another, until it ends; exit code 1 if it failed",
-    )
-    parser.add_argument(
-        "--lines", type=int, default=5, metavar="N", help="lines of a failed cell's log to show (default 5)"
-    )
+ARGUMENTS = """
+--config FILE      the benchmark's config, YAML or JSON (default: config.yaml)
+--results FOLDER   folder of results; by default the one that the config names
+--json             print JSON
+--brief            only failed and diverged cells, one line per reason; exit code 1 if a cell failed
+--watch            show the progress of a run, on this machine or another, until it ends; exit code 1 if it failed
+--lines N          lines of a failed cell's log to show (default: 5)
+"""
 
 
 def run(args: argparse.Namespace) -> int:
