@@ -37,6 +37,7 @@ class Planned:
         """Return the path of a table: its work file, or the file with its name in `folder`."""
         return folder / f"{name}.parquet" if folder else self.results / self.run.job("table", name).files[0]
 
+
 ARGUMENTS = """
 --config FILE      the benchmark's config, YAML or JSON (required)
 --results FOLDER   folder of results; by default the one that the config names

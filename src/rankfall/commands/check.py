@@ -53,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
     models = {}
     for target in args.model:
         model, inputs, name = load_module(args, target)
-        models[name] = check(model, inputs, blocks=args.blocks or None, name=name, changes=changes, only=only, **functions)
+        models[name] = check(
+            model, inputs, blocks=args.blocks or None, name=name, changes=changes, only=only, **functions
+        )
     reports = [(name, one) for name, found in models.items() for one in found]
     held = [(one, name, report) for one in conditions for name, report in reports if one.holds(report) is not False]
     if args.json:

@@ -5,7 +5,6 @@ import json
 import sys
 from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
 
 ARGUMENTS = """
 --results FOLDER    folder of results (default: results)

@@ -1,7 +1,6 @@
 """Draw one figure from tables."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
@@ -9,12 +8,15 @@ from rankfall.commands import _planned
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-ARGUMENTS = _planned.ARGUMENTS + """
+ARGUMENTS = (
+    _planned.ARGUMENTS
+    + """
 --name NAME        the figure's name in the config (required)
 --tables FOLDER    folder of tables, by default those of the plan
 --out FILE         picture to write (.png; a .pdf, a .svg and the numbers as .csv beside it) (required)
 --caption FILE     caption to write (.rst), for the report
 """
+)
 
 
 def run(args: argparse.Namespace) -> int:

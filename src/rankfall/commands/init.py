@@ -1,7 +1,6 @@
 """Make a folder for a project of your own: configuration, an attention, the workflow and a profile for SLURM."""
 
 import argparse
-from pathlib import Path
 
 SNAKEFILE = """\
 # The workflow of the installed package. `rankfall run` starts it; rules of your own can follow.

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 PAGE = Path("report") / "index.html"  # under the folder of results
 
-ARGUMENTS = _planned.ARGUMENTS + """
+ARGUMENTS = (
+    _planned.ARGUMENTS
+    + """
 --out FILE         page to write, by default report/index.html of the results
 """
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,7 +1,6 @@
 """Copy the tables, figures and page of a run to their published names, as each run does at its end, and pack them for a supplement."""
 
 import argparse
-from pathlib import Path
 
 ARGUMENTS = """
 --config FILE      the benchmark's config, YAML or JSON (required)

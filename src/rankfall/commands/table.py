@@ -7,7 +7,9 @@ from pathlib import Path
 
 from rankfall.commands import _planned
 
-ARGUMENTS = _planned.ARGUMENTS.replace(" (required)", "") + """
+ARGUMENTS = (
+    _planned.ARGUMENTS.replace(" (required)", "")
+    + """
 [TABLE]            show a table of the results, or export it
 --name TABLE       combine: name of the table to make from the shards' files
 --compare FILE...  show where two files of a table differ
@@ -19,6 +21,7 @@ ARGUMENTS = _planned.ARGUMENTS.replace(" (required)", "") + """
 --out FILE         the file to write, CSV or Parquet by its suffix; combine: by default the one of the plan
 --tolerance X      compare: relative (default: 0)
 """
+)
 
 
 def run(args: argparse.Namespace) -> int:

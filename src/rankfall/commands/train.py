@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.commands import _planned
@@ -12,12 +11,15 @@ if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
 
-ARGUMENTS = _planned.ARGUMENTS + """
+ARGUMENTS = (
+    _planned.ARGUMENTS
+    + """
 --task NAME           the task's name in the config (required)
 --shard NAME          the shard, as `rankfall plan` names it (required)
 --out FILE            table of cells to write when all is done
 --training-out FILE   table of epochs to write when all is done
 """
+)
 
 
 def run(args: argparse.Namespace) -> int:

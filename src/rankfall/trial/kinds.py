@@ -38,7 +38,9 @@ KINDS: Mapping[str, Kind] = {
     "norm": Kind(f"f(states (K, B, T, D)) to the same, {OR_CLASS}", nets.as_map(nets.on_states), MAP),
     "mlp": Kind("a class of a map of states (K, B, T, D), made with sizes", nets.as_map(nets.on_states), MAP),
     "embedding": Kind(
-        "a class of a map of inputs to states (K, B, T, D), made with sizes", nets.as_map(nets.as_embedding), MAP | {"inputs"}
+        "a class of a map of inputs to states (K, B, T, D), made with sizes",
+        nets.as_map(nets.as_embedding),
+        MAP | {"inputs"},
     ),
     "head": Kind("a class of a map of states (K, B, T, D) to answers, made with sizes", nets.as_map(nets.as_head), MAP),
     "sentinels": Kind("a class with `add` and `strip`, made with sizes", nets.sentinels, MAP),

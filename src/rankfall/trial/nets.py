@@ -117,7 +117,10 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
     """Try the methods that it does not inherit, or one if it inherits all."""
     heads, state = (setting.heads, setting.length, setting.head_width), (setting.length, setting.width)
     square = (setting.heads, setting.length, setting.length)
-    pair, scores = (normal_numbers("queries", *heads), normal_numbers("keys", *heads)), normal_numbers("scores", *square)
+    pair, scores = (
+        (normal_numbers("queries", *heads), normal_numbers("keys", *heads)),
+        normal_numbers("scores", *square),
+    )
     uses = [
         Use("states", (normal_numbers("states", *state),), (state,), "embed"),
         Use("queries and keys", pair, (heads, heads), "rotate"),

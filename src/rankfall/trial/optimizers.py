@@ -63,7 +63,9 @@ def take_steps(candidate: Candidate, members: Sequence[int], factor: float = 1.0
     for step in range(1, STEPS + 1):
         if resumed or step == 1:
             made = make_optimizer(candidate)
-            lr, decay = (torch.tensor(each, dtype=torch.float64).unsqueeze(1)[rows] for each in (RATES, DECAYS))  # (K, 1)
+            lr, decay = (
+                torch.tensor(each, dtype=torch.float64).unsqueeze(1)[rows] for each in (RATES, DECAYS)
+            )  # (K, 1)
             slots = slots or tuple(torch.zeros_like(weights) for _ in range(made.slots))
         grads = normal_numbers("gradients", step)
         grads[STOPPED] = 0.0
