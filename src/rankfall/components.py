@@ -23,7 +23,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rankfall.descriptions import ComponentRequest, Description, Location, NotDefined, describe_component, prepare
+from rankfall.descriptions import (
+    ComponentRequest,
+    Description,
+    Location,
+    NotDefined,
+    describe_component,
+    look_again,
+    prepare,
+)
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
 from rankfall.modules import find_module, local_folders, root_of
@@ -98,6 +106,7 @@ def prepare_descriptions(named: Iterable[tuple[str, str]]) -> None:
         with suppress(RankfallError):
             if (location := locate(kind, name)) is not None:
                 requests.append(ComponentRequest(kind, name, location))
+    look_again()
     prepare(requests, _all_shipped())
 
 

@@ -1,7 +1,7 @@
 """The arguments of a verb, as its help lists them: one a line with its name, its value, two spaces, and what it does.
 
-A value in brackets may be left out, one with dots may be several. `FILE` and `FOLDER` are paths, `N` an integer, `X` a number, and `a|b` one
-of these words. What it does may end with its default, with `(required)` or with `(repeatable)`.
+A value in brackets may be left out, one with dots may be several. `FILE` and `FOLDER` are paths, `N` is an integer, `X` a number, and `a|b`
+one of these words. What it does may end with its default, with `(required)` or with `(repeatable)`.
 """
 
 import argparse
