@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
 def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     """Return the states of all cells of a plan as plain data."""
     from rankfall.report.provenance import tail
+    from rankfall.run.snakemake.status import flat
 
     records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     begun = {key for cells in store.find_checkpoints().values() for key in cells or ()}
@@ -81,9 +82,9 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {name_of(cell): [] for cell in ended}
     for cell in plan.cells:
         if name_of(cell) in alike:
-            alike[name_of(cell)].append(flat(cell.content))
+            alike[name_of(cell)].append(dict(flat(cell.content)))
     for cell, about in zip(ended, failed):
-        about["differs"] = tell_apart(flat(cell.content), alike[name_of(cell)])
+        about["differs"] = tell_apart(dict(flat(cell.content)), alike[name_of(cell)])
     rows = [
         dict(zip(("task", "architecture", "training"), label)) | {state: counts[state] for state in STATES}
         for label, counts in grid.items()
@@ -95,17 +96,11 @@ def name_of(cell: "Cell") -> tuple[Any, ...]:
     return (*cell.labels, cell.architecture.depth, cell.seed)
 
 
-def flat(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested mappings to innermost name -> value."""
-    inner = {name: flat(item) if isinstance(item, Mapping) else {name: item} for name, item in value.items()}
-    return {name: item for fields in inner.values() for name, item in fields.items()}
-
-
 def tell_apart(fields: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
     """Return the fields in which a cell differs from others with the same name, such as `, lr 30.0`, or an empty text."""
     others = list(others)
     differ = [name for name, value in fields.items() if any(other.get(name) != value for other in others)]
-    return "".join(f", {name.replace('_', ' ')} {fields[name]}" for name in differ)
+    return "".join(f", {name.rpartition('.')[2].replace('_', ' ')} {fields[name]}" for name in differ)
 
 
 def state_of(cell: "Cell", records: "dict[str, CellRecord]", begun: set[str]) -> str:

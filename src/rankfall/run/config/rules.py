@@ -1,20 +1,4 @@
-"""Impossible combinations, reported with a reason before anything runs.
-
-Components declare these facts as literals in their files:
-
-- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`, and `SEQUENCES = "equal tokens"` if each sequence
-  repeats one token. A measure of cells: the values that it supports, one or a list;
-- an embedding, a head or an objective: `ACCEPTS`, the supported inputs or targets, one or a list;
-- a component that does not read some fields of the architecture: `IGNORES`. Fields that nothing reads are not part of a cell;
-- an attention, a position or a normaliser: `PROVIDES`, what it provides for measures. A measure: `USES`, what it needs of that. A nested
-  list has alternatives, of which one is enough, and every network provides `blocks`. Any part of a network: `BREAKS`, which of these are
-  incomplete with it;
-- a position or normaliser: `TOUCHES`, what it acts on. An attention: `OFFERS`, what it lets them act on (a position always acts on states);
-- a component of a network: `ADMITS = "any" | "trained"`, the lengths at which it runs. A task or measure: `LENGTHS`, the options that hold
-  the lengths at which it runs networks;
-- any component of a cell, and any measure of cells: `REFUSES = [({"mask": "causal"}, "reason"), ...]`, it cannot be combined with cells
-  that match a filter; `REQUIRES = [({"norm": "none"}, "reason"), ...]`, it can only be combined with cells that match every filter.
-"""
+"""Impossible combinations, reported with a reason before anything runs. Components declare the facts that decide (`facts.py`)."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence

@@ -101,7 +101,8 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     filters = {name: entry.cells for name, entry in config.measures.items()}
     cells = make_cells(Grid(config).series(), config.compute, sources, _costs(measures, filters))
     selected, left_out = select(measures, filters, cells)
-    _check_claim_names([*measures.values(), *figures.values()])
+    for section, planned in (("measures", measures.values()), ("figures", figures.values())):
+        _check_claim_names(section, planned)
     some = list(alike(cells)) if figures else []
     for figure in figures.values():
         check_figure_options(figure, measures.values(), some, selected)
@@ -121,12 +122,11 @@ def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[st
     ]
 
 
-def _check_claim_names(planned: Iterable[MeasurePlan | FigurePlan]) -> None:
+def _check_claim_names(section: str, planned: Iterable[FigurePlan]) -> None:
     """Raise if an option names a claim that does not exist."""
     for one in planned:
         if "claims" in one.options and one.component.name in (CLAIMS, EVIDENCE):
             known = [claim.name for claim in claims()]
-            section = "measures" if isinstance(one, MeasurePlan) else "figures"
             for name in one.options["claims"]:
                 if name not in known:
                     raise problem(f"{section}.{one.name}.claims", f"{name!r} is not a claim", allowed=known, given=name)

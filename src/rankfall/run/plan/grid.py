@@ -6,7 +6,7 @@ A combination is built, checked and compared once for all its seeds, so a millio
 import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -42,15 +42,10 @@ class Series(NamedTuple):
     seeds: Sequence[int]
     origin: str
 
-
-@dataclass(frozen=True)
-class Trio:
-    """A combination with one seed, or without a seed for rules that ignore seeds."""
-
-    task: Task
-    architecture: Architecture
-    training: Training
-    seed: int = -1
+    @property
+    def seed(self) -> int:
+        """No seed: a rule for components does not depend on it."""
+        return -1
 
 
 class Grid:
@@ -133,10 +128,9 @@ class Grid:
         """Yield the cross product of an entry's axes."""
         names = [axis for axis in axes if axis != "seed"]
         for combination in itertools.product(*(axes[name] for name in names)):
-            trio = self.trio(dict(zip(names, combination)), origin)
-            yield Series(trio.task, trio.architecture, trio.training, axes["seed"], origin)
+            yield self.combine(dict(zip(names, combination)), axes["seed"], origin)
 
-    def trio(self, chosen: dict[str, Any], path: str) -> Trio:
+    def combine(self, chosen: dict[str, Any], seeds: Sequence[int], path: str) -> Series:
         """Build a task, an architecture and a training with the axes' values, and check that they go together."""
         change: dict[str, dict[str, Any]] = {"task": {}, "architecture": {}, "training": {}}
         for axis, item in chosen.items():
@@ -144,11 +138,13 @@ class Grid:
             if axis not in LABELS:
                 change[section or "architecture"][field] = item
         task = self.task(chosen["task"], change["task"], path)
-        architecture = self.architecture(chosen["architecture"], change["architecture"], task, path)
-        training = self.training(chosen["training"], change["training"], task, path)
-        trio = Trio(task, architecture, training)
-        self.rules.refuse(trio, f"{path} ({task.name}, {architecture.name}, {training.name})")
-        return trio
+        architecture, training = (
+            self.build(section, chosen[section], change[section], task, path)
+            for section in ("architecture", "training")
+        )
+        series = Series(task, architecture, training, seeds, path)
+        self.rules.refuse(series, f"{path} ({task.name}, {architecture.name}, {training.name})")
+        return series
 
     # Each specification is built once, for all combinations that use it.
 
@@ -162,19 +158,13 @@ class Grid:
             self.made[ident] = replace(plain, task=resolve("task", component, f"{path}.task"))
         return self.made[ident]
 
-    def architecture(self, name: str, change: dict[str, Any], task: Task, path: str) -> Architecture:
-        ident = ("architecture", name, task.name, tuple(change.items()))
+    def build(self, axis: str, name: str, change: dict[str, Any], task: Task, path: str) -> Any:
+        """Return an architecture or a training for a task."""
+        ident = (axis, name, task.name, tuple(change.items()))
         if ident not in self.made:
-            where = path if change else f"architectures.{name}"
-            plain = replace(self.config.architectures[name], **change)
-            self.made[ident] = self.rules.complete(plain, task, where)
-        return self.made[ident]
-
-    def training(self, name: str, change: dict[str, Any], task: Task, path: str) -> Training:
-        ident = ("training", name, task.name, tuple(change.items()))
-        if ident not in self.made:
-            where = path if change else f"trainings.{name}"
-            self.made[ident] = self.rules.complete_training(replace(self.config.trainings[name], **change), task, where)
+            where = path if change else f"{SECTIONS[axis]}.{name}"
+            complete = self.rules.complete if axis == "architecture" else self.rules.complete_training
+            self.made[ident] = complete(replace(getattr(self.config, SECTIONS[axis])[name], **change), task, where)
         return self.made[ident]
 
 
