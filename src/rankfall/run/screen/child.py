@@ -96,10 +96,13 @@ class Child:
         self.terminate(self.started(), JOB)
 
     def started(self) -> list[psutil.Process]:
-        """Return the processes that Snakemake has started, and those that they have started."""
+        """Return the processes that Snakemake and its jobs have started, but for the server of forks, whose group is its own."""
+        found = []
         with suppress(psutil.Error):
-            return psutil.Process(self.process.pid).children(recursive=True)
-        return []
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                with suppress(ProcessLookupError):  # it has ended
+                    found += [process] if os.getpgid(process.pid) == self.process.pid else []
+        return found
 
     def terminate(self, processes: Iterable[psutil.Process], word: str = "") -> None:
         """Send each process whose command has this word SIGTERM, once, and again if it runs another program by then."""
