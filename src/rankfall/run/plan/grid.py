@@ -111,7 +111,9 @@ class Grid:
                 raise unknown_key(
                     path, axis, (*LABELS, "seed", *ARCHITECTURE, *TRAINING, "task.<option>", "exclude", "include")
                 )
-            for first, second in itertools.pairwise(sorted(map(canonical, map(_dump, checked[axis])))):
+            for first, second in itertools.pairwise(
+                sorted(canonical(asdict(one) if isinstance(one, Component) else one) for one in checked[axis])
+            ):
                 if first == second:
                     raise problem(where, f"{first} is there twice")
         return checked
@@ -195,19 +197,14 @@ def resolve_config(config: Config) -> Config:
             change.setdefault(f"{kind}s", {})[name] = entry.model_copy(update=made)
     for section in SECTIONS.values():
         for name, design in getattr(config, section).items():
-            made = _components(design, f"{section}.{name}")
+            path = f"{section}.{name}"
+            made = {
+                field: resolve(kind, getattr(design, field), path if kind == "task" else f"{path}.{field}")
+                for field, kind in parts(type(design)).items()
+                if getattr(design, field) is not None
+            }
             change.setdefault(section, {})[name] = replace(design, **made)
     return config.model_copy(update=change)
-
-
-def _components(design: Task | Architecture | Training, path: str) -> dict[str, Component]:
-    """Return the components of an entry with all their options. The path of a task's component is that of the entry."""
-    found = {}
-    for field, kind in parts(type(design)).items():
-        component = getattr(design, field)
-        if component is not None:
-            found[field] = resolve(kind, component, path if kind == "task" else f"{path}.{field}")
-    return found
 
 
 def drop_seeds(series: Series, seeds: Collection[int]) -> Series:
@@ -229,7 +226,3 @@ def _seed(given: Any, path: str) -> int:
     if type(given) is not int or not 0 <= given < 2**63:
         raise problem(path, f"{show_value(given)} is not a seed", allowed=["integers from 0", 'ranges such as "0..4"'])
     return given
-
-
-def _dump(item: Any) -> Any:
-    return asdict(item) if isinstance(item, Component) else item

@@ -61,9 +61,6 @@ class Child:
                 continue
             yield event
 
-    def new_output(self) -> bytes:
-        return self.output.read()
-
     def text(self) -> str:
         """Return all of Snakemake's output."""
         return self.output_file.read_text(errors="replace")
