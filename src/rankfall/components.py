@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankfall.descriptions import (
     ComponentRequest,
@@ -31,6 +31,7 @@ from rankfall.descriptions import (
     describe_component,
     look_again,
     prepare,
+    sources,
 )
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
@@ -48,6 +49,9 @@ from rankfall.quantity_files import (
     locate_in_study,
     quantities_with,
 )
+
+if TYPE_CHECKING:
+    from rankfall.run.keys.fingerprint import Sources
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
@@ -99,8 +103,9 @@ def describe(kind: str, name: str) -> Description | None:
     return _describe(kind, name, location, stat.st_mtime_ns, stat.st_size)
 
 
-def prepare_descriptions(named: Iterable[tuple[str, str]]) -> None:
-    """Describe components (kind, name) in one process if they are not known. Components that do not exist are left out."""
+def prepare_descriptions(named: Iterable[tuple[str, str]]) -> "Sources":
+    """Describe components (kind, name) in one process if they are not known. Components that do not exist are left out. Return the sources,
+    which are read anew."""
     requests = []
     for kind, name in named:
         with suppress(RankfallError):
@@ -108,6 +113,7 @@ def prepare_descriptions(named: Iterable[tuple[str, str]]) -> None:
                 requests.append(ComponentRequest(kind, name, location))
     look_again()
     prepare(requests, _all_shipped())
+    return sources()
 
 
 def describe_columns(table: str) -> Description | None:

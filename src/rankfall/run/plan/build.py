@@ -15,7 +15,6 @@ from rankfall.run.config.match import parse_filter
 from rankfall.run.config.problems import problem
 from rankfall.run.config.types import Config, parse, read
 from rankfall.run.keys.analyses import keep
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.declarations import check_declarations, columns_of_table
@@ -86,10 +85,9 @@ class Plan:
 def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     """Return the plan of a configuration, which is a mapping or the path of a YAML or JSON file."""
     written = parse(read(source))
-    components.prepare_descriptions(components_named_by(written))
+    sources = components.prepare_descriptions(components_named_by(written))
     config = resolve_config(written)
     labels, colours = check_labels(written), check_colours(written)
-    sources = Sources()
     entries = EntryPlans(config, sources)
     lend(entries.modules)  # planning makes the users' quantities of the plan available
     measures = {name: entries.measure(name) for name in config.measures}
