@@ -31,7 +31,6 @@ def run(arguments: list[str]) -> int:
     import importlib
 
     from rankfall import __version__
-    from rankfall.commands._arguments import add_arguments
     from rankfall.errors import RankfallError
 
     # `measure model` measures one model without a plan: the verb `model`
@@ -46,6 +45,8 @@ def run(arguments: list[str]) -> int:
         called = "rankfall measure model" if verb == "model" and of_model else f"rankfall {verb}"
         subparser = subparsers.add_parser(verb, prog=called, help=summary, description=summary)
         if verb == chosen:
+            from rankfall.commands._arguments import add_arguments
+
             command = importlib.import_module(f"rankfall.commands.{verb}")
             add_arguments(subparser, command.ARGUMENTS)
             subparser.set_defaults(run=command.run)

@@ -53,6 +53,7 @@ def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[
     """Return the rows by layer and the rows by type. Types that the store does not have are measured."""
     from rankfall.census.folded import fold
     from rankfall.overview.census_columns import SHARED
+    from rankfall.report.schema import schema
     from rankfall.run.guards import guard_job
     from rankfall.run.jobs.engine import Settings, stop_signals
     from rankfall.run.jobs.measuring import MeasuringWork, measure_without_cells
@@ -64,14 +65,8 @@ def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[
     settings = Settings(prepare("cpu", 1), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
     with guard_job([measure.code], args.results), stop_signals() as stopped:
         rows = measure_without_cells(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
-    full = [{name: row.get(name) for name in names()} for row in rows]
+    full = [{column.name: row.get(column.name) for column in schema("census_layers").columns} for row in rows]
     return full, fold(full, SHARED)
-
-
-def names() -> list[str]:
-    from rankfall.report.schema import schema
-
-    return [column.name for column in schema("census_layers").columns]
 
 
 def plan_census(args: argparse.Namespace) -> "Plan":
@@ -84,10 +79,6 @@ def plan_census(args: argparse.Namespace) -> "Plan":
         {
             "name": "census",
             "results": str(args.results),
-            "tasks": {"sorting": {"train": 10, "test": 10, "length": 4, "symbols": 4}},
-            "architectures": {"transformer": {"residual": "add", "mlp": "gelu", "heads": 2, "width": 16}},
-            "trainings": {"init": {"epochs": 0}},
-            "grid": [{"task": "sorting", "architecture": "transformer", "training": "init", "depth": 2, "seed": 0}],
             "measures": {"census_layers": options},
             "compute": {"checkpoint_seconds": 20},
         }
