@@ -33,7 +33,7 @@ from rankfall.descriptions import (
     prepare,
     sources,
 )
-from rankfall.design import Architecture, Task, Training, field_declarations, with_default
+from rankfall.design import Architecture, Component, Task, Training, components_of, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
 from rankfall.modules import find_module, local_folders, root_of
 from rankfall.quantity_files import (
@@ -160,6 +160,21 @@ def import_component(location: Location) -> tuple[ModuleType, Any]:
     wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
     hint = suggest(location.attributes[0], defined)
     raise NotDefined(f"{location.file} defines no function or class {wanted}{hint}")
+
+
+def module_of(kind: str, component: Component) -> str:
+    """Return the module of a component that is not `auto`."""
+    location = locate(kind, component.name)
+    assert location is not None, f"{kind} {component.name} was left open"
+    return location.module
+
+
+def parts_of(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
+    """Return (kind, component) for every component of a cell. An untrained cell has an objective for evaluation, but no optimiser."""
+    found = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
+    if training.epochs > 0:
+        found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
+    return found
 
 
 def bound(kind: str, component: Any) -> Any:

@@ -14,7 +14,7 @@ TYPES: dict[str, Any] = {"FILE": Path, "FOLDER": Path, "N": int, "X": float}
 
 def add_arguments(parser: argparse.ArgumentParser, listed: str) -> None:
     """Add the arguments of such a list. One without `--` is stored under its value in small letters."""
-    for line in re.sub(r"\n {5,}", " ", listed.strip()).split("\n"):
+    for line in filter(None, re.sub(r"\n {5,}", " ", listed).split("\n")):
         words, about = re.split(" {2,}", line, maxsplit=1)
         option, _, value = words.rpartition(" ")
         more: dict[str, Any] = {"help": about.replace("%", "%%")}

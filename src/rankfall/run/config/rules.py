@@ -76,7 +76,7 @@ class Rules:
         reasons = [
             *(
                 objection(kind, component.name, self.facts_of(kind, component.name), cell, self.facts_of)
-                for kind, component in parts(cell.task, cell.architecture, cell.training)
+                for kind, component in components.parts_of(cell.task, cell.architecture, cell.training)
             ),
             self.out_of_reach(cell.architecture),
             beyond(cell, lengths(self.facts_of("task", cell.task.task.name), cell.task.task.options)),
@@ -167,20 +167,12 @@ def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
     longest = max(asked, default=0)
     if type(trained) is not int or longest <= trained:
         return None
-    for kind, component in parts(cell.task, cell.architecture, cell.training):
+    for kind, component in components.parts_of(cell.task, cell.architecture, cell.training):
         unsaid = "trained" if kind == "position" else "any"
         if components.facts_of(kind, component.name).get("ADMITS", unsaid) == "trained":
             what = f"{kind} {component.name!r} admits no more than the length that it was trained at"
             return f"length {longest} is asked for, but {what}, {trained}"
     return None
-
-
-def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
-    """Return (kind, component) for every component of a cell. An untrained cell has an objective for evaluation, but no optimiser."""
-    found = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
-    if training.epochs > 0:
-        found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
-    return found
 
 
 def task_facts(name: str, path: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The step before training: components pass their checks, and the machine's numbers agree with autograd's.
 
-Each check is done once. The store keeps what passes under the digest of everything that the check depends on: the code, files and options
-of a component with the sizes that its kind reads of the surrounding network, or the code of a cell's step with its processor; and the code
+Each check is done once. The store keeps what passes under the digest of everything that the check depends on: the code and options of a
+component with the sizes that its kind reads of the surrounding network, or the code of a cell's step with its processor; and the code
 of the check and the version of torch. A refusal is not stored: it is repeated in milliseconds, and its cause may lie outside of the
 component, such as a missing package.
 """
@@ -19,15 +19,12 @@ from rankfall.disk import StoreError
 from rankfall.errors import NoKernel, RankfallError, describe_error
 from rankfall.filters import as_list
 from rankfall.nets.network import Shape
-from rankfall.run.config.rules import parts
 from rankfall.run.guards import Unproved, check_job
 from rankfall.run.jobs.cells import Datasets, dataset_of, shape_of, stack_data
 from rankfall.run.jobs.engine import machine_of
 from rankfall.run.jobs.processor import processor
-from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
-from rankfall.run.plan.cells import module_of
 from rankfall.run.plan.engines import MACHINE, MACHINE_GPU, MACHINES, check_installed
 from rankfall.tasks._dataset import Dataset
 from rankfall.train.data import Data, steps_per_epoch
@@ -86,7 +83,9 @@ class ComponentChecks:
 
     def find_refusals(self, asked: Iterable[Asked]) -> dict[Asked, str]:
         """Return why each component cannot be used, or an empty string."""
-        keys = {one: self.key_of(*one) for one in asked}
+        modules = {one: components.module_of(one[0], one[1]) for one in asked}
+        code = {module: self.sources.fingerprint([module]) for module in modules.values()}
+        keys = {one: self.key_of(*one, code[module]) for one, module in modules.items()}
         new = {key: one for one, key in keys.items() if key not in self.reasons}
         missing = {key: one for key, one in new.items() if not self.store.has_passed(key)}
         found = {key: self.judge(*one) for key, one in missing.items()}
@@ -98,9 +97,8 @@ class ComponentChecks:
         self.reasons |= dict.fromkeys(new, "") | found
         return {one: self.reasons[key] for one, key in keys.items()}
 
-    def key_of(self, kind: str, component: Component, setting: Surroundings) -> str:
+    def key_of(self, kind: str, component: Component, setting: Surroundings, code: str) -> str:
         read = {name: value for name, value in asdict(setting).items() if name in KINDS[kind].reads}
-        code = self.sources.fingerprint([module_of(kind, component)]), files_of(kind, component, kind)
         return digest("trial", self.own, str(torch.__version__), kind, component.name, component.options, code, read)
 
     def judge(self, kind: str, component: Component, setting: Surroundings) -> str:
@@ -135,7 +133,7 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Note, data
         dataset, asked[designs] = data[cell.task], [("task", cell.task.task, Surroundings())]
         if dataset is not None and not tasks[asked[designs][0]]:
             setting = setting_of(cell, shape_of(cell, dataset))
-            asked[designs] += [(kind, part, setting) for kind, part in parts(*designs) if kind != "task"]
+            asked[designs] += [(kind, part, setting) for kind, part in components.parts_of(*designs) if kind != "task"]
     refusals = checks.find_refusals([one for some in asked.values() for one in some])
     reasons = {designs: next(filter(None, map(refusals.get, some)), "") for designs, some in asked.items()}
     found = {cell.key: reasons[cell.task, cell.architecture, cell.training] for cell in cells}
@@ -199,7 +197,7 @@ def check_agreement(
         dataset = dataset_of(cell, store, datasets)
         data = stack_data([cell, cell], [dataset, dataset], device)
         batches = ends_of_epoch(cell, data)
-        for kind, part in parts(cell.task, cell.architecture, cell.training):
+        for kind, part in components.parts_of(cell.task, cell.architecture, cell.training):
             components.load(kind, part.name)
         check_job()  # programs are kept under the planned digests, so an edited text must not be traced
         what = disagreement(

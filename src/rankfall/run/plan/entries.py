@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from rankfall import components
-from rankfall.components import facts_of
+from rankfall.components import facts_of, module_of
 from rankfall.design import Architecture, Component, parts
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list
@@ -19,7 +19,6 @@ from rankfall.run.config.types import Config
 from rankfall.run.keys.files import data_of, files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
-from rankfall.run.plan.cells import module_of
 
 MEASURE_ROOTS = {  # by the needs of a measure: modules that prepare its input, without jobs
     "cells": ("rankfall.measure.apply",),

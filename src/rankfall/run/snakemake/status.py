@@ -112,7 +112,7 @@ def describe_changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -
         told = [
             f"{name}: {other.get(name)!r} -> {fields.get(name)!r}"
             for name in sorted(fields.keys() | other.keys())
-            if flat.get(name) != other.get(name)
+            if fields.get(name) != other.get(name)
         ]
         if best is None or len(told) < len(best):
             best = told
