@@ -163,6 +163,7 @@ def test_what_calling_a_component_shows(lab: Path, kind: str, name: str, facts: 
 def test_it_is_learned_again_when_a_file_that_it_imports_changes(lab: Path) -> None:
     def learned() -> tuple[dict[str, object], set[int]]:
         os.utime(lab)  # so that this process looks again
+        components.prepare_descriptions([("task", "learn_lab:parity")])
         found = dict(components.facts_of("task", "learn_lab:parity"))
         return found, {path.stat().st_mtime_ns for path in (lab.parent / "cache").rglob("described/*")}
 

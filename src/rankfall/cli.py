@@ -45,8 +45,10 @@ def run(arguments: list[str]) -> int:
         called = "rankfall measure model" if verb == "model" and of_model else f"rankfall {verb}"
         subparser = subparsers.add_parser(verb, prog=called, help=summary, description=summary)
         if verb == chosen:
+            from rankfall.commands._arguments import add_arguments
+
             command = importlib.import_module(f"rankfall.commands.{verb}")
-            command.add_arguments(subparser)
+            add_arguments(subparser, command.ARGUMENTS)
             subparser.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     try:

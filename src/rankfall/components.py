@@ -21,10 +21,19 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rankfall.descriptions import ComponentRequest, Description, Location, NotDefined, describe_component, prepare
-from rankfall.design import Architecture, Task, Training, field_declarations, with_default
+from rankfall.descriptions import (
+    ComponentRequest,
+    Description,
+    Location,
+    NotDefined,
+    describe_component,
+    look_again,
+    prepare,
+    sources,
+)
+from rankfall.design import Architecture, Component, Task, Training, components_of, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
 from rankfall.modules import find_module, local_folders, root_of
 from rankfall.quantity_files import (
@@ -40,6 +49,9 @@ from rankfall.quantity_files import (
     locate_in_study,
     quantities_with,
 )
+
+if TYPE_CHECKING:
+    from rankfall.run.keys.fingerprint import Sources
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
@@ -91,14 +103,17 @@ def describe(kind: str, name: str) -> Description | None:
     return _describe(kind, name, location, stat.st_mtime_ns, stat.st_size)
 
 
-def prepare_descriptions(named: Iterable[tuple[str, str]]) -> None:
-    """Describe components (kind, name) in one process if they are not known. Components that do not exist are left out."""
+def prepare_descriptions(named: Iterable[tuple[str, str]]) -> "Sources":
+    """Describe components (kind, name) in one process if they are not known. Components that do not exist are left out. Return the sources,
+    which are read anew."""
     requests = []
     for kind, name in named:
         with suppress(RankfallError):
             if (location := locate(kind, name)) is not None:
                 requests.append(ComponentRequest(kind, name, location))
+    look_again()
     prepare(requests, _all_shipped())
+    return sources()
 
 
 def describe_columns(table: str) -> Description | None:
@@ -145,6 +160,21 @@ def import_component(location: Location) -> tuple[ModuleType, Any]:
     wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
     hint = suggest(location.attributes[0], defined)
     raise NotDefined(f"{location.file} defines no function or class {wanted}{hint}")
+
+
+def module_of(kind: str, component: Component) -> str:
+    """Return the module of a component that is not `auto`."""
+    location = locate(kind, component.name)
+    assert location is not None, f"{kind} {component.name} was left open"
+    return location.module
+
+
+def parts_of(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
+    """Return (kind, component) for every component of a cell. An untrained cell has an objective for evaluation, but no optimiser."""
+    found = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
+    if training.epochs > 0:
+        found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
+    return found
 
 
 def bound(kind: str, component: Any) -> Any:

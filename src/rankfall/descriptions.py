@@ -1,8 +1,8 @@
 """Descriptions of components: options with types and defaults, facts and docstrings, as importing a component shows them.
 
 A component is imported in a process of its own (`trial/describe.py`), since a plan imports neither torch nor other people's files. What it
-shows is kept in the user's cache folder with the digests of the files that it was imported from. One process describes all components of
-the package whose files have changed, because most of its time goes into importing torch.
+shows is kept in the user's cache folder under the digest of the code that it imports. One process describes all components of the package
+whose code has changed, because most of its time goes into importing torch.
 """
 
 import functools
@@ -12,7 +12,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,8 +25,10 @@ from rankfall.errors import RankfallError
 
 if TYPE_CHECKING:
     from rankfall.report.schema import Table
+    from rankfall.run.keys.fingerprint import Sources
 
 PACKAGE = Path(__file__).parent
+DESCRIBERS = (Path(__file__), PACKAGE / "trial" / "describe.py", PACKAGE / "trial" / "learn.py")
 SECONDS = 120  # for importing and calling components
 
 
@@ -86,62 +88,94 @@ class ComponentRequest(NamedTuple):
     location: Location
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A description or the error that takes its place, and the digests of the files that it depends on."""
+class Answer(NamedTuple):
+    """A description or the error that takes its place."""
 
     found: Description | RankfallError
-    files: Mapping[str, str]
-    lasting: bool  # False: the cause of an error may lie outside of these files, or data show what is learned
+    lasting: bool  # False: the cause of an error may lie outside of the sources, or data show what is learned
 
 
-_KNOWN: dict[ComponentRequest, Answer] = {}  # in this process
+_KNOWN: dict[str, Answer] = {}  # in this process, by digest
 
 
 def describe_component(request: ComponentRequest, others: Iterable[ComponentRequest] = ()) -> Description:
     """Return the description of a component. If a process is needed for it, describe others in the same one."""
     prepare([request], others)
-    answer = _known(request) or _describe([request])[request]
-    if isinstance(answer.found, Description):
-        return answer.found
-    if not answer.lasting:
-        _KNOWN.pop(request, None)  # raised once, and tried again when it is asked for again
-    raise answer.found
+    name = digest_request(request)
+    answer = _KNOWN[name]
+    if not answer.lasting and isinstance(answer.found, RankfallError):
+        _KNOWN.pop(name)  # raised once, and tried again when it is asked for again
+    if isinstance(answer.found, RankfallError):
+        raise answer.found
+    return answer.found
 
 
 def prepare(requests: Iterable[ComponentRequest], others: Iterable[ComponentRequest] = ()) -> None:
     """Describe components in one process if one of them is not known. If one of the package is not, describe `others` with it."""
-    missing = [request for request in requests if _known(request) is None]
+    missing = [request for request in requests if not is_known(request)]
     if any(request.location.shipped for request in missing):
-        missing += [request for request in others if _known(request) is None]
-    if missing:
-        _describe(list(dict.fromkeys(missing)))
-
-
-def _known(request: ComponentRequest) -> Answer | None:
-    """Return what is known of a component, unless one of its files has changed."""
-    answer = _KNOWN.get(request) or _read(request)
-    if answer is None or any(digest_file(file) != digest for file, digest in answer.files.items()):
-        return None
-    _KNOWN[request] = answer
-    return answer
-
-
-def _describe(requests: Sequence[ComponentRequest]) -> dict[ComponentRequest, Answer]:
-    """Return the descriptions by a new process, as many as it made. The first is there in any case."""
+        missing += others
+    if not missing:
+        return
+    look_again()
+    missing = [request for request in dict.fromkeys(missing) if not is_known(request)]
     with tempfile.TemporaryDirectory(prefix="rankfall-describe-") as folder:
         asked, written = Path(folder) / "asked", Path(folder) / "answers"
-        asked.write_bytes(pickle.dumps(requests))
-        reason = run_child(asked, written)
+        asked.write_bytes(pickle.dumps(missing))
+        reason = run_child(asked, written) if missing else ""
         answers = dict(_answers(written))
-    if requests[0] not in answers:
-        what = f"{requests[0].location.file} cannot be imported: {reason}"
-        answers[requests[0]] = Answer(RankfallError(what), {}, lasting=False)
-    _KNOWN.update(answers)
+    if missing and missing[0] not in answers:
+        what = f"{missing[0].location.file} cannot be imported: {reason}"
+        answers[missing[0]] = Answer(RankfallError(what), lasting=False)
     for request, answer in answers.items():
-        if answer.lasting:
-            _write(request, answer)
-    return answers
+        name = digest_request(request)
+        _KNOWN[name] = answer
+        shared = request.location.shipped and not isinstance(answer.found, Description)  # an error names its checkout
+        if answer.lasting and not shared and (home := cache_home()) is not None:
+            with suppress(StoreError, OSError), atomic(home / "described" / name) as file:
+                file.write(pickle.dumps(answer))
+
+
+def look_again() -> None:
+    """Read the sources of components anew, which may have changed since this process has read them."""
+    sources.cache_clear()
+
+
+@functools.cache
+def sources() -> "Sources":
+    from rankfall.run.keys.fingerprint import Sources
+
+    return Sources()
+
+
+def digest_request(request: ComponentRequest) -> str:
+    """Return the digest of all that a description follows from: the code that the component imports, the text of its file, and what
+    describes it."""
+    kind, name, location = request
+    own = "" if location.shipped else (str(location.file), os.getcwd())  # which errors name
+    texts = [digest_file(str(file)) for file in (location.file, *DESCRIBERS)]
+    try:
+        code = sources().fingerprint([location.module])
+    except RankfallError as error:  # of an import, which says more when it is tried
+        code = str(error)
+    about = (__version__, sys.version, kind, name, own, texts, code)
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:24]
+
+
+def is_known(request: ComponentRequest) -> bool:
+    """Return whether this process or the user's cache folder has the answer, and keep it in this process."""
+    name, home = digest_request(request), cache_home()
+    if name not in _KNOWN and home is not None:
+        path = home / "described" / name
+        try:
+            answer: Answer = pickle.loads(path.read_bytes())
+            if isinstance(answer.found, Description):  # another checkout may have written it
+                answer = answer._replace(found=replace(answer.found, location=request.location))
+        except Exception:  # there is none, it is damaged, or another version of this file wrote it
+            return False
+        use(path)
+        _KNOWN[name] = answer
+    return name in _KNOWN
 
 
 def run_child(asked: Path, written: Path) -> str:
@@ -165,59 +199,6 @@ def _answers(path: Path) -> Iterator[tuple[ComponentRequest, Answer]]:
     with suppress(OSError, EOFError, pickle.UnpicklingError), path.open("rb") as file:
         while True:
             yield pickle.load(file)
-
-
-def _cache_file(request: ComponentRequest) -> Path | None:
-    """Return the cache file of a description. Checkouts share those of the package: a component is named by its module and its text there.
-    A user's module may be another one in another folder."""
-    home, location = cache_home(), request.location
-    place = (location.module, digest_file(str(location.file))) if location.shipped else (location.file, os.getcwd())
-    describer = [digest_file(str(file)) for file in (__file__, PACKAGE / "trial" / "describe.py")]
-    about = (__version__, sys.version, *describer, *request[:2], *place)
-    return None if home is None else home / "described" / hashlib.sha256(repr(about).encode()).hexdigest()[:24]
-
-
-def _read(request: ComponentRequest) -> Answer | None:
-    path = _cache_file(request)
-    try:
-        if path is None:
-            return None
-        answer: Answer = pickle.loads(path.read_bytes())
-        answer = replace(answer, files={_expand(request, file): digest for file, digest in answer.files.items()})
-        if isinstance(answer.found, Description):
-            answer = replace(answer, found=replace(answer.found, location=request.location))
-    except Exception:  # there is none, it is damaged, or another version of this file wrote it
-        return None
-    use(path)
-    return answer
-
-
-def _write(request: ComponentRequest, answer: Answer) -> None:
-    path = _cache_file(request)
-    if path is None or (request.location.shipped and not isinstance(answer.found, Description)):
-        return  # the text of an error names files of this checkout
-    answer = replace(answer, files={_shorten(request, file): digest for file, digest in answer.files.items()})
-    with suppress(StoreError, OSError), atomic(path) as file:
-        file.write(pickle.dumps(answer))
-
-
-def _roots(location: Location) -> dict[str, str]:
-    """Return the folders of the package and of the studies, by names that are the same in every checkout."""
-    if not location.shipped:
-        return {}
-    own = location.file.parents[location.module.count(".")]
-    return {"package": f"{PACKAGE.parent}{os.sep}", "studies": f"{own}{os.sep}"}
-
-
-def _shorten(request: ComponentRequest, file: str) -> str:
-    roots = _roots(request.location).items()
-    return next((f"{name}:{file.removeprefix(root)}" for name, root in roots if file.startswith(root)), file)
-
-
-def _expand(request: ComponentRequest, file: str) -> str:
-    name, _, rest = file.partition(":")
-    root = _roots(request.location).get(name)
-    return file if root is None else root + rest
 
 
 def digest_file(path: str) -> str:

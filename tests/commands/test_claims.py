@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from rankfall.commands import claims
+from rankfall.commands._arguments import add_arguments
 from rankfall.report import tables
 
 ROW = {"quantity": "spread, by layer", "line": "a", "x": 1.0, "value_reason": None}
@@ -51,7 +52,7 @@ def results(tmp_path: Path) -> Path:
 
 def run(results: Path, *words: str) -> None:
     parser = argparse.ArgumentParser()
-    claims.add_arguments(parser)
+    add_arguments(parser, claims.ARGUMENTS)
     assert claims.run(parser.parse_args([*words, "--results", str(results)])) == 0
 
 

@@ -38,15 +38,12 @@ class Planned:
         return folder / f"{name}.parquet" if folder else self.results / self.run.job("table", name).files[0]
 
 
-def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    parser.add_argument("--config", type=Path, required=required, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
-    parser.add_argument(
-        "--expect", metavar="DIGEST", help="digest of the job in the run's plan; stop if it differs now"
-    )
-    parser.add_argument(
-        "--package", type=Path, metavar="FOLDER", help="folder of the run's `rankfall` package; stop if this is another"
-    )
+ARGUMENTS = """
+--config FILE      the benchmark's config, YAML or JSON (required)
+--results FOLDER   folder of results; by default the one that the config names
+--expect DIGEST    digest of the job in the run's plan; stop if it differs now
+--package FOLDER   folder of the run's `rankfall` package; stop if this is another
+"""
 
 
 def plan_job(args: argparse.Namespace, kind: str, *names: str, cells: Iterable[str] = ()) -> Planned:

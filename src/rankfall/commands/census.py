@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankfall.run.plan import Plan
 
-RESULTS = Path("results/census")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--types", nargs="+", default=[], metavar="TYPE", help="model types (default: all)")
-    parser.add_argument(
-        "--against", type=Path, metavar="FILE", help="an earlier census, .csv or .parquet, to compare with"
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table, as .csv or .parquet")
-    parser.add_argument("--layers", type=Path, metavar="FILE", help="write the table by layer, as .csv or .parquet")
-    parser.add_argument("--depth", type=int, default=6, help="largest number of layers (default: 6)")
-    parser.add_argument("--tokens", type=int, default=16, help="tokens of a text (default: 16)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs (default: 0)")
-    parser.add_argument("--seconds", type=int, default=60, help="processor time for a type (default: 60)")
-    parser.add_argument("--gigabytes", type=int, default=3, help="memory for a type (default: 3)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of results (default: {RESULTS})")
+ARGUMENTS = """
+--types TYPE...    model types; by default all
+--against FILE     an earlier census, .csv or .parquet, to compare with
+--out FILE         write the table, as .csv or .parquet
+--layers FILE      write the table by layer, as .csv or .parquet
+--depth N          largest number of layers (default: 6)
+--tokens N         tokens of a text (default: 16)
+--seed N           seed of weights and inputs (default: 0)
+--seconds N        processor time for a type (default: 60)
+--gigabytes N      memory for a type (default: 3)
+--results FOLDER   folder of results (default: results/census)
+"""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,6 +53,7 @@ def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[
     """Return the rows by layer and the rows by type. Types that the store does not have are measured."""
     from rankfall.census.folded import fold
     from rankfall.overview.census_columns import SHARED
+    from rankfall.report.schema import schema
     from rankfall.run.guards import guard_job
     from rankfall.run.jobs.engine import Settings, stop_signals
     from rankfall.run.jobs.measuring import MeasuringWork, measure_without_cells
@@ -68,14 +65,8 @@ def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[
     settings = Settings(prepare("cpu", 1), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
     with guard_job([measure.code], args.results), stop_signals() as stopped:
         rows = measure_without_cells(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
-    full = [{name: row.get(name) for name in names()} for row in rows]
+    full = [{column.name: row.get(column.name) for column in schema("census_layers").columns} for row in rows]
     return full, fold(full, SHARED)
-
-
-def names() -> list[str]:
-    from rankfall.report.schema import schema
-
-    return [column.name for column in schema("census_layers").columns]
 
 
 def plan_census(args: argparse.Namespace) -> "Plan":
@@ -88,10 +79,6 @@ def plan_census(args: argparse.Namespace) -> "Plan":
         {
             "name": "census",
             "results": str(args.results),
-            "tasks": {"sorting": {"train": 10, "test": 10, "length": 4, "symbols": 4}},
-            "architectures": {"transformer": {"residual": "add", "mlp": "gelu", "heads": 2, "width": 16}},
-            "trainings": {"init": {"epochs": 0}},
-            "grid": [{"task": "sorting", "architecture": "transformer", "training": "init", "depth": 2, "seed": 0}],
             "measures": {"census_layers": options},
             "compute": {"checkpoint_seconds": 20},
         }

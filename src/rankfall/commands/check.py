@@ -1,4 +1,7 @@
-"""Check a model before training: named checks of samples, masks, rank, attention, gradients and numbers, a line each."""
+"""Check a model before training: named checks of samples, masks, rank, attention, gradients and numbers, a line each.
+
+Exit status: 0 if no check fails and no --fail-if holds; 1 if one does; 2 for an error.
+"""
 
 import argparse
 import json
@@ -10,47 +13,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import nn
 
-
-STATUS = "Exit status: 0 if no check fails and no --fail-if holds; 1 if one does; 2 for an error."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = STATUS
-    parser.add_argument(
-        "models",
-        nargs="*",
-        metavar="model",
-        help="FILE.py:FUNCTION (the file is run), CONFIG.yaml:ARCHITECTURE, or a name of Hugging Face (bert, gpt2, a folder, minilm); "
-        "several are put side by side",
-    )
-    parser.add_argument(
-        "--inputs", metavar="FILE.py:NAME", help="an example of its inputs: a tensor, tuple or dict, or a function"
-    )
-    parser.add_argument("--loss", metavar="FILE.py:NAME", help="a function of the output, for the initial loss")
-    parser.add_argument("--build", metavar="FILE.py:NAME", help="a function of width or depth that returns the module")
-    parser.add_argument(
-        "--blocks", nargs="+", metavar="NAME", help="names or classes of the modules that are its layers"
-    )
-    parser.add_argument("--only", nargs="+", default=[], metavar="CHECK", help="run these checks")
-    parser.add_argument(
-        "--explain", metavar="CHECK", help="print the formula of a check, and its limits with their origin"
-    )
-    parser.add_argument("--brief", action="store_true", help="print the lines of the checks and no tables")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--fail-if",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help='exit with status 1 if this holds, e.g. "residual_last < 0.1"',
-    )
-    parser.add_argument("--small", action="store_true", help="a Hugging Face type at small size: 4 layers, width 32")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change its configuration, e.g. n_layer=6"
-    )
-    parser.add_argument("--length", type=int, default=32, help="tokens of a sample if inputs are drawn (default: 32)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs that are drawn (default: 0)")
-    parser.add_argument("--no-changes", action="store_true", help="do not try changes of the model")
+ARGUMENTS = """
+[MODEL...]              FILE.py:FUNCTION (the file is run), CONFIG.yaml:ARCHITECTURE, or a name of Hugging Face (bert, gpt2, a
+                        folder, minilm); several are put side by side
+--inputs FILE.py:NAME   an example of its inputs: a tensor, tuple or dict, or a function
+--loss FILE.py:NAME     a function of the output, for the initial loss
+--build FILE.py:NAME    a function of width or depth that returns the module
+--blocks NAME...        names or classes of the modules that are its layers
+--only CHECK...         run these checks
+--explain CHECK         print the formula of a check, and its limits with their origin
+--brief                 print the lines of the checks and no tables
+--json                  print JSON
+--fail-if CONDITION     exit with status 1 if this holds, e.g. "residual_last < 0.1"; 2 is an error (repeatable)
+--small                 a Hugging Face type at small size: 4 layers, width 32
+--set KEY=VALUE         change its configuration, e.g. n_layer=6 (repeatable)
+--length N              tokens of a sample if inputs are drawn (default: 32)
+--seed N                seed of weights and inputs that are drawn (default: 0)
+--no-changes            do not try changes of the model
+"""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,16 +44,18 @@ def run(args: argparse.Namespace) -> int:
     if args.explain is not None:
         print(explain(args.explain))
         return 0
-    if not args.models:
+    if not args.model:
         raise RankfallError("no model: write FILE.py:FUNCTION, CONFIG.yaml:ARCHITECTURE or a name of Hugging Face")
     conditions = [condition(one) for one in args.fail_if]
     only = tuple(find_check(name).name for name in args.only)
     functions = {one: read_value(getattr(args, one), f"--{one}") for one in ("loss", "build") if getattr(args, one)}
-    changes = not (args.no_changes or args.brief or len(args.models) > 1)
+    changes = not (args.no_changes or args.brief or len(args.model) > 1)
     models = {}
-    for target in args.models:
+    for target in args.model:
         model, inputs, name = load_module(args, target)
-        models[name] = check(model, inputs, blocks=args.blocks, name=name, changes=changes, only=only, **functions)
+        models[name] = check(
+            model, inputs, blocks=args.blocks or None, name=name, changes=changes, only=only, **functions
+        )
     reports = [(name, one) for name, found in models.items() for one in found]
     held = [(one, name, report) for one in conditions for name, report in reports if one.holds(report) is not False]
     if args.json:

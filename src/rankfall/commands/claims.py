@@ -3,23 +3,12 @@
 import argparse
 from pathlib import Path
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shown", nargs="?", metavar="NAME", help="show one claim in full")
-    parser.add_argument(
-        "--results", type=Path, help="the folder of the run (default results/claims; without it, results)"
-    )
-    parser.add_argument(
-        "--rows",
-        action="store_true",
-        help="print the rows on which a claim's verdict rests, as CSV with one number per row",
-    )
-    parser.add_argument(
-        "--docs",
-        type=Path,
-        metavar="PATH",
-        help="write the verdicts as CSV, of which the page of the documentation is made",
-    )
+ARGUMENTS = """
+[NAME]             show one claim in full
+--results FOLDER   the folder of the run; by default results/claims or, without it, results
+--rows             print the rows on which a claim's verdict rests, as CSV with one number per row
+--docs FILE        write the verdicts as CSV, of which the page of the documentation is made
+"""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,11 +29,11 @@ def run(args: argparse.Namespace) -> int:
     if args.docs:
         return _docs(args.docs, table[DECIDED].to_csv(index=False, lineterminator="\n"))
     if args.rows:
-        if not args.shown:
+        if not args.name:
             raise RankfallError("--rows needs a claim: rankfall claims NAME --rows; rankfall claims lists them")
-        one_of(table, args.shown)
-        return _print_rows(path.with_name("evidence.parquet"), args.shown)
-    lines = [*in_full(table, args.shown), *_pictures(results, args.shown)] if args.shown else as_lines(table)
+        one_of(table, args.name)
+        return _print_rows(path.with_name("evidence.parquet"), args.name)
+    lines = [*in_full(table, args.name), *_pictures(results, args.name)] if args.name else as_lines(table)
     print("\n".join(lines))
     return 0
 

@@ -5,17 +5,12 @@ import json
 import math
 from pathlib import Path
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("one", type=Path, metavar="RUN", help="a folder of results")
-    parser.add_argument("other", type=Path, metavar="RUN", help="another folder of results")
-    parser.add_argument(
-        "--tolerance",
-        type=float,
-        default=0.0,
-        help="largest relative difference that counts as equal (default 0: bit for bit)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+ARGUMENTS = """
+ONE             a folder of results
+OTHER           another folder of results
+--tolerance X   largest relative difference that counts as equal (default: 0, bit for bit)
+--json          print JSON
+"""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,7 +1,6 @@
 """Make a task's data sets, and write the accuracy of guessing on each."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
@@ -9,11 +8,13 @@ from rankfall.commands import _planned
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _planned.add_arguments(parser)
-    parser.add_argument("--task", required=True, help="the task's name in the config")
-    parser.add_argument("--out", type=Path, required=True, help="table of data sets to write")
+ARGUMENTS = (
+    _planned.ARGUMENTS
+    + """
+--task NAME        the task's name in the config (required)
+--out FILE         table of data sets to write (required)
+"""
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,19 +19,13 @@ RUN = re.compile(r"<!-- run: (\w+) -->(.*?)<!-- /run -->", re.DOTALL)
 
 NUMBERS, IMAGES = Path("docs/numbers.yaml"), Path("docs/images")
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--results", type=Path, help="results folder of the default run (default results)")
-    parser.add_argument(
-        "--from",
-        dest="others",
-        metavar="RUN=DIR",
-        action="append",
-        default=[],
-        help="folder of the tables of another run that docs/numbers.yaml names; numbers of a run without one are kept",
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a number or picture differs")
-    parser.add_argument("pages", nargs="*", type=Path, help="Markdown files; default README.md and those of docs/")
+ARGUMENTS = """
+--results FOLDER   results folder of the default run (default results)
+--from RUN=DIR     folder of the tables of another run that docs/numbers.yaml names; numbers of a run without one are kept
+                   (repeatable)
+--check            write nothing; status 1 if a number or picture differs
+[FILE...]          Markdown files; default README.md and those of docs/
+"""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     defined = read_definitions(NUMBERS)
     quoted = Quotations(defined, find_folders(args, defined.runs))
     different = 0
-    for page in args.pages or [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
+    for page in args.file or [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
         text = page.read_text()
         check_page(text, defined)
         now, differing, kept = rewrite_page(text, quoted)
@@ -55,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         if now != text and not args.check:
             with atomic(page) as handle:
                 handle.write(now.encode())
-    for name, picture in defined.pictures.items() if not args.pages else ():
+    for name, picture in defined.pictures.items() if not args.file else ():
         drawn, image = quoted.picture(picture), IMAGES / name
         if drawn is None:
             print(f"{image} is kept: the run {picture.run} has no figure {picture.figure} here")
@@ -74,7 +68,7 @@ def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, 
     from rankfall.errors import RankfallError
 
     folders = {"default": args.results / "tables"} if args.results else {}
-    for given in args.others:
+    for given in vars(args)["from"]:
         name, separator, folder = given.partition("=")
         if not separator or name not in runs:
             raise RankfallError(f"--from {given!r}: write RUN=DIR, with a run of {NUMBERS} ({', '.join(runs)})")

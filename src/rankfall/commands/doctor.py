@@ -5,26 +5,15 @@ import json
 import sys
 from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
-    parser.add_argument("--verify", action="store_true", help="read every file of the store and set damaged ones aside")
-    parser.add_argument(
-        "--slurm", action="store_true", help="check the SLURM cluster instead, with a job that takes a second"
-    )
-    parser.add_argument(
-        "--profile", type=Path, default=Path("workflow/profiles/slurm"), help="profile to check with --slurm"
-    )
-    parser.add_argument(
-        "--probe-seconds",
-        type=int,
-        default=60,
-        metavar="N",
-        help="how long that job may wait in the queue (default 60)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+ARGUMENTS = """
+--results FOLDER    folder of results (default: results)
+--verify            read every file of the store and set damaged ones aside
+--slurm             check the SLURM cluster instead, with a job that takes a second
+--profile FOLDER    profile to check with --slurm (default: workflow/profiles/slurm)
+--probe-seconds N   how long that job may wait in the queue (default: 60)
+--json              print JSON
+"""
 
 
 def run(args: argparse.Namespace) -> int:

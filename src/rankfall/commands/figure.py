@@ -1,7 +1,6 @@
 """Draw one figure from tables."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
@@ -9,18 +8,15 @@ from rankfall.commands import _planned
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _planned.add_arguments(parser)
-    parser.add_argument("--name", required=True, help="the figure's name in the config")
-    parser.add_argument("--tables", type=Path, help="folder of tables, by default those of the plan")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        help="picture to write (.png; a .pdf, a .svg and the numbers as .csv beside it)",
-    )
-    parser.add_argument("--caption", type=Path, help="caption to write (.rst), for the report")
+ARGUMENTS = (
+    _planned.ARGUMENTS
+    + """
+--name NAME        the figure's name in the config (required)
+--tables FOLDER    folder of tables, by default those of the plan
+--out FILE         picture to write (.png; a .pdf, a .svg and the numbers as .csv beside it) (required)
+--caption FILE     caption to write (.rst), for the report
+"""
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,25 +12,13 @@ if TYPE_CHECKING:
 
 AT_ONCE = ("temporary", "announcement")  # kinds of files left by dead processes, removed at any age
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config",
-        type=Path,
-        required=True,
-        nargs="+",
-        help="config, or all configs, whose results are kept (YAML or JSON)",
-    )
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the configs name")
-    parser.add_argument("--delete", action="store_true", help="remove the files")
-    parser.add_argument(
-        "--keep-days",
-        type=float,
-        default=7.0,
-        metavar="N",
-        help="also keep unneeded results that were written in the last N days (default 7; 0 for none)",
-    )
-    parser.add_argument("--files", action="store_true", help="list every file with the reason why it is unneeded")
+ARGUMENTS = """
+--config FILE...   config, or all configs, whose results are kept (YAML or JSON) (required)
+--results FOLDER   folder of results; by default the one that the configs name
+--delete           remove the files
+--keep-days X      also keep unneeded results that were written in the last X days; 0 for none (default: 7)
+--files            list every file with the reason why it is unneeded
+"""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,7 +1,6 @@
 """Make a folder for a project of your own: configuration, an attention, the workflow and a profile for SLURM."""
 
 import argparse
-from pathlib import Path
 
 SNAKEFILE = """\
 # The workflow of the installed package. `rankfall run` starts it; rules of your own can follow.
@@ -42,10 +41,10 @@ measures:
 figures: {{residuals: {{}}, law: {{}}, scorecard: {{}}}}
 """
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--preset", help="start from one of the configurations that come along, such as smoke")
+ARGUMENTS = """
+FOLDER          folder to make
+--preset NAME   start from one of the configurations that come along, such as smoke
+"""
 
 
 def run(args: argparse.Namespace) -> int:

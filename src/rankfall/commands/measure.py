@@ -1,7 +1,6 @@
 """Measure the networks of one shard that are not in the store; `measure model NAME` measures one Hugging Face model."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
@@ -10,16 +9,16 @@ if TYPE_CHECKING:
     from rankfall.run.jobs.engine import Settings
     from rankfall.run.store import Store
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _planned.add_arguments(parser)
-    parser.add_argument("--measure", required=True, help="the measure's name in the config")
-    parser.add_argument("--task", help="the task's name in the config; not for a measure that needs no cells")
-    parser.add_argument("--shard", help="the shard, as `rankfall plan` names it")
-    parser.add_argument(
-        "--tables", type=Path, help="folder of tables, for a measure of tables; default: those of the plan"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
+ARGUMENTS = (
+    _planned.ARGUMENTS
+    + """
+--measure NAME     the measure's name in the config (required)
+--task NAME        the task's name in the config; not for a measure that needs no cells
+--shard NAME       the shard, as `rankfall plan` names it
+--tables FOLDER    folder of tables, for a measure of tables; default: those of the plan
+--out FILE         table to write (required)
+"""
+)
 
 
 def run(args: argparse.Namespace) -> int:

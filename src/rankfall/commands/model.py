@@ -14,56 +14,24 @@ if TYPE_CHECKING:
 
 VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="hub name, folder, model type (bert, gpt2, ...), or minilm")
-    parser.add_argument(
-        "--phase", choices=["init", "pretrained"], help="default: pretrained for a folder or minilm, else init"
-    )
-    parser.add_argument("--revision", help="commit of the hub, or digest of a folder's weights")
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="change the config (phase init), e.g. num_hidden_layers=6",
-    )
-    parser.add_argument("--seeds", type=int, default=2, help="initialisations (phase init)")
-    parser.add_argument("--samples", type=int, default=8, help="texts")
-    parser.add_argument(
-        "--study",
-        choices=["rank", "identity"],
-        default="rank",
-        help="study to measure: see docs/models.md, docs/identity.md",
-    )
-    parser.add_argument(
-        "--sentences",
-        type=int,
-        help="identity: texts to train, validate and test maps on; default as in a configuration",
-    )
-    parser.add_argument(
-        "--tokens",
-        type=int,
-        help="identity: tokens of each text whose own share is measured; default as in a configuration",
-    )
-    parser.add_argument("--length", type=int, default=128, help="tokens of a text")
-    parser.add_argument(
-        "--text", default="topics", help="topics, wiki_bio, a text file, zipf, random; pictures or a folder for vision"
-    )
-    parser.add_argument(
-        "--definition",
-        choices=["clean", "published"],
-        default="clean",
-        help="definition of the variants: see docs/models.md",
-    )
-    parser.add_argument("--variants", nargs="+", help="default: all that the model has")
-    parser.add_argument(
-        "--dtype", choices=["float32", "float64"], default="float64", help="number format of the forward pass"
-    )
-    parser.add_argument(
-        "--stream", action="store_true", help="fetch weights layer by layer: for models larger than memory"
-    )
-    parser.add_argument("--out", type=Path, help="folder for table and picture; default results/models/NAME")
+ARGUMENTS = """
+NAME                            hub name, folder, model type (bert, gpt2, ...), or minilm
+--phase init|pretrained         default: pretrained for a folder or minilm, else init
+--revision COMMIT               commit of the hub, or digest of a folder's weights
+--set KEY=VALUE                 change the config (phase init), e.g. num_hidden_layers=6 (repeatable)
+--seeds N                       initialisations, phase init (default: 2)
+--samples N                     texts (default: 8)
+--study rank|identity           study to measure: see docs/models.md, docs/identity.md (default: rank)
+--sentences N                   identity: texts to train, validate and test maps on; default as in a configuration
+--tokens N                      identity: tokens of each text whose own share is measured; default as in a configuration
+--length N                      tokens of a text (default: 128)
+--text TEXT                     topics, wiki_bio, a text file, zipf, random; pictures or a folder for vision (default: topics)
+--definition clean|published    definition of the variants: see docs/models.md (default: clean)
+--variants NAME...              default: all that the model has
+--dtype float32|float64         number format of the forward pass (default: float64)
+--stream                        fetch weights layer by layer: for models larger than memory
+--out FOLDER                    folder for table and picture; default results/models/NAME
+"""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         ModelSource(args.name, phase, args.revision, args.stream, config),
         Texts(args.text, args.samples, args.length),
     )
-    chosen = None if args.variants is None else tuple(args.variants)
+    chosen = tuple(args.variants) or None
     request = make_request(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
     assert request is not None
     rows = rows_of_subjects(

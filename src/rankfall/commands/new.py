@@ -3,19 +3,15 @@
 import argparse
 from pathlib import Path
 
+from rankfall.examples import example, kinds, rename
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from rankfall.examples import kinds
-
-    parser.add_argument("kind", metavar="KIND", help=f"one of {', '.join(kinds())}")
-    parser.add_argument(
-        "file", nargs="?", type=Path, help="the file to write, mylab/sharp.py; by default that of the documentation"
-    )
+ARGUMENTS = f"""
+KIND     one of {", ".join(kinds())}
+[FILE]   the file to write, mylab/sharp.py; by default that of the documentation
+"""
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.examples import example, rename
-
     shown = example(args.kind)
     if args.file is not None:
         shown = rename(shown, args.file)

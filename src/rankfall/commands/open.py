@@ -5,17 +5,11 @@ import os
 import sys
 from pathlib import Path
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "table",
-        nargs="?",
-        type=Path,
-        metavar="RUN.parquet",
-        help="table that rankfall.watch has written; its page is written beside it",
-    )
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
-    parser.add_argument("--out", type=Path, help="RUN.parquet: the page to write (default: RUN.html)")
+ARGUMENTS = """
+[FILE]             table that rankfall.watch has written; its page is written beside it
+--results FOLDER   folder of results (default: results)
+--out FILE         the page of that table; by default RUN.html
+"""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,8 +17,8 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.run.screen.ending import page_of
 
     page = page_of(args.results).absolute()
-    if args.table is not None:
-        page = write_watch_page(args.table, args.out)
+    if args.file is not None:
+        page = write_watch_page(args.file, args.out)
     elif not page.is_file():
         raise RankfallError(
             f"{page} is missing: `make run` writes it; pass --results FOLDER if the results are elsewhere"

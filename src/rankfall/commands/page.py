@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 PAGE = Path("report") / "index.html"  # under the folder of results
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _planned.add_arguments(parser)
-    parser.add_argument("--out", type=Path, help=f"page to write, by default {PAGE} of the results")
+ARGUMENTS = (
+    _planned.ARGUMENTS
+    + """
+--out FILE         page to write, by default report/index.html of the results
+"""
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,19 +13,15 @@ if TYPE_CHECKING:
     from rankfall.run.snakemake.estimates import Estimate
     from rankfall.run.snakemake.status import Status
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--measure-too", action="store_true", help="count measured cells as well")
-    parser.add_argument(
-        "--calibrate", type=Path, metavar="PATH", help="only write what cells have cost, for `compute: {costs: PATH}`"
-    )
-    parser.add_argument(
-        "--script", action="store_true", help="only print a shell script of all jobs, for a machine without Snakemake"
-    )
-    parser.add_argument("--schema", type=Path, metavar="PATH", help="only write the JSON schema of a config")
+ARGUMENTS = """
+--config FILE      the benchmark's config, YAML or JSON (default: config.yaml)
+--results FOLDER   folder of results; by default the one that the config names
+--json             print one JSON object
+--measure-too      count measured cells as well
+--calibrate FILE   only write what cells have cost, for `compute: {costs: FILE}`
+--script           only print a shell script of all jobs, for a machine without Snakemake
+--schema FILE      only write the JSON schema of a config
+"""
 
 
 def run(args: argparse.Namespace) -> int:

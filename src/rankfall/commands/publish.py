@@ -1,16 +1,13 @@
 """Copy the tables, figures and page of a run to their published names, as each run does at its end, and pack them for a supplement."""
 
 import argparse
-from pathlib import Path
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
-    parser.add_argument("--crate", type=Path, metavar="FILE.zip", help="also pack the run as an RO-Crate")
-    parser.add_argument(
-        "--license", metavar="URL", help="license of the crate, such as https://spdx.org/licenses/CC-BY-4.0"
-    )
+ARGUMENTS = """
+--config FILE      the benchmark's config, YAML or JSON (required)
+--results FOLDER   folder of results; by default the one that the config names
+--crate FILE       also pack the run as an RO-Crate, a .zip file
+--license URL      license of the crate, such as https://spdx.org/licenses/CC-BY-4.0
+"""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -21,31 +21,25 @@ TALKS = re.compile(
 )
 ASKED = frozenset({"-h", "--help", "-v", "--version"})  # the ones that need no configuration
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
-    parser.add_argument(
-        "--profile", type=Path, default=Path("workflow/profiles/default"), help="folder of a Snakemake profile"
-    )
-    parser.add_argument(
-        "--retry",
-        action="store_true",
-        help="train failed cells again; useful if the machine, not the code, was the cause",
-    )
-    parser.add_argument("snakemake", nargs="*", metavar="ARGUMENT", help="after `--`: for Snakemake")
+ARGUMENTS = """
+--config FILE      the benchmark's config, YAML or JSON (default: config.yaml)
+--profile FOLDER   folder of a Snakemake profile (default: workflow/profiles/default)
+--retry            train failed cells again; useful if the machine, not the code, was the cause
+[ARGUMENT...]      after `--`: for Snakemake
+"""
 
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.project import check_folder
     from rankfall.run.screen import driver
 
-    if any(TALKS.fullmatch(word) for word in args.snakemake):
-        if not ASKED.intersection(args.snakemake):
+    if any(TALKS.fullmatch(word) for word in args.argument):
+        if not ASKED.intersection(args.argument):
             check_folder(Path.cwd())
             from rankfall.run.config.types import read
 
             read(args.config)  # reports an unreadable file; Snakemake would print a traceback
-        command = driver.command(args.config, args.profile, args.snakemake)
+        command = driver.command(args.config, args.profile, args.argument)
         sys.stdout.flush()
         os.execv(command[0], command)
     from rankfall.caches import tidy
@@ -66,17 +60,17 @@ def run(args: argparse.Namespace) -> int:
     if args.retry:
         forget_failed(planned, store)
     missing = planned.find_missing()
-    if not missing and not args.snakemake:
+    if not missing and not args.argument:
         return publish_again(planned, args.config)
     check_folder(Path.cwd())
     planned.write()
-    command = driver.command(planned.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
+    command = driver.command(planned.config, args.profile, [*args.argument, "--logger", "rankfall"])
     child = Child(command, {**os.environ, PLAN: str(planned.folder)})
     try:
         # Import and estimate while Snakemake starts.
         from rankfall.run.screen.watch import RunRecord
 
-        again = driver.command_line(args.config, args.profile, args.snakemake)
+        again = driver.command_line(args.config, args.profile, args.argument)
         costs = estimates(plan, missing, store)
         slower = slowdown(count_cores(), min(count_cores(), len(missing)), load)
         state = RunState(began, costs={f"{planned.results}/{file}": one for file, one in costs.items()}, slower=slower)

@@ -12,14 +12,12 @@ if TYPE_CHECKING:
 
 NAMED = 5  # cells that the error of an ambiguous prefix lists
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY", help="the cell's key, as the column `key` of tables has it, or its start")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
-    parser.add_argument(
-        "--snippet", action="store_true", help="print only the configuration that computes the cell again"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+ARGUMENTS = """
+KEY                the cell's key, as the column `key` of tables has it, or its start
+--results FOLDER   folder of results (default: results)
+--snippet          print only the configuration that computes the cell again
+--json             print JSON
+"""
 
 
 def run(args: argparse.Namespace) -> int:

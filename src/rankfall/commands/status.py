@@ -20,24 +20,14 @@ SHOWN = 2  # reasons that --brief prints
 NAME = ("task", "architecture", "training", "depth", "seed")  # columns that identify a cell to readers
 COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
-    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--brief",
-        action="store_true",
-        help="only failed and diverged cells, one line per reason; exit code 1 if a cell failed",
-    )
-    parser.add_argument(
-        "--watch",
-        action="store_true",
-        help="show the progress of a run, on this machine or another, until it ends; exit code 1 if it failed",
-    )
-    parser.add_argument(
-        "--lines", type=int, default=5, metavar="N", help="lines of a failed cell's log to show (default 5)"
-    )
+ARGUMENTS = """
+--config FILE      the benchmark's config, YAML or JSON (default: config.yaml)
+--results FOLDER   folder of results; by default the one that the config names
+--json             print JSON
+--brief            only failed and diverged cells, one line per reason; exit code 1 if a cell failed
+--watch            show the progress of a run, on this machine or another, until it ends; exit code 1 if it failed
+--lines N          lines of a failed cell's log to show (default: 5)
+"""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
 def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     """Return the states of all cells of a plan as plain data."""
     from rankfall.report.provenance import tail
+    from rankfall.run.snakemake.status import flat
 
     records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     begun = {key for cells in store.find_checkpoints().values() for key in cells or ()}
@@ -91,9 +82,9 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {name_of(cell): [] for cell in ended}
     for cell in plan.cells:
         if name_of(cell) in alike:
-            alike[name_of(cell)].append(flat(cell.content))
+            alike[name_of(cell)].append(dict(flat(cell.content)))
     for cell, about in zip(ended, failed):
-        about["differs"] = tell_apart(flat(cell.content), alike[name_of(cell)])
+        about["differs"] = tell_apart(dict(flat(cell.content)), alike[name_of(cell)])
     rows = [
         dict(zip(("task", "architecture", "training"), label)) | {state: counts[state] for state in STATES}
         for label, counts in grid.items()
@@ -105,17 +96,11 @@ def name_of(cell: "Cell") -> tuple[Any, ...]:
     return (*cell.labels, cell.architecture.depth, cell.seed)
 
 
-def flat(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested mappings to innermost name -> value."""
-    inner = {name: flat(item) if isinstance(item, Mapping) else {name: item} for name, item in value.items()}
-    return {name: item for fields in inner.values() for name, item in fields.items()}
-
-
 def tell_apart(fields: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
     """Return the fields in which a cell differs from others with the same name, such as `, lr 30.0`, or an empty text."""
     others = list(others)
     differ = [name for name, value in fields.items() if any(other.get(name) != value for other in others)]
-    return "".join(f", {name.replace('_', ' ')} {fields[name]}" for name in differ)
+    return "".join(f", {name.rpartition('.')[2].replace('_', ' ')} {fields[name]}" for name in differ)
 
 
 def state_of(cell: "Cell", records: "dict[str, CellRecord]", begun: set[str]) -> str:

@@ -7,33 +7,28 @@ from pathlib import Path
 
 from rankfall.commands import _planned
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("shown", nargs="?", metavar="NAME", help="show a table of the results, or export it")
-    action.add_argument("--name", help="combine: name of the table to make from the shards' files")
-    action.add_argument(
-        "--compare", nargs=2, type=Path, metavar=("A", "B"), help="show where two files of a table differ"
-    )
-    action.add_argument("--docs", type=Path, metavar="PATH", help="write the page that documents all tables")
-    parser.add_argument("--csv", action="store_true", help="NAME: as CSV, to the screen or to --out")
-    parser.add_argument("--latex", action="store_true", help="scorecard: a table of one setting, for LaTeX (booktabs)")
-    parser.add_argument(
-        "--columns", metavar="A,B", help="scorecard: these numbers only, as the page of tables calls them"
-    )
-    parser.add_argument(
-        "--setting", default="", metavar="LABEL", help="scorecard: this setting only, as the column `setting` has it"
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="the file to write, CSV or Parquet by its suffix; combine: by default the one of the plan",
-    )
-    _planned.add_arguments(parser, required=False)
-    parser.add_argument("--tolerance", type=float, default=0.0, help="compare: relative (default 0)")
+ARGUMENTS = (
+    _planned.ARGUMENTS.replace(" (required)", "")
+    + """
+[TABLE]            show a table of the results, or export it
+--name TABLE       combine: name of the table to make from the shards' files
+--compare FILE...  show where two files of a table differ
+--docs FILE        write the page that documents all tables
+--csv              TABLE: as CSV, to the screen or to --out
+--latex            scorecard: a table of one setting, for LaTeX (booktabs)
+--columns A,B      scorecard: these numbers only, as the page of tables calls them
+--setting LABEL    scorecard: this setting only, as the column `setting` has it
+--out FILE         the file to write, CSV or Parquet by its suffix; combine: by default the one of the plan
+--tolerance X      compare: relative (default: 0)
+"""
+)
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.errors import RankfallError
+
+    if sum(map(bool, (args.table, args.name, args.compare, args.docs))) != 1 or len(args.compare) not in (0, 2):
+        raise RankfallError("table: write one of TABLE, --name TABLE, --compare FILE FILE and --docs FILE")
     if args.docs:
         return _docs(args.docs)
     if args.compare:
@@ -46,8 +41,8 @@ def _show(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import tables
 
-    path = _folder(args) / "tables" / f"{args.shown}.parquet"
-    if args.shown == "scorecard" and not args.csv and (args.out is None or args.latex):
+    path = _folder(args) / "tables" / f"{args.table}.parquet"
+    if args.table == "scorecard" and not args.csv and (args.out is None or args.latex):
         return _scorecard(args, path)
     for option in ("latex", "columns", "setting"):
         if getattr(args, option):

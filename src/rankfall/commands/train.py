@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.commands import _planned
@@ -12,13 +11,15 @@ if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _planned.add_arguments(parser)
-    parser.add_argument("--task", required=True, help="the task's name in the config")
-    parser.add_argument("--shard", required=True, help="the shard, as `rankfall plan` names it")
-    parser.add_argument("--out", type=Path, help="table of cells to write when all is done")
-    parser.add_argument("--training-out", type=Path, help="table of epochs to write when all is done")
+ARGUMENTS = (
+    _planned.ARGUMENTS
+    + """
+--task NAME           the task's name in the config (required)
+--shard NAME          the shard, as `rankfall plan` names it (required)
+--out FILE            table of cells to write when all is done
+--training-out FILE   table of epochs to write when all is done
+"""
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,20 +5,19 @@
 - What a user's component does not declare is learned by calling it (`learn.py`).
 """
 
-import builtins
-import importlib.util
+import ast
 import inspect
 import pickle
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import FunctionType, ModuleType, NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from rankfall import components
-from rankfall.descriptions import PACKAGE, Answer, ComponentRequest, Description, Location, Option, digest_file
+from rankfall.descriptions import PACKAGE, Answer, ComponentRequest, Description, Option
 from rankfall.errors import RankfallError, describe_error
 
 PATHS = sysconfig.get_paths()
@@ -35,13 +34,16 @@ LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that a call shows
 }
 
 
-def describe(request: ComponentRequest, imports: "ImportTrace") -> Description:
-    """Return the description of a component. Its module is imported."""
+def describe(request: ComponentRequest) -> Description:
+    """Return the description of a component. Its module is imported. Names that it imports from others are no facts of its own."""
     kind, _, location = request
     module, found = components.import_component(location)
-    capitals = {
-        name: value for name, value in vars(module).items() if name.isupper() and not imports.brings(module, name)
+    assigned = {
+        node.id
+        for node in ast.walk(ast.parse(location.file.read_bytes()))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
+    capitals = {name: value for name, value in vars(module).items() if name.isupper() and name in assigned}
     facts = {name: value for name, value in capitals.items() if is_plain(value)}
     learned: dict[str, Any] = {}
     unknown = ""
@@ -122,66 +124,23 @@ def is_plain(value: Any) -> bool:
     return value is None or type(value) in (int, float, bool, str)
 
 
-class ImportTrace:
-    """Notes which module imports which, to know the files that a description depends on."""
-
-    def __init__(self) -> None:
-        self.edges: dict[str, set[str]] = {}
-        self.before: Callable[..., Any] = builtins.__import__
-        builtins.__import__ = self.note
-
-    def note(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-        module = self.before(name, globals, locals, fromlist, level)
-        if globals and "__name__" in globals:
-            package = globals.get("__package__") or ""
-            whole = importlib.util.resolve_name("." * level + name, package) if level else name
-            self.edges.setdefault(globals["__name__"], set()).update(
-                [whole, *(f"{whole}.{item}" for item in fromlist or ())]
-            )
-        return module
-
-    def brings(self, module: ModuleType, name: str) -> bool:
-        """Return whether a module imports a name from another one."""
-        sources = (edge.rpartition(".")[0] for edge in self.edges.get(module.__name__, ()) if edge.endswith(f".{name}"))
-        return any(getattr(sys.modules.get(source), name, None) is getattr(module, name) for source in sources)
-
-    def files(self, location: Location) -> dict[str, str]:
-        """Return the digests of the files behind a component: those of this package that it imports, or all that are not installed."""
-        if not location.shipped:
-            files = [file for module in list(sys.modules.values()) if is_local(file := file_of(module))]
-            return {file: digest_file(file) for file in sorted({*files, str(location.file), __file__})}
-        behind, new = set[str](), {location.module}
-        while new:
-            behind |= new
-            new = {
-                item for name in new for item in self.edges.get(name, ()) if item.startswith(("rankfall.", "studies."))
-            } - behind
-        files = [file_of(sys.modules[name]) for name in behind if name in sys.modules]
-        return {file: digest_file(file) for file in sorted({*filter(None, files), str(location.file)})}
-
-
-def file_of(module: ModuleType) -> str:
-    file = getattr(module, "__file__", None) or ""
-    return file if file.endswith(".py") else ""
-
-
 def is_local(file: str) -> bool:
     """Return whether a file is a user's: neither installed, nor Python's, nor this package's."""
     return file != "" and not file.startswith(INSTALLED)
 
 
-def answer(request: ComponentRequest, imports: ImportTrace) -> Answer:
+def answer(request: ComponentRequest) -> Answer:
     """Describe a component, or say why it cannot be described."""
     found: Description | RankfallError
     try:
-        found = describe(request, imports)
+        found = describe(request)
         learned = not request.location.shipped and request.kind in LEARNED
         lasting = not (found.unknown or (learned and "DATA" in found.facts))
     except RankfallError as error:
         found, lasting = error, True
     except BaseException as error:  # importing somebody's file may raise anything, and end the process
         found, lasting = RankfallError(describe_failure(error, request)), False
-    return Answer(found, imports.files(request.location), lasting)
+    return Answer(found, lasting)
 
 
 def describe_failure(error: BaseException, request: ComponentRequest) -> str:
@@ -195,10 +154,9 @@ def describe_failure(error: BaseException, request: ComponentRequest) -> str:
 
 
 def main(asked: str, written: str) -> None:
-    imports = ImportTrace()
     with open(written, "wb") as file:
         for request in pickle.loads(Path(asked).read_bytes()):
-            pickle.dump((request, answer(request, imports)), file)
+            pickle.dump((request, answer(request)), file)
             file.flush()
 
 

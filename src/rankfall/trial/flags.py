@@ -4,41 +4,36 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-Flag = tuple[Callable[[], Any], Callable[[Any], Any]]  # reads it, puts it back
 Refuse = Callable[[str, str], Exception]  # makes an error of a finding and its fix
-
-
-def known_flags() -> dict[str, Flag]:
-    """Return the flags by name. torch is read only where it is imported: figures do without it."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "set_num_threads"):  # absent, or half imported
-        return {}
-    named = ("default_dtype", "default_device", "float32_matmul_precision", "num_threads")
-    pairs = [(f"get_{name}", f"set_{name}") for name in named]
-    pairs += [
-        ("is_grad_enabled", "set_grad_enabled"),
-        ("are_deterministic_algorithms_enabled", "use_deterministic_algorithms"),
-    ]
-    flags: dict[str, Flag] = {f"torch.{read}()": (getattr(torch, read), getattr(torch, write)) for read, write in pairs}
-    kept = ("cuda.matmul.allow_tf32", "cudnn.allow_tf32", "cudnn.benchmark", "cudnn.deterministic")
-    for holder, _, name in (one.rpartition(".") for one in kept):
-        backend = attrgetter(holder)(torch.backends)
-        flags[f"torch.backends.{holder}.{name}"] = partial(getattr, backend, name), partial(setattr, backend, name)
-    return flags
+FLAGS: dict[str, str] = {  # how a flag is read -> the function of torch that sets it; none for an attribute
+    "torch.get_default_dtype()": "set_default_dtype",
+    "torch.get_default_device()": "set_default_device",
+    "torch.get_float32_matmul_precision()": "set_float32_matmul_precision",
+    "torch.get_num_threads()": "set_num_threads",
+    "torch.is_grad_enabled()": "set_grad_enabled",
+    "torch.are_deterministic_algorithms_enabled()": "use_deterministic_algorithms",
+    "torch.backends.cuda.matmul.allow_tf32": "",
+    "torch.backends.cudnn.allow_tf32": "",
+    "torch.backends.cudnn.benchmark": "",
+    "torch.backends.cudnn.deterministic": "",
+}
 
 
 def read_flags() -> dict[str, Any]:
-    """Return the value of each flag that this version of torch has."""
-    values = {}
-    for name, (read, _) in known_flags().items():
+    """Return the value of each flag that this version of torch has; none before torch is imported, which figures do without."""
+    torch: Any = sys.modules.get("torch")
+    values: dict[str, Any] = {}
+    if torch is None or not hasattr(torch, "set_num_threads"):  # absent, or half imported
+        return values
+    for name, function in FLAGS.items():
         with suppress(AttributeError, RuntimeError):
-            values[name] = read()
+            value = attrgetter(name.removeprefix("torch.").removesuffix("()"))(torch)
+            values[name] = value() if function else value
     return values
 
 
@@ -54,10 +49,14 @@ def changed_flags(before: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def restore_flags(before: Mapping[str, Any]) -> None:
     """Put back each flag that differs from `before`."""
-    after, flags = read_flags(), known_flags()
+    after, torch = read_flags(), sys.modules.get("torch")
     for name, value in before.items():
         if name in after and after[name] != value:
-            flags[name][1](value)
+            holder, _, last = name.removeprefix("torch.").rpartition(".")
+            if FLAGS[name]:
+                getattr(torch, FLAGS[name])(value)
+            else:
+                setattr(attrgetter(holder)(torch), last, value)
 
 
 @contextmanager

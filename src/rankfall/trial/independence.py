@@ -1,12 +1,12 @@
-"""Compare the results of a stack with those of one member or sample alone, and with those beside numbers that are large.
+"""Compare the results of one member or sample alone with those beside another one whose numbers are large.
 
 In float64, results computed in two ways differ by about 1e-16 of the largest entry, since products of stacks are summed in another order
 than single ones; AGREE allows ten thousand times more for longer sums. Mixing members or samples changes results by much more than that.
-What all members have in common may cancel, as in `(logits - logits.amax()).exp()`, until one of them diverges.
+The neighbour's numbers are large because what all have in common may cancel, as in `(logits - logits.amax()).exp()`, until one diverges.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +18,7 @@ AGREE = 1e-12  # difference of the same result computed in two ways, as a share 
 LARGE = 1e4  # times as large as usual: a neighbour that diverges
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """An axis along which results must be independent."""
 
     number: int
@@ -44,26 +43,15 @@ def difference(got: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:
 
 
 def check_independent(
-    candidate: Candidate,
-    axis: Axis,
-    whole: Sequence[Tensor],
-    compute: Callable[[Axis, bool], Sequence[Tensor]],
-    told: str,
+    candidate: Candidate, axis: Axis, compute: Callable[[Axis, bool], Sequence[Tensor]], told: str
 ) -> None:
-    """Raise `Refused` if results depend on neighbours along an axis.
-
-    `whole`: results of all (K, B, ...); `compute(axis, alone)`: results of the last member or sample alone, or those of all where the
-    first one has numbers that are LARGE times as large; `told`: the inputs in words.
-    """
+    """Raise `Refused` if results depend on neighbours along an axis. `compute(axis, alone)` returns the results (K, B, ...) of the last
+    member or sample alone, or those of all where the first one has numbers that are LARGE times as large. `told`: the inputs in words."""
     last = axis.length - 1
-    if (off := difference(compute(axis, True), [value.narrow(axis.number, last, 1) for value in whole])) > AGREE:
+    beside = [value.narrow(axis.number, last, 1) for value in compute(axis, False)]
+    if (off := difference(beside, compute(axis, True))) > AGREE:
         raise candidate.refusal(
-            f"mixes {axis.many}: {axis.one} {last} of {axis.length} differs by {off:.1e} from what it is alone, given {told}",
-            f"no operation may run over {axis.place}, or depend on its length",
-        )
-    got, kept = ([value.narrow(axis.number, 1, last) for value in values] for values in (compute(axis, False), whole))
-    if difference(got, kept) > AGREE:
-        raise candidate.refusal(
-            f"mixes {axis.many}: where {axis.one} 0 has numbers {LARGE:,.0f} times as large, others change, given {told}",
-            f"no operation, such as a maximum, may run over {axis.place}",
+            f"mixes {axis.many}: {axis.one} {last} of {axis.length} differs by {off:.1e} from what it is alone, where {axis.one} 0 has "
+            f"numbers {LARGE:,.0f} times as large, given {told}",
+            f"no operation, such as a mean or a maximum, may run over {axis.place}, or depend on its length",
         )

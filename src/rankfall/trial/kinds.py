@@ -35,12 +35,14 @@ KINDS: Mapping[str, Kind] = {
         nets.residual,
         MAP,
     ),
-    "norm": Kind(f"f(states (K, B, T, D)) to the same, {OR_CLASS}", nets.norm_or_mlp, MAP),
-    "mlp": Kind("a class of a map of states (K, B, T, D), made with sizes", nets.norm_or_mlp, MAP),
+    "norm": Kind(f"f(states (K, B, T, D)) to the same, {OR_CLASS}", nets.as_map(nets.on_states), MAP),
+    "mlp": Kind("a class of a map of states (K, B, T, D), made with sizes", nets.as_map(nets.on_states), MAP),
     "embedding": Kind(
-        "a class of a map of inputs to states (K, B, T, D), made with sizes", nets.embedding, MAP | {"inputs"}
+        "a class of a map of inputs to states (K, B, T, D), made with sizes",
+        nets.as_map(nets.as_embedding),
+        MAP | {"inputs"},
     ),
-    "head": Kind("a class of a map of states (K, B, T, D) to answers, made with sizes", nets.head, MAP),
+    "head": Kind("a class of a map of states (K, B, T, D) to answers, made with sizes", nets.as_map(nets.as_head), MAP),
     "sentinels": Kind("a class with `add` and `strip`, made with sizes", nets.sentinels, MAP),
     "init": Kind("f(rng, role, kind, shape, fan_in) to a NumPy array", nets.init),
     "attention": Kind(

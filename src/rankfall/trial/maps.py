@@ -1,5 +1,5 @@
-"""Try a map of tensors (K, B, ...): shape, number format, finite numbers and gradients, the same result twice and in training mode, and
-independence of members and samples.
+"""Try a map of tensors (K, B, ...): shape, number format, finite numbers and gradients, the same result twice, and independence of members
+and samples.
 
 It is called in float64, with parameters drawn separately for each member, so that using another member's parameters changes the result.
 """
@@ -38,58 +38,64 @@ class Use:
 
 
 def try_maps(candidate: Candidate, make: Make, uses: Sequence[Use], setting: Surroundings) -> list[tuple[Tensor, ...]]:
-    """Try every use, and return the outputs (K, B, ...) of each."""
+    """Try every use, in float64 and then in float32, the format of most networks. Return the outputs (K, B, ...) of each."""
     trial = MapTrial(candidate, make, setting)
     found = [trial.attempt(use) for use in uses]
-    trial.check_single_precision(uses)
+    trial.format = torch.float32
+    if isinstance(trial.whole, nn.Module):
+        trial.whole.to(torch.float32)
+    with torch.no_grad():
+        for use in uses:
+            inputs = [value.float() if value.is_floating_point() else value for value in use.inputs]
+            trial.run(use, trial.whole, inputs)
     return found
 
 
-def draw_stack(candidate: Candidate, make: Make, setting: Surroundings) -> Any:
-    """Return the component for all members in float64, with a draw for each parameter and member."""
-    made = make(setting.sizes(MEMBERS))
-    if not isinstance(made, nn.Module):
-        return made
-    for name, value in made.named_parameters():
-        if not isinstance(getattr(value, "initial", None), Initial) or value.shape[:1] != (MEMBERS,):
-            raise candidate.refusal(
-                f"has a parameter {name!r} {tuple(value.shape)} without a share for each of {MEMBERS} members",
-                "make it by `parameter`, `constant`, `Linear` or `Lookup` of rankfall.nets.primitives",
-            )
-    made.to(torch.float64)
-    for name, value in made.named_parameters():
-        start = value.initial  # type: ignore[attr-defined]
-        scale = NOISE if start.kind == "constant" else max(1, start.fan_in) ** -0.5
-        for member in range(MEMBERS):
-            noise = torch.from_numpy(stream(member, "trial", name).normal(0.0, scale, tuple(value.shape[1:])))
-            value.data[member] = start.constant + noise
-    return made.eval()
-
-
 class MapTrial:
+    """A component for all members in float64, with a draw for each parameter and member."""
+
     def __init__(self, candidate: Candidate, make: Make, setting: Surroundings) -> None:
         self.candidate, self.make, self.setting = candidate, make, setting
-        self.whole = draw_stack(candidate, make, setting)
-        self.parameters = dict(self.whole.named_parameters()) if isinstance(self.whole, nn.Module) else {}
         self.format = torch.float64
+        self.whole = make(setting.sizes(MEMBERS))
+        self.parameters: dict[str, nn.Parameter] = {}
+        if isinstance(self.whole, nn.Module):
+            self.whole.to(torch.float64).eval()
+            self.parameters = dict(self.whole.named_parameters())
+        for name, value in self.parameters.items():
+            start = getattr(value, "initial", None)
+            if not isinstance(start, Initial) or value.shape[:1] != (MEMBERS,):
+                raise candidate.refusal(
+                    f"has a parameter {name!r} {tuple(value.shape)} without a share for each of {MEMBERS} members",
+                    "make it by `parameter`, `constant`, `Linear` or `Lookup` of rankfall.nets.primitives",
+                )
+            scale = NOISE if start.kind == "constant" else max(1, start.fan_in) ** -0.5
+            for member in range(MEMBERS):
+                noise = stream(member, "trial", name).normal(0.0, scale, tuple(value.shape[1:]))
+                value.data[member] = start.constant + torch.from_numpy(noise)
 
     def attempt(self, use: Use) -> tuple[Tensor, ...]:
+        """Make every check of one use. Return its outputs."""
         leaves = [value.clone().requires_grad_(value.is_floating_point()) for value in use.inputs]
         given = [leaf.clone() for leaf in leaves]  # not leaves, whose edit in place raises an error of torch
         with unused_generators(self.candidate.refusal):  # whose error says more than that a second call differs
             first = self.run(use, self.whole, given)
         if any(not torch.equal(before, after) for before, after in zip(use.inputs, given)):
             raise self.candidate.refusal(f"edits its input, {use.told}, in place", "work on new tensors")
-        self.check_finite(use, first)
-        settled = tuple(value.detach().clone() for value in first)
-        self.check_repeats(use, settled)
+        for value in first:
+            bad = ~(value.isfinite() | value.isneginf() if use.may_mask else value.isfinite())
+            if bad.any():
+                raise self.candidate.refusal(
+                    f"returns {value[bad][0].item()} in {int(bad.sum())} of {bad.numel()} entries, given {use.told}",
+                    "every result must be finite",
+                )
+        self.check_repeats(use, first)
         with torch.no_grad():
-            self.check_training_mode(use, settled)
-            check_independent(self.candidate, MEMBER, settled, partial(self.run_beside, use), use.told)
-            check_independent(self.candidate, SAMPLE, settled, partial(self.run_beside, use), use.told)
+            for axis in (MEMBER, SAMPLE):
+                check_independent(self.candidate, axis, partial(self.run_beside, use), use.told)
         if self.setting.trained:
             self.differentiate(use, leaves, first)
-        return settled
+        return tuple(value.detach() for value in first)
 
     def run(self, use: Use, made: Any, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Return the outputs after a check of their number, shapes and number format. The inputs may be edited."""
@@ -102,63 +108,38 @@ class MapTrial:
         result = candidate.call(function, told, *inputs, **use.also)
         outputs = result if isinstance(result, tuple) else (result,)
         wanted = [(*inputs[0].shape[:2], *rest) for rest in use.outputs]
-        got = [tuple(value.shape) if isinstance(value, Tensor) else None for value in outputs]
         returns = f"`{use.method}` returns" if use.method else "returns"
-        if got != wanted:
+        if [tuple(value.shape) if isinstance(value, Tensor) else None for value in outputs] != wanted:
             raise candidate.refusal(
                 f"{returns} {' and '.join(map(_describe, outputs))}, {told}",
                 f"it must return {' and '.join(map(str, wanted))}",
             )
-        for value in outputs:
-            if value.dtype != self.format:
-                found, expected = (str(dtype).removeprefix("torch.") for dtype in (value.dtype, self.format))
-                raise candidate.refusal(
-                    f"{returns} {found} in a network of {expected}",
-                    "make tensors with the dtype of its input or of its parameters",
-                )
+        if wrong := [value.dtype for value in outputs if value.dtype != self.format]:
+            found, expected = (str(dtype).removeprefix("torch.") for dtype in (wrong[0], self.format))
+            raise candidate.refusal(
+                f"{returns} {found} in a network of {expected}",
+                "make tensors with the dtype of its input or of its parameters",
+            )
         return outputs
 
-    def check_finite(self, use: Use, outputs: Sequence[Tensor]) -> None:
-        for value in outputs:
-            bad = ~value.isfinite()
-            if use.may_mask:
-                bad &= ~value.isneginf()
-            if bad.any():
-                raise self.candidate.refusal(
-                    f"returns {value[bad][0].item()} in {int(bad.sum())} of {bad.numel()} entries, given {use.told}",
-                    "every result must be finite",
-                )
-
-    def check_repeats(self, use: Use, before: Sequence[Tensor]) -> None:
-        """Raise if a second call differs. No parameter that torch knows of is trainable in it, so a trainable one is hidden."""
-        for value in self.parameters.values():
-            value.requires_grad_(False)
-        again = self.run(use, self.whole, [value.clone() for value in use.inputs])
-        for value in self.parameters.values():
-            value.requires_grad_(True)
+    def check_repeats(self, use: Use, first: Sequence[Tensor]) -> None:
+        """Raise if a second call differs. It is made in training mode, in which a network never is, so that `nn.Dropout` shows; and no
+        parameter that torch knows of is trainable in it, so a trainable one is hidden."""
+        module = self.whole if isinstance(self.whole, nn.Module) else nn.Module()
+        module.train().requires_grad_(False)
+        with torch.random.fork_rng(devices=[]):
+            again = self.run(use, self.whole, [value.clone() for value in use.inputs])
+        module.eval().requires_grad_(True)
         if any(value.requires_grad for value in again):
             raise self.candidate.refusal(
                 "uses a parameter that is not among its `parameters()`",
                 "assign it to an attribute of the module, or keep several in a torch.nn.ParameterList",
             )
-        if (off := difference(again, before)) > AGREE:
+        if (off := difference(again, [value.detach() for value in first])) > AGREE:
             raise self.candidate.refusal(
-                f"gives another result ({off:.1e}) when called again with the same {use.told}",
-                "let it keep nothing between calls, and draw no random numbers of its own",
-            )
-
-    def check_training_mode(self, use: Use, before: Sequence[Tensor]) -> None:
-        """Raise if training mode differs. Networks are always in evaluation mode, so `nn.Dropout` would drop nothing."""
-        if not isinstance(self.whole, nn.Module):
-            return
-        self.whole.train()
-        with torch.random.fork_rng(devices=[]):
-            got = self.run(use, self.whole, [value.clone() for value in use.inputs])
-        self.whole.eval()
-        if difference(got, before) > AGREE:
-            raise self.candidate.refusal(
-                f"gives something else in training mode, given {use.told}: networks are always in evaluation mode",
-                "drop by the training's `dropout`, which reaches attentions and blocks as `drop`, and keep no running mean",
+                f"gives another result ({off:.1e}) when called again with the same {use.told}, in training mode",
+                "let it keep nothing between calls, no running mean either, and draw no random numbers of its own: dropout of a network is "
+                "the training's `dropout`, which reaches attentions and blocks as `drop`",
             )
 
     def run_beside(self, use: Use, axis: Axis, alone: bool) -> tuple[Tensor, ...]:
@@ -176,18 +157,17 @@ class MapTrial:
     def copy(self, members: Sequence[int], factor: float = 1.0) -> Any:
         """Return the component for these members with the same parameters, those of the first `factor` times as large."""
         made = self.make(self.setting.sizes(len(members)))
-        if isinstance(made, nn.Module):
-            made.to(torch.float64).eval()
-            for name, value in made.named_parameters():
-                own = self.parameters[name].data[list(members)]
-                if value.shape != own.shape:
-                    shapes = (
-                        f"{tuple(self.parameters[name].shape)} for {MEMBERS} members, but {tuple(value.shape)} for one"
-                    )
-                    what = f"has a parameter {name!r} {shapes}"
-                    raise self.candidate.refusal(what, "only its first axis may follow from the number of members")
-                value.data.copy_(own)
-                value.data[0] *= factor
+        if not isinstance(made, nn.Module):
+            return made
+        made.to(torch.float64).eval()
+        for name, value in made.named_parameters():
+            own = self.parameters[name].data[list(members)]
+            if value.shape != own.shape:
+                shapes = f"{tuple(self.parameters[name].shape)} for {MEMBERS} members, but {tuple(value.shape)} for one"
+                remedy = "only its first axis may follow from the number of members"
+                raise self.candidate.refusal(f"has a parameter {name!r} {shapes}", remedy)
+            value.data.copy_(own)
+            value.data[0] *= factor
         return made
 
     def differentiate(self, use: Use, leaves: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
@@ -214,16 +194,6 @@ class MapTrial:
                 f"has a gradient that is not finite, given {use.told}",
                 "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",
             )
-
-    def check_single_precision(self, uses: Sequence[Use]) -> None:
-        """Run every use in float32, the format that most networks have."""
-        self.format = torch.float32
-        if isinstance(self.whole, nn.Module):
-            self.whole.to(torch.float32)
-        with torch.no_grad():
-            for use in uses:
-                inputs = [value.float() if value.is_floating_point() else value.clone() for value in use.inputs]
-                self.run(use, self.whole, inputs)
 
 
 def _weighted_sum(value: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Try each kind of `nets/` as a network calls it. Parts around it are those of the package, so that what fails is its own."""
 
+from collections.abc import Callable
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -33,18 +34,6 @@ def normal_numbers(name: str, *shape: int) -> Tensor:
     return torch.from_numpy(stream(0, "trial", name).normal(size=(MEMBERS, SAMPLES, *shape)))
 
 
-def states(setting: Surroundings, name: str = "states", tokens: int | None = None) -> tuple[Tensor, tuple[int, int]]:
-    """Return states (K, B, T, D) and their shape after (K, B)."""
-    shape = (tokens or setting.length, setting.width)
-    return normal_numbers(name, *shape), shape
-
-
-def visible_mask(length: int) -> Tensor:
-    """Return what each sample may see (B, 1, T, T): itself and what came before it, or itself alone."""
-    causal, alone = torch.ones(length, length, dtype=torch.bool).tril(), torch.eye(length, dtype=torch.bool)
-    return torch.stack([causal, alone, causal]).unsqueeze(1)
-
-
 def maker_of(candidate: Candidate) -> Make:
     """Return how a network makes the component. A class, or any component of a kind that is `sized`, is given the sizes."""
     sized, is_class = field_declarations(Architecture)[candidate.kind]["sized"], isclass(candidate.found)
@@ -73,24 +62,51 @@ def first_of_pass(made: nn.Module) -> nn.Module:
     return made
 
 
+def as_map(use: Callable[[Surroundings], Use]) -> Callable[[Candidate, Surroundings], None]:
+    """Return the trial of a kind that is one map, unless it makes nothing."""
+
+    def attempt(candidate: Candidate, setting: Surroundings) -> None:
+        make = maker_of(candidate)
+        if make(setting.sizes(1)) is not None:
+            try_maps(candidate, make, [use(setting)], setting)
+
+    return attempt
+
+
+def on_states(setting: Surroundings, **also: Any) -> Use:
+    """Return the use of a map of states (K, B, T, D)."""
+    shape = (setting.length, setting.width)
+    return Use("states", (normal_numbers("states", *shape),), (shape,), also=also)
+
+
+def as_embedding(setting: Surroundings) -> Use:
+    """Return the use of a map of symbols (K, B, T) or vectors (K, B, T, C) to states (K, B, T, D)."""
+    inputs = normal_numbers("vectors", setting.tokens, setting.size_in)
+    if setting.inputs == "tokens":
+        drawn = stream(0, "trial", "symbols").integers(setting.size_in, size=(MEMBERS, SAMPLES, setting.tokens))
+        inputs = torch.from_numpy(drawn)
+    return Use(setting.inputs, (inputs,), ((setting.tokens, setting.width),), through=(False,))
+
+
+def as_head(setting: Surroundings) -> Use:
+    """Return the use of a map of states (K, B, T, D) to answers (K, B, T, C)."""
+    states = normal_numbers("states", setting.tokens, setting.width)
+    return Use("states", (states,), ((setting.tokens, setting.size_out),))
+
+
 def normaliser(candidate: Candidate, setting: Surroundings) -> None:
-    shape = (setting.heads, setting.length, setting.length)
-    scores, told = 2 * normal_numbers("scores", *shape), "scores"
+    """Try it with each sample seeing another part of the tokens: what came before, or a token itself alone."""
+    length, heads = setting.length, (setting.heads, setting.length, setting.head_width)
+    scores, told = 2 * normal_numbers("scores", setting.heads, length, length), "scores"
     if setting.masked:
-        scores, told = scores.masked_fill(~visible_mask(setting.length), -torch.inf), "scores with -inf where masked"
-    uses = [Use(told, (scores,), (shape,))]
+        before, alone = torch.ones(length, length, dtype=torch.bool).tril(), torch.eye(length, dtype=torch.bool)
+        seen = torch.stack([before, alone, before]).unsqueeze(1)  # (B, 1, T, T)
+        scores, told = scores.masked_fill(~seen, -torch.inf), "scores with -inf where masked"
+    uses = [Use(told, (scores,), ((setting.heads, length, length),))]
     if hasattr(candidate.found, "prepare"):
-        heads = (setting.heads, setting.length, setting.head_width)
-        uses.append(
-            Use(
-                "queries and keys",
-                (normal_numbers("queries", *heads), normal_numbers("keys", *heads)),
-                (heads, heads),
-                "prepare",
-            )
-        )
-    make = maker_of(candidate)
-    weights = try_maps(candidate, make, uses, setting)[0][0]
+        pair = normal_numbers("queries", *heads), normal_numbers("keys", *heads)
+        uses.append(Use("queries and keys", pair, (heads, heads), "prepare"))
+    weights = try_maps(candidate, maker_of(candidate), uses, setting)[0][0]
     leaked = weights[scores.isneginf()]
     if leaked.any():
         what = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
@@ -99,18 +115,16 @@ def normaliser(candidate: Candidate, setting: Surroundings) -> None:
 
 def position(candidate: Candidate, setting: Surroundings) -> None:
     """Try the methods that it does not inherit, or one if it inherits all."""
-    x, state = states(setting)
-    heads = (setting.heads, setting.length, setting.head_width)
+    heads, state = (setting.heads, setting.length, setting.head_width), (setting.length, setting.width)
     square = (setting.heads, setting.length, setting.length)
-    queries, keys, scores = (
-        normal_numbers("queries", *heads),
-        normal_numbers("keys", *heads),
+    pair, scores = (
+        (normal_numbers("queries", *heads), normal_numbers("keys", *heads)),
         normal_numbers("scores", *square),
     )
     uses = [
-        Use("states", (x,), (state,), "embed"),
-        Use("queries and keys", (queries, keys), (heads, heads), "rotate"),
-        Use("queries and keys", (queries, keys), (square,), "products"),
+        Use("states", (normal_numbers("states", *state),), (state,), "embed"),
+        Use("queries and keys", pair, (heads, heads), "rotate"),
+        Use("queries and keys", pair, (square,), "products"),
         Use("scores", (scores,), (square,), "bias", may_mask=True),
         Use("weights and values", (scores.softmax(-1), normal_numbers("values", *heads)), (heads,), "context"),
     ]
@@ -122,30 +136,6 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
     try_maps(candidate, make, uses, setting)
 
 
-def norm_or_mlp(candidate: Candidate, setting: Surroundings) -> None:
-    make = maker_of(candidate)
-    x, state = states(setting)
-    if make(setting.sizes(1)) is not None:
-        try_maps(candidate, make, [Use("states", (x,), (state,))], setting)
-
-
-def embedding(candidate: Candidate, setting: Surroundings) -> None:
-    _, state = states(setting, tokens=setting.tokens)
-    if setting.inputs == "tokens":
-        drawn = stream(0, "trial", "symbols").integers(setting.size_in, size=(MEMBERS, SAMPLES, setting.tokens))
-        inputs = torch.from_numpy(drawn)
-    else:
-        inputs = normal_numbers("vectors", setting.tokens, setting.size_in)
-    use = Use(setting.inputs, (inputs,), (state,), through=(False,))
-    try_maps(candidate, maker_of(candidate), [use], setting)
-
-
-def head(candidate: Candidate, setting: Surroundings) -> None:
-    x, _ = states(setting, tokens=setting.tokens)
-    use = Use("states", (x,), ((setting.tokens, setting.size_out),))
-    try_maps(candidate, maker_of(candidate), [use], setting)
-
-
 def sentinels(candidate: Candidate, setting: Surroundings) -> None:
     make, count = maker_of(candidate), candidate.facts.get("COUNT")
     if type(count) is not int or count < 0:
@@ -154,18 +144,18 @@ def sentinels(candidate: Candidate, setting: Surroundings) -> None:
         if count:
             raise candidate.refusal(f"says COUNT = {count} and makes nothing", "return a module, or write COUNT = 0")
         return
-    inner, without = states(setting, tokens=setting.tokens)
-    outer, with_them = states(setting, "longer", setting.tokens + count)
+    inner, outer = (setting.tokens, setting.width), (setting.tokens + count, setting.width)
     uses = [
-        Use("states", (inner,), (with_them,), "add"),
-        Use("states with sentinels", (outer,), (without,), "strip"),
+        Use("states", (normal_numbers("states", *inner),), (outer,), "add"),
+        Use("states with sentinels", (normal_numbers("longer", *outer),), (inner,), "strip"),
     ]
     try_maps(candidate, make, uses, setting)
 
 
 def residual(candidate: Candidate, setting: Surroundings) -> None:
-    (x, state), (branch, _) = states(setting), states(setting, "branch")
-    use = Use("a stream and a branch", (x, branch), (state,), through=(False, True))
+    state = (setting.length, setting.width)
+    pair = normal_numbers("states", *state), normal_numbers("branch", *state)
+    use = Use("a stream and a branch", pair, (state,), through=(False, True))
 
     def make(sizes: Sizes) -> Any:
         one = maker_of(candidate)(sizes)
@@ -192,20 +182,16 @@ def mask(candidate: Candidate, setting: Surroundings) -> None:
 
 def init(candidate: Candidate, setting: Surroundings) -> None:
     function = bind_named(candidate.bind_options(), depth=DEPTH)
-
-    def draw(role: str, kind: str) -> Any:
+    for role, kind in [(role, kind) for role in ROLES for kind in ("weight", "bias")]:
         shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
-        drawn = candidate.call(function, told, stream(0, "trial", role), role, kind, shape, 6)
-        if drawn.shape != shape or not np.isfinite(drawn).all():
-            raise candidate.refusal(f"returns {drawn.shape} {told}", f"it must be finite numbers {shape}")
-        return drawn
-
-    for role in ROLES:
-        for kind in ("weight", "bias"):
-            first = draw(role, kind)
-            if not np.array_equal(first, draw(role, kind)):
-                what = "draws other numbers when called again with the same generator"
-                raise candidate.refusal(what, "draw from the `rng` that it is given, and keep nothing between calls")
+        first, again = (
+            candidate.call(function, told, stream(0, "trial", role), role, kind, shape, 6) for _ in range(2)
+        )
+        if first.shape != shape or not np.isfinite(first).all():
+            raise candidate.refusal(f"returns {first.shape} {told}", f"it must be finite numbers {shape}")
+        if not np.array_equal(first, again):
+            what = "draws other numbers when called again with the same generator"
+            raise candidate.refusal(what, "draw from the `rng` that it is given, and keep nothing between calls")
 
 
 def attention(candidate: Candidate, setting: Surroundings) -> None:
@@ -218,25 +204,22 @@ def attention(candidate: Candidate, setting: Surroundings) -> None:
         one = require_module(candidate, candidate.call(candidate.found, told, *parts, **candidate.component.options))
         return first_of_pass(one)
 
-    x, state = states(setting)
-    try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
+    try_maps(candidate, make, [on_states(setting, drop=no_dropout)], setting)
 
 
 def block(candidate: Candidate, setting: Surroundings) -> None:
     def make(sizes: Sizes) -> Any:
         told, residual = "made of its parts and options", partial(add, depth=DEPTH)
         parts = candidate.found, sizes, residual, candidate.component.options, setting.placement, setting.mlp
-        made = candidate.call(build_block, told, *parts)
-        require_module(candidate, made)
+        made = require_module(candidate, candidate.call(build_block, told, *parts))
         lacking = [name for name in BLOCK_PARTS if not hasattr(made, name)]
         if lacking:
             raise candidate.refusal(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
         return first_of_pass(made)
 
-    x, state = states(setting)
-    one = make(setting.sizes(MEMBERS))
+    use, one = on_states(setting, drop=no_dropout), make(setting.sizes(MEMBERS))
     if hasattr(one, "widen"):
-        x = candidate.call(one.widen, "given states", x).detach()
-        state = tuple(x.shape[2:])
+        x = candidate.call(one.widen, "given states", *use.inputs).detach()
         candidate.call(one.narrow, "given states as they leave the last block", x)
-    try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
+        use = Use("states", (x,), (tuple(x.shape[2:]),), also=use.also)
+    try_maps(candidate, make, [use], setting)

@@ -42,7 +42,7 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
     def compute(axis: Axis, alone: bool) -> list[Tensor]:
         return grade(candidate, targets, ALL[-1:]) if alone else grade(candidate, targets, ALL, LARGE)
 
-    check_independent(candidate, MEMBER, whole, compute, f"a module and samples with {targets}")
+    check_independent(candidate, MEMBER, compute, f"a module and samples with {targets}")
     check_sums(candidate, targets)
 
 

@@ -41,7 +41,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     def compute(axis: Axis, alone: bool) -> list[Tensor]:
         return [take_steps(candidate, ALL[-1:]) if alone else take_steps(candidate, ALL, LARGE)]
 
-    check_independent(candidate, MEMBER, [whole], compute, "gradients")
+    check_independent(candidate, MEMBER, compute, "gradients")
 
 
 def make_optimizer(candidate: Candidate) -> Any:
@@ -59,17 +59,14 @@ def take_steps(candidate: Candidate, members: Sequence[int], factor: float = 1.0
     """Return the weights (K, P) of these members after some steps with weight decay. The gradients of the first are `factor` times as
     large. If `resumed`, each step has a new optimiser, as training from a checkpoint does."""
     rows = list(members)
-    made = make_optimizer(candidate)
-    weights = normal_numbers("weights", 0)[rows]
-    slots = tuple(torch.zeros_like(weights) for _ in range(made.slots))
-
-    def hyperparameters() -> list[Tensor]:
-        return [torch.tensor(each, dtype=torch.float64).unsqueeze(1)[rows] for each in (RATES, DECAYS)]
-
-    lr, decay = hyperparameters()  # (K, 1) each
+    weights, slots = normal_numbers("weights", 0)[rows], None
     for step in range(1, STEPS + 1):
-        if resumed:
-            made, (lr, decay) = make_optimizer(candidate), hyperparameters()
+        if resumed or step == 1:
+            made = make_optimizer(candidate)
+            lr, decay = (
+                torch.tensor(each, dtype=torch.float64).unsqueeze(1)[rows] for each in (RATES, DECAYS)
+            )  # (K, 1)
+            slots = slots or tuple(torch.zeros_like(weights) for _ in range(made.slots))
         grads = normal_numbers("gradients", step)
         grads[STOPPED] = 0.0
         grads = grads[rows]

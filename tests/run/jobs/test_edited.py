@@ -111,7 +111,7 @@ def test_no_program_of_an_edited_text_is_kept_under_the_planned_key(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     plan = make_plan(lab / "config.json")
     with monkeypatch.context() as patch:
-        patch.setattr("rankfall.run.jobs.checks.find_refused_cells", lambda cells, store, note: {})
+        patch.setattr("rankfall.run.jobs.checks.find_refused_cells", lambda *given: {})
         patch.setattr("rankfall.run.jobs.checks.check_engines", lambda cells, device: edit(lab, EDIT))
         assert train(plan) == 2
     assert "changed since this run was planned" in capsys.readouterr().err

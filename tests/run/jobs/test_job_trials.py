@@ -120,7 +120,7 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     assert tried == []
     plan = plan_of(seed="0..99")
     began = time.thread_time()
-    assert checks.find_refused_cells(plan.cells, store, print) == {}
+    assert checks.find_refused_cells(plan.cells, store, print, {}) == {}
     assert tried == [] and time.thread_time() - began < 0.3  # some 0.02 s: keys of 15 components
     run(plan_of(seed="0..3", power=3.0), store)
     assert tried == ["normaliser mylab_tried:sharp"]

@@ -28,7 +28,7 @@ REFUSED = {
     "no such column": (
         "residuals",
         {"where": {"dept": 2}},
-        r"where.dept: table 'residuals' has no such column",
+        r"where.dept: table 'residuals' has no column 'dept'",
         "'depth'",
     ),
     "no such value": (

@@ -14,6 +14,7 @@ from plans import changed
 import rankfall.run.plan
 from rankfall.cli import main
 from rankfall.commands import _planned, data, figure, measure, table, train
+from rankfall.commands._arguments import add_arguments
 from rankfall.commands.run import forget_failed
 from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, make_plan
@@ -116,7 +117,7 @@ def arguments_for(run: RunPlan, job: PlannedJob) -> argparse.Namespace:
     words = ["--config", str(run.config), "--expect", job.digest, "--results", str(run.results)]
     words += [f"--{name}={value}" for name, value in zip(NAMES.get(job.kind, ("name",)), job.names)]
     parser = argparse.ArgumentParser()
-    VERBS[job.kind].add_arguments(parser)
+    add_arguments(parser, VERBS[job.kind].ARGUMENTS)
     return parser.parse_args(words + (["--out=x"] if job.kind != "train" else []))
 
 

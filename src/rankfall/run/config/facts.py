@@ -29,8 +29,9 @@ class Facts(TypedDict, total=False):
     """What a component's file declares."""
 
     LIMITS: dict[str, tuple[Bound, Bound]]  # option -> lowest and highest value
-    REFUSES: Reasons
-    REQUIRES: Reasons
+    REFUSES: Reasons  # it cannot be combined with cells that match a filter
+    REQUIRES: Reasons  # it can only be combined with cells that match every filter
+    NEEDS: Literal["cells", "nothing", "tables"]  # of a measure
     DATA: Some  # files
     READS: Annotated[dict[str, str], MinLen(1)]  # word -> module
     FILES: dict[str, Names]  # option that is a path -> words that stand for no file

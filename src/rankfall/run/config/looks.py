@@ -1,6 +1,5 @@
 """Labels and colours of a configuration: the names exist, and labels and colours can be displayed."""
 
-import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -67,16 +66,11 @@ def _check_name(path: str, name: str, known: Iterable[str]) -> None:
 
 
 def _hex(path: str, colour: str) -> str:
-    known = {} if HEX.fullmatch(colour) else _browser_names()
-    if known and colour.lower() not in known:
+    if HEX.fullmatch(colour):
+        return colour
+    from matplotlib.colors import CSS4_COLORS  # the names that browsers know too
+
+    if colour.lower() not in CSS4_COLORS:
         allowed = ['"#rrggbb" in quotes', "a colour's name, such as teal"]
-        raise problem(path, f"{show_value(colour)} is not a colour", allowed=allowed, near=known, given=colour)
-    return known.get(colour.lower(), colour)
-
-
-@functools.cache
-def _browser_names() -> dict[str, str]:
-    """Return the colour names that browsers support too, with their values."""
-    from matplotlib.colors import CSS4_COLORS
-
-    return {name: str(value).lower() for name, value in CSS4_COLORS.items()}
+        raise problem(path, f"{show_value(colour)} is not a colour", allowed=allowed, near=CSS4_COLORS, given=colour)
+    return str(CSS4_COLORS[colour.lower()]).lower()

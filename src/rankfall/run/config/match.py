@@ -55,12 +55,12 @@ def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
             raise unknown_key(path, field, ("seed", *LABELS, *ARCHITECTURE, *TRAINING, "task.<option>"))
     if not raw:
         raise problem(path, "is empty, so it would match every cell")
-    return {field: _index(values(item, f"{path}.{field}")) for field, item in raw.items()}
-
-
-def _index(items: list[Any]) -> Collection[Any]:
-    """Return integers as keys of a dict, in the same order, because ranges may be long and must be searched fast."""
-    return dict.fromkeys(items).keys() if all(type(item) is int for item in items) else items
+    listed = {field: values(item, f"{path}.{field}") for field, item in raw.items()}
+    # Integers as keys of a dict, since ranges may be long and must be searched fast.
+    return {
+        field: dict.fromkeys(items).keys() if all(type(item) is int for item in items) else items
+        for field, items in listed.items()
+    }
 
 
 def matches(cell: Designed, wanted: Filter) -> bool:
@@ -118,8 +118,8 @@ def value(cell: Designed | Seeded, field: str) -> Any:
 
 def describe_filter(wanted: Mapping[str, Any]) -> str:
     """Describe a filter in words."""
-    return ", ".join(f"{field} {_join_values(item)}" for field, item in wanted.items())
-
-
-def _join_values(items: Any) -> str:
-    return " or ".join(str(item) if isinstance(item, str | int) else show_value(item) for item in values(items, ""))
+    shown = {
+        field: [str(item) if isinstance(item, str | int) else show_value(item) for item in values(items, "")]
+        for field, items in wanted.items()
+    }
+    return ", ".join(f"{field} {' or '.join(items)}" for field, items in shown.items())

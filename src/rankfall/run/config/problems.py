@@ -50,7 +50,8 @@ def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
     """Return an error for a value of the wrong type, with a hint if YAML reads it in an unexpected way."""
     if value is None:
         hint = "write a value, or leave the key out for its default"
-        if _can_be_none(path.rpartition(".")[2]):
+        field = path.rpartition(".")[2]
+        if field in components.KINDS and "none" in components.names(field):
             hint = "for `no such part` write the word none, which is not YAML's null"
         return problem(path, f"is empty (null), not {wanted}", hint=hint)
     hint = ""
@@ -117,11 +118,6 @@ WANTED = {
     "too_long": "a list with fewer entries",
     "component": "a component's name (or a mapping with `name` and options)",
 }
-
-
-def _can_be_none(field: str) -> bool:
-    """Return whether a kind has a component `none`."""
-    return field in components.KINDS and "none" in components.names(field)
 
 
 def _internal(part: int | str) -> bool:

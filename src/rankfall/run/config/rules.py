@@ -1,20 +1,4 @@
-"""Impossible combinations, reported with a reason before anything runs.
-
-Components declare these facts as literals in their files:
-
-- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`, and `SEQUENCES = "equal tokens"` if each sequence
-  repeats one token. A measure of cells: the values that it supports, one or a list;
-- an embedding, a head or an objective: `ACCEPTS`, the supported inputs or targets, one or a list;
-- a component that does not read some fields of the architecture: `IGNORES`. Fields that nothing reads are not part of a cell;
-- an attention, a position or a normaliser: `PROVIDES`, what it provides for measures. A measure: `USES`, what it needs of that. A nested
-  list has alternatives, of which one is enough, and every network provides `blocks`. Any part of a network: `BREAKS`, which of these are
-  incomplete with it;
-- a position or normaliser: `TOUCHES`, what it acts on. An attention: `OFFERS`, what it lets them act on (a position always acts on states);
-- a component of a network: `ADMITS = "any" | "trained"`, the lengths at which it runs. A task or measure: `LENGTHS`, the options that hold
-  the lengths at which it runs networks;
-- any component of a cell, and any measure of cells: `REFUSES = [({"mask": "causal"}, "reason"), ...]`, it cannot be combined with cells
-  that match a filter; `REQUIRES = [({"norm": "none"}, "reason"), ...]`, it can only be combined with cells that match every filter.
-"""
+"""Impossible combinations, reported with a reason before anything runs. Components declare the facts that decide (`facts.py`)."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -92,7 +76,7 @@ class Rules:
         reasons = [
             *(
                 objection(kind, component.name, self.facts_of(kind, component.name), cell, self.facts_of)
-                for kind, component in parts(cell.task, cell.architecture, cell.training)
+                for kind, component in components.parts_of(cell.task, cell.architecture, cell.training)
             ),
             self.out_of_reach(cell.architecture),
             beyond(cell, lengths(self.facts_of("task", cell.task.task.name), cell.task.task.options)),
@@ -183,20 +167,12 @@ def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
     longest = max(asked, default=0)
     if type(trained) is not int or longest <= trained:
         return None
-    for kind, component in parts(cell.task, cell.architecture, cell.training):
+    for kind, component in components.parts_of(cell.task, cell.architecture, cell.training):
         unsaid = "trained" if kind == "position" else "any"
         if components.facts_of(kind, component.name).get("ADMITS", unsaid) == "trained":
             what = f"{kind} {component.name!r} admits no more than the length that it was trained at"
             return f"length {longest} is asked for, but {what}, {trained}"
     return None
-
-
-def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
-    """Return (kind, component) for every component of a cell. An untrained cell has an objective for evaluation, but no optimiser."""
-    found = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
-    if training.epochs > 0:
-        found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
-    return found
 
 
 def task_facts(name: str, path: str) -> dict[str, str]:

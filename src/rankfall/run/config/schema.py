@@ -107,14 +107,11 @@ def _finish(node: Any) -> Any:
     node = {key: _finish(item) for key, item in node.items() if key != "title" or not isinstance(item, str)}
     if "default" in node and ("description" in node or "type" in node or "anyOf" in node):
         default = node.pop("default")
+        words = default["name"] if isinstance(default, dict) and "name" in default else json.dumps(default)
         if default != {}:
-            node["description"] = f"{node.get('description', '')} (default: {_default_words(default)})".strip()
+            node["description"] = f"{node.get('description', '')} (default: {words})".strip()
     if node.get("type") == "number":
         node = {LIMITS.get(key, key): item for key, item in node.items()}
         rest = {key: node.pop(key) for key in list(node) if key != "description"}
         node["anyOf"] = [rest, EXPONENT]
     return node
-
-
-def _default_words(default: Any) -> str:
-    return default["name"] if isinstance(default, dict) and "name" in default else json.dumps(default)

@@ -20,28 +20,30 @@ if TYPE_CHECKING:
 
 SEEN = 0.1  # largest share of test samples that are training samples
 SIZES = ("size_in", "size_out", "length", "special", "constant")  # of a dataset; equal in all of a stack
+Datasets = dict[str, Dataset]  # by data key
 ATTEMPTS = 4  # attempts to read cells that were just in the store, with training in between
 
 
-def datasets_of(cells: "Sequence[Cell]", store: "Store") -> list[Dataset]:
+def datasets_of(cells: "Sequence[Cell]", store: "Store", known: Datasets | None = None) -> list[Dataset]:
     """Return the data of each cell. Cells with the same data key share one object."""
-    made = {cell.data_key: cell for cell in cells}
-    found = {key: dataset_of(cell, store) for key, cell in made.items()}
-    return [found[cell.data_key] for cell in cells]
+    found = dict(known or {})
+    return [dataset_of(cell, store, found) for cell in cells]
 
 
-def dataset_of(cell: "Cell", store: "Store") -> Dataset:
-    """Return the data of a cell: created once, then read from the store."""
+def dataset_of(cell: "Cell", store: "Store", known: Datasets | None = None) -> Dataset:
+    """Return the data of a cell: created once, then read from the store, and once for all that have the same `known`."""
+    known = {} if known is None else known
 
     def make() -> Dataset:
         made = draw(components.bound("task", cell.task.task), cell.data_seed)
         check_job()
         return made
 
-    dataset = store.dataset(cell.data_key, make)
+    if cell.data_key not in known:
+        known[cell.data_key] = store.dataset(cell.data_key, make)
     if cell.training.epochs:
-        check_overlap(cell, dataset)
-    return dataset
+        check_overlap(cell, known[cell.data_key])
+    return known[cell.data_key]
 
 
 def check_overlap(cell: "Cell", dataset: Dataset) -> None:

@@ -1,13 +1,13 @@
 """The step before training: components pass their checks, and the machine's numbers agree with autograd's.
 
-Each check is done once. The store keeps what passes under the digest of everything that the check depends on: the code, files and options
-of a component with the sizes that its kind reads of the surrounding network, or the code of a cell's step with its processor; and the code
+Each check is done once. The store keeps what passes under the digest of everything that the check depends on: the code and options of a
+component with the sizes that its kind reads of the surrounding network, or the code of a cell's step with its processor; and the code
 of the check and the version of torch. A refusal is not stored: it is repeated in milliseconds, and its cause may lie outside of the
 component, such as a missing package.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -19,16 +19,14 @@ from rankfall.disk import StoreError
 from rankfall.errors import NoKernel, RankfallError, describe_error
 from rankfall.filters import as_list
 from rankfall.nets.network import Shape
-from rankfall.run.config.rules import parts
 from rankfall.run.guards import Unproved, check_job
-from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
+from rankfall.run.jobs.cells import Datasets, dataset_of, shape_of, stack_data
 from rankfall.run.jobs.engine import machine_of
 from rankfall.run.jobs.processor import processor
-from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
-from rankfall.run.plan.cells import module_of
 from rankfall.run.plan.engines import MACHINE, MACHINE_GPU, MACHINES, check_installed
+from rankfall.tasks._dataset import Dataset
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.recipe import make_draw
 from rankfall.trial.candidate import Drawn, Refused
@@ -42,16 +40,19 @@ if TYPE_CHECKING:
 
 SLOW = 0.1  # seconds per call above which the component is reported as slow
 Note = Callable[[str], None]
+Asked = tuple[str, Component, Surroundings]  # kind, component, and the network around it
 
 
-def check_cells(cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Note) -> dict[str, str]:
+def check_cells(
+    cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Note, datasets: Datasets
+) -> dict[str, str]:
     """Return, by cell key, why a cell cannot be trained. Raise if an engine cannot run, has no device, or disagrees with autograd, which is
-    no cell's fault."""
+    no cell's fault. `datasets` receives the data that the checks have read, for the training after them."""
     check_engines(cells, device)
-    refused = find_refused_cells(cells, store, note)
+    refused = find_refused_cells(cells, store, note, datasets)
     firsts = {cell.group: cell for cell in reversed(cells) if cell.engine in MACHINES and cell.key not in refused}
     for cell in reversed(firsts.values()):
-        check_agreement(cell, store, device, note)
+        check_agreement(cell, store, device, note, datasets)
     return refused
 
 
@@ -78,57 +79,63 @@ class ComponentChecks:
         self.store, self.note, self.sources = store, note, Sources()
         self.own = self.sources.fingerprint(["rankfall.trial.kinds"])
         self.reasons: dict[str, str] = {}  # key -> the error that refuses the component, or nothing
+        self.drawn: dict[Component, Drawn] = {}  # data that tasks have drawn
 
-    def refusal(self, kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> str:
-        """Return why a component cannot be used, or an empty string. `drawn` holds data that a task has drawn."""
-        read = {name: value for name, value in asdict(setting).items() if name in KINDS[kind].reads}
-        code = self.sources.fingerprint([module_of(kind, component)]), files_of(kind, component, kind)
-        what = kind, component.name, component.options, code, read
-        key = digest("trial", self.own, str(torch.__version__), *what)
-        if key not in self.reasons:
-            self.reasons[key] = "" if self.store.has_passed(key) else self.judge(key, kind, component, setting, drawn)
-        return self.reasons[key]
-
-    def judge(self, key: str, kind: str, component: Component, setting: Surroundings, drawn: Drawn) -> str:
-        try:
-            candidate = try_component(kind, component, setting, drawn)
-        except Refused as refused:
+    def find_refusals(self, asked: Iterable[Asked]) -> dict[Asked, str]:
+        """Return why each component cannot be used, or an empty string."""
+        modules = {one: components.module_of(one[0], one[1]) for one in asked}
+        code = {module: self.sources.fingerprint([module]) for module in modules.values()}
+        keys = {one: self.key_of(*one, code[module]) for one, module in modules.items()}
+        new = {key: one for one, key in keys.items() if key not in self.reasons}
+        missing = {key: one for key, one in new.items() if not self.store.has_passed(key)}
+        found = {key: self.judge(*one) for key, one in missing.items()}
+        if missing:
             check_job()  # an edit in progress may well be refused
+        for key, (kind, component, _) in missing.items():
+            if not found[key]:
+                self.store.keep_trial(key, {"kind": kind, "name": component.name})
+        self.reasons |= dict.fromkeys(new, "") | found
+        return {one: self.reasons[key] for one, key in keys.items()}
+
+    def key_of(self, kind: str, component: Component, setting: Surroundings, code: str) -> str:
+        read = {name: value for name, value in asdict(setting).items() if name in KINDS[kind].reads}
+        return digest("trial", self.own, str(torch.__version__), kind, component.name, component.options, code, read)
+
+    def judge(self, kind: str, component: Component, setting: Surroundings) -> str:
+        """Try a component. Return the error that refuses it, or an empty string."""
+        try:
+            candidate = try_component(kind, component, setting, self.drawn.get(component))
+        except Refused as refused:
             return str(refused)
         if candidate.seconds > SLOW * candidate.calls and kind != "task":  # a task is called only a few times
             took = f"{candidate.calls} calls on small inputs took {candidate.seconds:.1f} s"
             self.note(f"slow: {candidate.title}: {took}")
-        check_job()
-        self.store.keep_trial(key, {"kind": kind, "name": component.name})
         return ""
 
 
-def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Note) -> dict[str, str]:
-    """Return, by cell key, why one of the cell's components cannot be used."""
+def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Note, datasets: Datasets) -> dict[str, str]:
+    """Return, by cell key, why one of the cell's components cannot be used: its task or, as its data tell the sizes, any other part."""
     checks = ComponentChecks(store, note)
-    reasons: dict[tuple[Task, Architecture, Training], str] = {}
-    drawn: dict[Task, Drawn] = {}
-
-    def find_reason(cell: "Cell") -> str:
-        if cell.task not in drawn:
-            try:
-                drawn[cell.task] = dataset_of(cell, store), cell.data_seed
-            except (StoreError, Unproved):
-                raise
-            except Exception:  # the trial reports why; or only this seed has no data, which its training reports
-                drawn[cell.task] = None
-        known = drawn[cell.task]
-        found = checks.refusal("task", cell.task.task, Surroundings(), known)
-        if found or known is None:
-            return found
-        setting = setting_of(cell, shape_of(cell, known[0]))
-        used = parts(cell.task, cell.architecture, cell.training)
-        return next(filter(None, (checks.refusal(kind, part, setting) for kind, part in used)), "")
-
-    for cell in cells:
-        designs = cell.task, cell.architecture, cell.training
-        if designs not in reasons:
-            reasons[designs] = find_reason(cell)
+    firsts = {(cell.task, cell.architecture, cell.training): cell for cell in reversed(cells)}
+    data: dict[Task, Dataset | None] = {}
+    for cell in {cell.task: cell for cell in firsts.values()}.values():
+        try:
+            data[cell.task] = dataset_of(cell, store, datasets)
+        except (StoreError, Unproved):
+            raise
+        except Exception:  # the trial reports why; or only this seed has no data, which its training reports
+            data[cell.task] = None
+        else:
+            checks.drawn[cell.task.task] = data[cell.task], cell.data_seed
+    tasks = checks.find_refusals([("task", task.task, Surroundings()) for task in data])
+    asked: dict[tuple[Task, Architecture, Training], list[Asked]] = {}
+    for designs, cell in firsts.items():
+        dataset, asked[designs] = data[cell.task], [("task", cell.task.task, Surroundings())]
+        if dataset is not None and not tasks[asked[designs][0]]:
+            setting = setting_of(cell, shape_of(cell, dataset))
+            asked[designs] += [(kind, part, setting) for kind, part in components.parts_of(*designs) if kind != "task"]
+    refusals = checks.find_refusals([one for some in asked.values() for one in some])
+    reasons = {designs: next(filter(None, map(refusals.get, some)), "") for designs, some in asked.items()}
     found = {cell.key: reasons[cell.task, cell.architecture, cell.training] for cell in cells}
     refused = {key: line for key, line in found.items() if line}
     for line, count in Counter(refused.values()).items():
@@ -169,12 +176,14 @@ def refuse_parts(measure: Component, store: "Store", note: Note) -> None:
         for option, kind in components.facts_of("measure", measure.name).get("PARTS", {}).items()
     }
     setting = Surroundings(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
-    for line in [checks.refusal(kind, part, setting) for kind, some in named.items() for part in some]:
-        if line:
-            raise Refused(line)
+    asked = [(kind, part, setting) for kind, some in named.items() for part in some]
+    for line in filter(None, checks.find_refusals(asked).values()):
+        raise Refused(line)
 
 
-def check_agreement(cell: "Cell", store: "Store", device: torch.device, note: Note) -> None:
+def check_agreement(
+    cell: "Cell", store: "Store", device: torch.device, note: Note, datasets: Datasets | None = None
+) -> None:
     """Raise if the machine's numbers for a cell's step differ from autograd's. `note` reports what could not be compared."""
     from rankfall.train.machine.agreement import disagreement  # requires numba, an optional dependency
     from thousandfold.graph import Untraceable
@@ -185,10 +194,10 @@ def check_agreement(cell: "Cell", store: "Store", device: torch.device, note: No
         return
     title = f"{cell.task.name} / {cell.architecture.name} / {cell.training.name}"
     try:
-        dataset = dataset_of(cell, store)
+        dataset = dataset_of(cell, store, datasets)
         data = stack_data([cell, cell], [dataset, dataset], device)
         batches = ends_of_epoch(cell, data)
-        for kind, part in parts(cell.task, cell.architecture, cell.training):
+        for kind, part in components.parts_of(cell.task, cell.architecture, cell.training):
             components.load(kind, part.name)
         check_job()  # programs are kept under the planned digests, so an edited text must not be traced
         what = disagreement(

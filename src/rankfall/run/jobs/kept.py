@@ -18,7 +18,6 @@ from rankfall.run.guards import Unproved, check_job, restrict_reads
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
-from rankfall.run.plan.cells import module_of
 from rankfall.run.store.rows import ITEMS
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class KeptItems:
         if part not in self.codes:
             kind, component = part
             files = files_of(kind, component, f"measures.{self.measure.name}")
-            self.codes[part] = self.sources.code_files([module_of(kind, component)]) | files
+            self.codes[part] = self.sources.code_files([components.module_of(kind, component)]) | files
             if not self.codes[part].items() <= self.measure.code.items():
                 raise Unproved(
                     f"measure {self.measure.name}: an item is made of {kind} {component}, which is not in the measure's key, so nothing is "

@@ -12,7 +12,7 @@ import torch
 from rankfall.disk import StoreError
 from rankfall.errors import NoKernel, describe_error
 from rankfall.run.guards import Unproved, check_files, check_job
-from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
+from rankfall.run.jobs.cells import Datasets, datasets_of, shape_of, stack_data
 from rankfall.run.jobs.checks import check_cells
 from rankfall.run.jobs.engine import (
     Interrupted,
@@ -57,12 +57,13 @@ def train_cells(
     found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
     missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
     with stop_signals() as stopped:
-        refused = check_cells(missing, store, settings.device, progress.note) if missing else {}
+        datasets: Datasets = {}
+        refused = check_cells(missing, store, settings.device, progress.note, datasets) if missing else {}
         raise_if_stopped(stopped)
         for stack in stacks([cell for cell in missing if cell.key in refused], settings.stack):
             save_failed(stack, [refused[cell.key] for cell in stack], 0.0, store, origin)
         progress.begin(total=len(cells) - len(refused), in_store=len(cells) - len(missing))
-        work = TrainingWork(store, settings, progress, origin, stopped)
+        work = TrainingWork(store, settings, progress, origin, stopped, datasets)
         served = [cell for cell in missing if cell.key not in refused]
         for stack in stacks(served, lambda cell: members_at_once(cell, settings)):
             work.train(stack)
@@ -79,6 +80,7 @@ class TrainingWork:
     progress: "Progress"
     origin: "Callable[[Cell], dict[str, Any]]"
     stopped: Stopped
+    datasets: Datasets = field(default_factory=dict)  # that the checks have read
     untraced: set[str] = field(default_factory=set)  # groups that the machine was to train and cannot trace
 
     def train(self, cells: "list[Cell]") -> None:
@@ -143,7 +145,7 @@ def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
     """Train cells of one group from the beginning or from their checkpoint, evaluate and store them."""
     first, training, device, progress = cells[0], cells[0].training, job.settings.device, job.progress
     # Data and networks as they are before the first step.
-    datasets = datasets_of(cells, job.store)
+    datasets = datasets_of(cells, job.store, job.datasets)
     shape, data = shape_of(first, datasets[0]), stack_data(cells, datasets, device)
     members = recipe.initial(
         first.architecture, shape, [cell.seed for cell in cells], [cell.training for cell in cells], device

@@ -15,7 +15,6 @@ from rankfall.run.config.match import parse_filter
 from rankfall.run.config.problems import problem
 from rankfall.run.config.types import Config, parse, read
 from rankfall.run.keys.analyses import keep
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.declarations import check_declarations, columns_of_table
@@ -86,10 +85,9 @@ class Plan:
 def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     """Return the plan of a configuration, which is a mapping or the path of a YAML or JSON file."""
     written = parse(read(source))
-    components.prepare_descriptions(components_named_by(written))
+    sources = components.prepare_descriptions(components_named_by(written))
     config = resolve_config(written)
     labels, colours = check_labels(written), check_colours(written)
-    sources = Sources()
     entries = EntryPlans(config, sources)
     lend(entries.modules)  # planning makes the users' quantities of the plan available
     measures = {name: entries.measure(name) for name in config.measures}
@@ -101,7 +99,8 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     filters = {name: entry.cells for name, entry in config.measures.items()}
     cells = make_cells(Grid(config).series(), config.compute, sources, _costs(measures, filters))
     selected, left_out = select(measures, filters, cells)
-    _check_claim_names([*measures.values(), *figures.values()])
+    for section, planned in (("measures", measures.values()), ("figures", figures.values())):
+        _check_claim_names(section, planned)
     some = list(alike(cells)) if figures else []
     for figure in figures.values():
         check_figure_options(figure, measures.values(), some, selected)
@@ -121,12 +120,11 @@ def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[st
     ]
 
 
-def _check_claim_names(planned: Iterable[MeasurePlan | FigurePlan]) -> None:
+def _check_claim_names(section: str, planned: Iterable[FigurePlan]) -> None:
     """Raise if an option names a claim that does not exist."""
     for one in planned:
         if "claims" in one.options and one.component.name in (CLAIMS, EVIDENCE):
             known = [claim.name for claim in claims()]
-            section = "measures" if isinstance(one, MeasurePlan) else "figures"
             for name in one.options["claims"]:
                 if name not in known:
                     raise problem(f"{section}.{one.name}.claims", f"{name!r} is not a claim", allowed=known, given=name)

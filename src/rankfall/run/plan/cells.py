@@ -13,7 +13,7 @@ from rankfall import components
 from rankfall.design import Component, canonical
 from rankfall.run.config.match import Filter, select_seeds
 from rankfall.run.config.problems import problem
-from rankfall.run.config.rules import check_precision, parts
+from rankfall.run.config.rules import check_precision
 from rankfall.run.config.types import Compute
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
@@ -91,11 +91,13 @@ class Drafts:
         content = spec_content(task, architecture, training)
         spec = digest(content)
         stacked = training_content(training, stacked=True)
-        data_roots = (*DATA_ROOTS, module_of("task", task.task))
-        used = parts(task, architecture, training)
+        data_roots = (*DATA_ROOTS, components.module_of("task", task.task))
+        used = components.parts_of(task, architecture, training)
         check_precision(training, self.compute.device, f"{series.origin} ({training.name})")
         engine = engine_of(self.compute, task, architecture, training)
-        roots = frozenset((*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(module_of(kind, part) for kind, part in used)))
+        roots = frozenset(
+            (*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(components.module_of(kind, part) for kind, part in used))
+        )
         data_files = self.files_of("task", task.task, f"tasks.{task.name}")
         files: dict[str, str] = {}  # of the other parts: the cell's key contains the data key
         for kind, part in used:
@@ -229,13 +231,6 @@ def finish(draft: Draft, seeds: Iterable[int], home: str) -> Iterator[Cell]:
             shared.data_code,
             shared.cost,
         )
-
-
-def module_of(kind: str, component: Component) -> str:
-    """Return the module of an existing component."""
-    location = components.locate(kind, component.name)
-    assert location is not None, f"{kind} {component.name} was left open"
-    return location.module
 
 
 def describe_cell(series: Series, seed: int) -> str:

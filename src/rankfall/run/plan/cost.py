@@ -11,7 +11,9 @@ them (see `history`).
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Gt
 
 from rankfall import components
 from rankfall.design import Architecture, Task, Training
@@ -45,7 +47,7 @@ RANGE = (0.6, 1.5)
 class Cost:
     """The cost of one cell as a member of a stack."""
 
-    seconds: float
+    seconds: Annotated[float, Gt(0)]
     megabytes: int | None = None  # of the whole job, if measured
     members: int = 1  # of the largest measured stack
 

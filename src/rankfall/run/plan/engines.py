@@ -10,11 +10,10 @@ import importlib.util
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from rankfall.components import facts_of
+from rankfall.components import facts_of, parts_of
 from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.run.config.problems import problem
-from rankfall.run.config.rules import parts
 from rankfall.run.config.types import Compute
 from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.cost import sizes
@@ -68,7 +67,7 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
         return training.dtype
     if training.precision != "full":
         return f"precision {training.precision}"
-    for kind, part in parts(task, architecture, training):
+    for kind, part in parts_of(task, architecture, training):
         if facts_of(kind, part.name).get("TRACED") is False:
             return f"{kind} {part.name}, which says TRACED = False"
     if device != "cpu" and facts_of("objective", training.objective.name).get("LENGTH_VARIES"):

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from rankfall import components
-from rankfall.components import facts_of
+from rankfall.components import facts_of, module_of
 from rankfall.design import Architecture, Component, parts
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list
@@ -19,7 +19,6 @@ from rankfall.run.config.types import Config
 from rankfall.run.keys.files import data_of, files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
-from rankfall.run.plan.cells import module_of
 
 MEASURE_ROOTS = {  # by the needs of a measure: modules that prepare its input, without jobs
     "cells": ("rankfall.measure.apply",),
@@ -28,33 +27,8 @@ MEASURE_ROOTS = {  # by the needs of a measure: modules that prepare its input, 
 }
 CELL_TABLES = ("cells", "training", "datasets")  # tables of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # the file that assembles networks from components by name
-NEEDS = ("cells", "nothing", "tables")
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
 Parts = Iterable[tuple[str, Component]]  # kind, component
-
-
-@dataclass(frozen=True)
-class MeasurePlan:
-    """A measure with its dependencies besides the cells."""
-
-    name: str
-    component: Component
-    table: str
-    needs: str
-    code: Mapping[str, str] = field(repr=False)
-    fingerprint: str
-    tables: tuple[str, ...] = ()  # the tables from which it is computed, if it needs tables
-    cost: Mapping[str, float] = field(default_factory=dict)  # per cell: seconds, megabytes
-    always: Mapping[str, str] = field(default_factory=dict, repr=False)  # code that no option in PARTS chooses
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return self.component.options
-
-    @cached_property
-    def key(self) -> str:
-        """The hash of everything except the cell."""
-        return digest("measure", self.component.name, self.component.options, self.fingerprint)
 
 
 @dataclass(frozen=True)
@@ -72,6 +46,21 @@ class FigurePlan:
         return self.component.options
 
 
+@dataclass(frozen=True)
+class MeasurePlan(FigurePlan):
+    """A measure, the tables from which it is computed, and its code besides that of cells."""
+
+    table: str  # that it fills
+    needs: str
+    cost: Mapping[str, float]  # per cell: seconds, megabytes
+    always: Mapping[str, str] = field(repr=False)  # code that no option in PARTS chooses
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of everything except the cell."""
+        return digest("measure", self.component.name, self.component.options, self.fingerprint)
+
+
 class EntryPlans:
     """Plans the measures and figures of one configuration, whose components are resolved."""
 
@@ -79,7 +68,9 @@ class EntryPlans:
         self.config, self.sources = config, sources
         self.modules = modules_of(config)
         self.table_of = {name: self._find_table(name) for name in config.measures}
-        self.needs = {name: self._find_needs(name) for name in config.measures}
+        self.needs = {
+            name: facts_of("measure", one.component.name).get("NEEDS", "cells") for name, one in config.measures.items()
+        }
         self.tables = {*CELL_TABLES, *self.table_of.values()}
 
     def measure(self, name: str) -> MeasurePlan:
@@ -99,16 +90,11 @@ class EntryPlans:
             used += parts_always(component.options, facts, path)
             always, _ = self._code(roots, files, used, path)
             used += parts_chosen(component.options, facts, builds)
-        code, fingerprint = self._code(roots, files, used, path)
         wanted = self._read_tables(facts, path) if needs == "tables" else []
-        wanted += sorted(
-            {table for kind in facts.get("FINDS", ()) for table in sources_of(kind, self.modules)} - {*wanted}
-        )
-        readable = self._tables_for_measures
-        tables = tuple(table for table in wanted if table in readable)
-        return MeasurePlan(
-            name, component, self.table_of[name], needs, code, fingerprint, tables, facts.get("COST", {}), always
-        )
+        wanted += sorted({table for kind in facts.get("FINDS", ()) for table in sources_of(kind, self.modules)})
+        tables = tuple(table for table in dict.fromkeys(wanted) if table in self._tables_for_measures)
+        code = self._code(roots, files, used, path)
+        return MeasurePlan(name, component, tables, *code, self.table_of[name], needs, facts.get("COST", {}), always)
 
     def figure(self, name: str) -> FigurePlan:
         """Plan a figure."""
@@ -133,14 +119,6 @@ class EntryPlans:
                 path, f"{component.name!r} names a function", hint=f"a measure is named by its module: {module}"
             )
         return _check_table(facts.get("TABLE"), path, "TABLE = {}")
-
-    def _find_needs(self, name: str) -> str:
-        """Return what a measure needs, as its file declares it."""
-        needs = facts_of("measure", self.config.measures[name].component.name).get("NEEDS", "cells")
-        if needs not in NEEDS:
-            what = f"its component says NEEDS = {show_value(needs)}"
-            raise problem(f"measures.{name}", what, allowed=NEEDS, given=needs)
-        return str(needs)
 
     @cached_property
     def _tables_for_measures(self) -> set[str]:

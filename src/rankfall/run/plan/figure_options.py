@@ -7,7 +7,7 @@ name of an option of the measure, in singular or plural, names values of that (`
 inches. What only a run can know (that every network diverges) is left to the figure.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall.filters import as_list, matches_in_table, parts
@@ -34,6 +34,7 @@ OF_CELLS = {
 }
 ENTRIES = ("task", "tasks", "training", "trainings", "architecture", "architectures")
 COLUMNS = ("numbers", "lines", "panels", "x")
+Row = tuple[Mapping[str, Any], Alike]  # the columns of cells, which but for seed and key are those of the first
 LATE = ("key", "status", "reason")  # columns of cells that are known only after a run
 
 
@@ -56,15 +57,15 @@ def check_figure_options(
     tables = [schema(name) for name in figure.tables]
     first, where = tables[0], options.get("where") or {}
     names = sorted(column.name for column in first.columns)
-    for column in where:
-        if column not in names and not first.inferred:  # otherwise the table has the columns of its rows
-            what = f"table {first.name!r} has no such column"
-            raise problem(f"{path}.where.{column}", what, allowed=names, given=column)
-    for option in COLUMNS:
-        for column in as_list(options.get(option) or []):
-            if isinstance(column, str) and column not in names:
-                what = f"{column!r} is not a column of table {first.name!r}"
-                raise problem(f"{path}.{option}", what, allowed=names, given=column)
+    columns = [(f"where.{column}", column) for column in where]
+    columns += [(option, column) for option in COLUMNS for column in as_list(options.get(option) or [])]
+    for option, column in columns:
+        if (
+            isinstance(column, str) and column not in names and not first.inferred
+        ):  # else it has the columns of its rows
+            raise problem(
+                f"{path}.{option}", f"table {first.name!r} has no column {column!r}", allowed=names, given=column
+            )
     of_cells = next((table for table in tables if table.cells), None)
     if of_cells is not None or shipped:
         filling = {selected[measure.name] for measure in feeding if of_cells and measure.table == of_cells.name}
@@ -95,45 +96,38 @@ def _check_measured(path: str, option: str, wanted: list[Any], feeding: list["Me
 
 def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> None:
     """Raise if no cell remains after a filter or an option, or if a named value does not occur."""
-    made: dict[int, dict[str, Any]] = {}
-
-    def value(some: Alike, column: str) -> Any:
-        """Return the value of a column that does not depend on the seed."""
-        ident = id(some.cells[0])
-        if ident not in made:
-            made[ident] = cell_columns(some.cells[0])
-        return made[ident][column]
-
     known = {column.name for column in CELL_COLUMNS if not column.provenance} - set(LATE)
-    for column in where.keys() & known:
-        cells = _narrow(f"{path}.where.{column}", column, [as_list(where[column])], cells, value)
+    asked = [(f"where.{column}", column, [as_list(value)]) for column, value in where.items() if column in known]
     for option, column in OF_CELLS.items():
         if options.get(option) not in (None, []):
-            cells = _narrow(f"{path}.{option}", column, [[one] for one in as_list(options[option])], cells, value)
-    panels = options.get("panels")
-    for title, names in panels.items() if isinstance(panels, Mapping) else ():
+            asked.append((option, column, [[one] for one in as_list(options[option])]))
+    panels = options["panels"] if isinstance(options.get("panels"), Mapping) else {}
+    if not asked and not panels:
+        return
+    rows = [(cell_columns(some.cells[0]), some) for some in cells]
+    for option, column, groups in asked:
+        rows = _narrow(f"{path}.{option}", column, groups, rows)
+    for title, names in panels.items():
         if not isinstance(names, list) or not names:
             raise problem(f"{path}.panels.{title}", f"{show_value(names)} is not a list of architectures")
-        _narrow(f"{path}.panels.{title}", "architecture", [[one] for one in names], cells, value)
+        _narrow(f"{path}.panels.{title}", "architecture", [[one] for one in names], rows)
 
 
-def _narrow(
-    path: str, column: str, groups: list[list[Any]], cells: list[Alike], value: Callable[[Alike, str], Any]
-) -> list[Alike]:
+def _narrow(path: str, column: str, groups: list[list[Any]], rows: list[Row]) -> list[Row]:
     """Return the cells that have one of the values. Raise for a group of values none of which occurs."""
-    found = [some.seeds if column == "seed" else [value(some, column)] for some in cells]
+    found = [some.seeds if column == "seed" else [columns[column]] for columns, some in rows]
     there = {str(one): one for values in found for one in values}
+    good = set[str]()
     for group in groups:
-        if not any(matches_in_table(one, wanted) for one in there.values() for wanted in group):
+        own = {name for name, one in there.items() if any(matches_in_table(one, wanted) for wanted in group)}
+        if not own:
             what = f"no cell that it could draw has {column} {' or '.join(map(_write_value, group))}"
             raise problem(path, what, allowed=sorted(there) or ["nothing"], given=group[0])
-    good = {
-        name for name, one in there.items() if any(matches_in_table(one, item) for group in groups for item in group)
-    }
+        good |= own
     if column != "seed":
-        return [some for some, (one,) in zip(cells, found) if str(one) in good]
-    left = (some.with_seeds([seed for seed in seeds if str(seed) in good]) for some, seeds in zip(cells, found))
-    return [some for some in left if some.cells]
+        return [row for row, (one,) in zip(rows, found) if str(one) in good]
+    left = ((columns, some.with_seeds([seed for seed in some.seeds if str(seed) in good])) for columns, some in rows)
+    return [(columns, some) for columns, some in left if some.cells]
 
 
 def _write_value(value: Any) -> str:

@@ -6,7 +6,7 @@ A combination is built, checked and compared once for all its seeds, so a millio
 import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -42,15 +42,10 @@ class Series(NamedTuple):
     seeds: Sequence[int]
     origin: str
 
-
-@dataclass(frozen=True)
-class Trio:
-    """A combination with one seed, or without a seed for rules that ignore seeds."""
-
-    task: Task
-    architecture: Architecture
-    training: Training
-    seed: int = -1
+    @property
+    def seed(self) -> int:
+        """No seed: a rule for components does not depend on it."""
+        return -1
 
 
 class Grid:
@@ -116,7 +111,9 @@ class Grid:
                 raise unknown_key(
                     path, axis, (*LABELS, "seed", *ARCHITECTURE, *TRAINING, "task.<option>", "exclude", "include")
                 )
-            for first, second in itertools.pairwise(sorted(map(canonical, map(_dump, checked[axis])))):
+            for first, second in itertools.pairwise(
+                sorted(canonical(asdict(one) if isinstance(one, Component) else one) for one in checked[axis])
+            ):
                 if first == second:
                     raise problem(where, f"{first} is there twice")
         return checked
@@ -133,10 +130,9 @@ class Grid:
         """Yield the cross product of an entry's axes."""
         names = [axis for axis in axes if axis != "seed"]
         for combination in itertools.product(*(axes[name] for name in names)):
-            trio = self.trio(dict(zip(names, combination)), origin)
-            yield Series(trio.task, trio.architecture, trio.training, axes["seed"], origin)
+            yield self.combine(dict(zip(names, combination)), axes["seed"], origin)
 
-    def trio(self, chosen: dict[str, Any], path: str) -> Trio:
+    def combine(self, chosen: dict[str, Any], seeds: Sequence[int], path: str) -> Series:
         """Build a task, an architecture and a training with the axes' values, and check that they go together."""
         change: dict[str, dict[str, Any]] = {"task": {}, "architecture": {}, "training": {}}
         for axis, item in chosen.items():
@@ -144,11 +140,13 @@ class Grid:
             if axis not in LABELS:
                 change[section or "architecture"][field] = item
         task = self.task(chosen["task"], change["task"], path)
-        architecture = self.architecture(chosen["architecture"], change["architecture"], task, path)
-        training = self.training(chosen["training"], change["training"], task, path)
-        trio = Trio(task, architecture, training)
-        self.rules.refuse(trio, f"{path} ({task.name}, {architecture.name}, {training.name})")
-        return trio
+        architecture, training = (
+            self.build(section, chosen[section], change[section], task, path)
+            for section in ("architecture", "training")
+        )
+        series = Series(task, architecture, training, seeds, path)
+        self.rules.refuse(series, f"{path} ({task.name}, {architecture.name}, {training.name})")
+        return series
 
     # Each specification is built once, for all combinations that use it.
 
@@ -162,19 +160,13 @@ class Grid:
             self.made[ident] = replace(plain, task=resolve("task", component, f"{path}.task"))
         return self.made[ident]
 
-    def architecture(self, name: str, change: dict[str, Any], task: Task, path: str) -> Architecture:
-        ident = ("architecture", name, task.name, tuple(change.items()))
+    def build(self, axis: str, name: str, change: dict[str, Any], task: Task, path: str) -> Any:
+        """Return an architecture or a training for a task."""
+        ident = (axis, name, task.name, tuple(change.items()))
         if ident not in self.made:
-            where = path if change else f"architectures.{name}"
-            plain = replace(self.config.architectures[name], **change)
-            self.made[ident] = self.rules.complete(plain, task, where)
-        return self.made[ident]
-
-    def training(self, name: str, change: dict[str, Any], task: Task, path: str) -> Training:
-        ident = ("training", name, task.name, tuple(change.items()))
-        if ident not in self.made:
-            where = path if change else f"trainings.{name}"
-            self.made[ident] = self.rules.complete_training(replace(self.config.trainings[name], **change), task, where)
+            where = path if change else f"{SECTIONS[axis]}.{name}"
+            complete = self.rules.complete if axis == "architecture" else self.rules.complete_training
+            self.made[ident] = complete(replace(getattr(self.config, SECTIONS[axis])[name], **change), task, where)
         return self.made[ident]
 
 
@@ -205,19 +197,14 @@ def resolve_config(config: Config) -> Config:
             change.setdefault(f"{kind}s", {})[name] = entry.model_copy(update=made)
     for section in SECTIONS.values():
         for name, design in getattr(config, section).items():
-            made = _components(design, f"{section}.{name}")
+            path = f"{section}.{name}"
+            made = {
+                field: resolve(kind, getattr(design, field), path if kind == "task" else f"{path}.{field}")
+                for field, kind in parts(type(design)).items()
+                if getattr(design, field) is not None
+            }
             change.setdefault(section, {})[name] = replace(design, **made)
     return config.model_copy(update=change)
-
-
-def _components(design: Task | Architecture | Training, path: str) -> dict[str, Component]:
-    """Return the components of an entry with all their options. The path of a task's component is that of the entry."""
-    found = {}
-    for field, kind in parts(type(design)).items():
-        component = getattr(design, field)
-        if component is not None:
-            found[field] = resolve(kind, component, path if kind == "task" else f"{path}.{field}")
-    return found
 
 
 def drop_seeds(series: Series, seeds: Collection[int]) -> Series:
@@ -239,7 +226,3 @@ def _seed(given: Any, path: str) -> int:
     if type(given) is not int or not 0 <= given < 2**63:
         raise problem(path, f"{show_value(given)} is not a seed", allowed=["integers from 0", 'ranges such as "0..4"'])
     return given
-
-
-def _dump(item: Any) -> Any:
-    return asdict(item) if isinstance(item, Component) else item

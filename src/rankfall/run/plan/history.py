@@ -6,10 +6,8 @@ same) uses its own numbers. Any other group uses those of the model times the me
 """
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,27 +28,11 @@ KEY = "compute.costs"
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class GroupCost(BaseModel):
-    """The measured cost of a group's cells, each. Files of earlier versions lack the number of members of its stacks."""
-
-    seconds: Positive
-    megabytes: Positive | None
-    members: Positive = 1
-
-
-class CostFile(BaseModel):
-    """The content of a file of measured costs."""
-
-    scale: Positive
-    groups: dict[str, GroupCost]
-
-
-@dataclass(frozen=True)
-class History:
+class History(BaseModel):
     """Measured costs by group. Without measurements, the model applies."""
 
-    scale: float = 1.0
-    groups: Mapping[str, Cost] = field(default_factory=dict)
+    scale: Positive  # median of measured over modelled costs
+    groups: dict[str, Cost]
 
     def cost_of(self, group: str, task: Task, architecture: Architecture, training: Training, engine: str) -> Cost:
         found = self.groups.get(group)
@@ -60,23 +42,18 @@ class History:
 def read_history(path: str | None) -> History:
     """Read the file of measured costs. Without a path, return an empty history."""
     if path is None:
-        return History()
+        return History(scale=1.0, groups={})
     what = describe_non_file(path)
     if what is not None:
         raise problem(KEY, f"{path} is {what}, not a file")
     try:
-        found = CostFile.model_validate_json(Path(path).read_bytes())
+        return History.model_validate_json(Path(path).read_bytes())
     except OSError as error:
         hint = f"`rankfall plan --calibrate {path}` writes it"
         raise problem(KEY, f"cannot read {path}: {error.strerror}", hint=hint) from error
     except ValidationError as error:
         hint = f"write it again: `rankfall plan --calibrate {path}`"
         raise problem(KEY, f"{path} is not a file of measured costs: {translate(error)}", hint=hint) from error
-    groups = {
-        name: Cost(one.seconds, None if one.megabytes is None else math.ceil(one.megabytes), math.ceil(one.members))
-        for name, one in found.groups.items()
-    }
-    return History(found.scale, groups)
 
 
 def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") -> dict[str, Any]:

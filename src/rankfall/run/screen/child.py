@@ -14,8 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
+
 EVENTS = "RANKFALL_EVENTS"  # the environment variable that the logger plugin reads
-JOB = b"rankfall.cli"  # in the command of every job, and in no command with which Snakemake asks a cluster
+JOB = "rankfall.cli"  # in the command of every job, and in no command with which Snakemake asks a cluster
 
 
 class Child:
@@ -27,7 +29,9 @@ class Child:
         self.event_file.touch()
         self.rest = ""  # an event that is not yet complete
         self.interrupts = 0
-        self.signalled: set[tuple[int, bytes]] = set()  # processes that were asked to end, with their commands
+        self.signalled: set[tuple[int, tuple[str, ...]]] = (
+            set()
+        )  # processes that were asked to end, with their commands
         with self.output_file.open("wb") as output:
             self.process = subprocess.Popen(
                 command,
@@ -57,9 +61,6 @@ class Child:
                 continue
             yield event
 
-    def new_output(self) -> bytes:
-        return self.output.read()
-
     def text(self) -> str:
         """Return all of Snakemake's output."""
         return self.output_file.read_text(errors="replace")
@@ -82,49 +83,34 @@ class Child:
         if self.interrupts > 1:
             os.killpg(self.process.pid, signal.SIGINT)
             return
-        processes = group(self.process.pid)
-        if not processes:  # no /proc on this system: signal the group, as a terminal does
-            os.killpg(self.process.pid, signal.SIGINT)
-            return
-        self.process.send_signal(
-            signal.SIGINT
-        )  # once: a second one would interrupt it while it cancels the jobs of a cluster
-        self.terminate(processes - {self.process.pid})
+        jobs = self.started()
+        # Once: a second one would interrupt it while it cancels the jobs of a cluster.
+        self.process.send_signal(signal.SIGINT)
+        self.terminate(jobs)
 
     def stop_new_jobs(self) -> None:
         """Ask jobs to end that have started since. Snakemake still starts jobs that it had already chosen, and a shell its program."""
-        self.terminate(job for job in group(self.process.pid) - {self.process.pid} if JOB in command_of(job))
+        self.terminate(self.started(), JOB)
 
-    def terminate(self, processes: Iterable[int]) -> None:
-        """Send each process SIGTERM once, and again if it runs another program by then."""
+    def started(self) -> list[psutil.Process]:
+        """Return the processes that Snakemake and its jobs have started, but for the server of forks, whose group is its own."""
+        found = []
+        with suppress(psutil.Error):
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                with suppress(ProcessLookupError):  # it has ended
+                    found += [process] if os.getpgid(process.pid) == self.process.pid else []
+        return found
+
+    def terminate(self, processes: Iterable[psutil.Process], word: str = "") -> None:
+        """Send each process whose command has this word SIGTERM, once, and again if it runs another program by then."""
         for process in processes:
-            if (program := (process, command_of(process))) not in self.signalled:
-                self.signalled.add(program)
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGTERM)
+            with suppress(psutil.Error):  # it has ended
+                program = process.pid, tuple(process.cmdline())
+                if program not in self.signalled and any(word in part for part in program[1]):
+                    self.signalled.add(program)
+                    process.terminate()
 
     def end(self, number: int) -> None:
         """Send a signal to Snakemake and its jobs."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, number)
-
-
-def command_of(process: int) -> bytes:
-    """Return the command line of a process, or nothing if it has ended."""
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def group(leader: int) -> set[int]:
-    """Return the processes of a group, if the system has /proc."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()  # the name may hold anything
-        except OSError:
-            continue
-        if int(fields[2]) == leader:
-            found.add(int(path.parent.name))
-    return found

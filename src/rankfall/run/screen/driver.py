@@ -118,7 +118,7 @@ class Driver:
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.unlink(missing_ok=True)
                 self.log = log
-            new = self.child.new_output()
+            new = self.child.output.read()
             if new:
                 with self.log.open("ab") as file:
                     file.write(new)

@@ -73,57 +73,52 @@ class RunState:
 
     def take(self, event: Mapping[str, Any]) -> Job | None:
         """Process an event and return the job that it ends, or None."""
-        handler = getattr(self, f"_{event.get('event')}", None)
-        ended: Job | None = handler(event) if handler else None
-        return ended
+        match event.get("event"):
+            case "run_info" if not self.totals:  # Snakemake sends it again at the end
+                stats = event.get("stats", {}).items()
+                self.totals = {str(rule): int(number) for rule, number in stats if rule not in ("total", "all")}
+            case "resources_info":
+                self.cores = int(event.get("cores") or self.cores)
+            case "rankfall_began":
+                self.config = str(event.get("config") or "")
+            case "rankfall_page":
+                self.lacks, self.no_page = list(event.get("lacks") or ()), str(event.get("no_page") or "")
+            case "rankfall_stopping":
+                self.stopping = True
+            case "rankfall_ended":
+                self.how = str(event["how"])
+            case "job_info" if event["rule_name"] in self.totals:  # not `all`
+                self.begin_job(event)
+            case "job_finished":
+                return self.end_job(str(event["job_id"]), event)
+            case "job_error":
+                return self.end_job(str(event["jobid"]), event)
+            case "error":
+                self.refused = str(event.get("exception") or "error")
+                self.said.append(str(event.get("text", "")))
+            case "text" if event.get("level") in ("ERROR", "CRITICAL"):
+                self.said.append(str(event.get("text", "")))
+        return None
 
-    def _run_info(self, event: Mapping[str, Any]) -> None:
-        stats = {str(rule): int(number) for rule, number in event.get("stats", {}).items()}
-        if not self.totals:  # Snakemake sends it again at the end
-            self.totals = {rule: number for rule, number in stats.items() if rule not in ("total", "all")}
-
-    def _rankfall_began(self, event: Mapping[str, Any]) -> None:
-        self.config = str(event.get("config") or "")
-
-    def _rankfall_page(self, event: Mapping[str, Any]) -> None:
-        self.lacks, self.no_page = list(event.get("lacks") or ()), str(event.get("no_page") or "")
-
-    def _rankfall_stopping(self, event: Mapping[str, Any]) -> None:
-        self.stopping = True
-
-    def _rankfall_ended(self, event: Mapping[str, Any]) -> None:
-        self.how = str(event["how"])
-
-    def _resources_info(self, event: Mapping[str, Any]) -> None:
-        self.cores = int(event.get("cores") or self.cores)
-
-    def _job_info(self, event: Mapping[str, Any]) -> None:
+    def begin_job(self, event: Mapping[str, Any]) -> None:
         """Add a job that has started or, on a cluster, was submitted."""
         rule, wildcards = str(event["rule_name"]), event.get("wildcards") or {}
-        if rule not in self.totals:  # `all`
-            return
         name = " ".join([VERBS.get(rule, rule), *(str(one) for what, one in wildcards.items() if what != "digest")])
         first = [(event.get(what) or [""])[0] for what in ("output", "log")]
         self.running[str(event["jobid"])] = Job(rule, name, first[0], first[1], float(event["time"]))
 
-    def _job_finished(self, event: Mapping[str, Any]) -> Job | None:
-        number = str(event["job_id"])
+    def end_job(self, number: str, event: Mapping[str, Any]) -> Job | None:
+        """Move a job that is done or has failed, and return it. None for `all`, and for one that was stopped or will be tried again."""
         job = self.running.pop(number, None)
         if job is None:
             return None
         job.seconds = max(0.0, float(event["time"]) - job.began)  # a clock may be set back
-        self.done[job.rule] += 1
-        job.place = self.count
-        self.finished.append(job)
-        self.failed.pop(job.output, None)
-        return job
-
-    def _job_error(self, event: Mapping[str, Any]) -> Job | None:
-        number = str(event["jobid"])
-        job = self.running.pop(number, None)
-        if job is None:
-            return None
-        job.seconds = max(0.0, float(event["time"]) - job.began)
+        if event["event"] == "job_finished":
+            self.done[job.rule] += 1
+            job.place = self.count
+            self.finished.append(job)
+            self.failed.pop(job.output, None)
+            return job
         if self.stopping:
             return None
         job.place = self.count
@@ -131,12 +126,3 @@ class RunState:
         job.error = str(event.get("error") or (error_in(Path(job.log)) if job.log else "it has no log"))
         self.failed[job.output] = job
         return None if job.error == SILENT else job
-
-    def _error(self, event: Mapping[str, Any]) -> None:
-        self.refused = str(event.get("exception") or "error")
-        self.said.append(str(event.get("text", "")))
-
-    def _text(self, event: Mapping[str, Any]) -> None:
-        text = str(event.get("text", ""))
-        if event.get("level") in ("ERROR", "CRITICAL"):
-            self.said.append(text)

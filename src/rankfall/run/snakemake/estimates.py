@@ -142,30 +142,16 @@ class Needs(NamedTuple):
 
 
 def needs(plan: Plan, job: PlannedJob) -> Needs:
-    """Return priority and resources of a shard's job. Training runs first; long jobs run before short ones, so that none ends alone."""
-    if job.kind == "measure":
-        return _measure_needs(plan, *job.names)
-    cells = plan.shards[job.names[0], job.names[1]]
+    """Return priority and resources of a shard's job. Training runs first; long jobs run before short ones, so that none ends alone. A
+    measure needs the memory that it declares for a cell, else that of training."""
+    cells, kind, own = plan.shards[job.names[-2], job.names[-1]], 3, None
     seconds = sum(cell.cost.seconds for cell in cells)
-    return Needs(3 + _long(seconds), _minutes(seconds), _memory(plan, cells))
-
-
-def _measure_needs(plan: Plan, name: str, task: str, shard: str) -> Needs:
-    """Use the memory that the measure declares for a cell, else that of training."""
-    cells, measure = plan.measured_cells(name, task, shard), plan.measures[name]
-    seconds, own = len(cells) * measure.cost.get("seconds", SECONDS), measure.cost.get("megabytes")
-    of_cell = own is not None and bool(cells)
-    megabytes = cost.PROCESS + SPARE + math.ceil(own or 0) if of_cell else _memory(plan, plan.shards[task, shard])
-    return Needs(1 + _long(seconds), _minutes(seconds), megabytes)
-
-
-def _minutes(seconds: float) -> int:
-    return 15 + math.ceil(3 * seconds / 60)
-
-
-def _long(seconds: float) -> float:
-    """Return the part of the priority that grows with duration. It is below 1, because the priorities of kinds are whole numbers."""
-    return seconds / (seconds + 3600)
+    if job.kind == "measure":
+        measured, declared, kind = plan.measured_cells(*job.names), plan.measures[job.names[0]].cost, 1
+        seconds, own = len(measured) * declared.get("seconds", SECONDS), declared.get("megabytes") if measured else None
+    megabytes = _memory(plan, cells) if own is None else cost.PROCESS + SPARE + math.ceil(own)
+    share = seconds / (seconds + 3600)  # below 1, since priorities of kinds are whole numbers
+    return Needs(kind + share, 15 + math.ceil(3 * seconds / 60), megabytes)
 
 
 def _memory(plan: Plan, cells: list[Cell]) -> int:

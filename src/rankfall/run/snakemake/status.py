@@ -105,25 +105,25 @@ def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
 
 def describe_changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
     """Return text that lists the fields in which a cell differs from the most similar candidate."""
-    flat = dict(_flat(cell.content))
+    fields = dict(flat(cell.content))
     best: list[str] | None = None
     for content in candidates:
-        other = dict(_flat(content))
+        other = dict(flat(content))
         told = [
-            f"{name}: {other.get(name)!r} -> {flat.get(name)!r}"
-            for name in sorted(flat.keys() | other.keys())
-            if flat.get(name) != other.get(name)
+            f"{name}: {other.get(name)!r} -> {fields.get(name)!r}"
+            for name in sorted(fields.keys() | other.keys())
+            if fields.get(name) != other.get(name)
         ]
         if best is None or len(told) < len(best):
             best = told
     return list_reasons(best) if best else "not computed before"
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     """Flatten nested mappings to items such as ("architecture.depth", 6) and ("task.options.length", 8)."""
     for name, item in value.items():
         if isinstance(item, Mapping):
-            yield from _flat(item, f"{prefix}{name}.")
+            yield from flat(item, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", item
 

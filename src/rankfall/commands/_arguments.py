@@ -1,0 +1,37 @@
+"""The arguments of a verb, as its help lists them: one a line with its name, its value, two spaces, and what it does.
+
+A value in brackets may be left out, one with dots may be several. `FILE` and `FOLDER` are paths, `N` is an integer, `X` a number, and `a|b`
+one of these words. What it does may end with its default, with `(required)` or with `(repeatable)`.
+"""
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+TYPES: dict[str, Any] = {"FILE": Path, "FOLDER": Path, "N": int, "X": float}
+
+
+def add_arguments(parser: argparse.ArgumentParser, listed: str) -> None:
+    """Add the arguments of such a list. One without `--` is stored under its value in small letters."""
+    for line in filter(None, re.sub(r"\n {5,}", " ", listed).split("\n")):
+        words, about = re.split(" {2,}", line, maxsplit=1)
+        option, _, value = words.rpartition(" ")
+        more: dict[str, Any] = {"help": about.replace("%", "%%")}
+        if value.startswith("--"):
+            parser.add_argument(value, action="store_true", **more)
+            continue
+        name = value.strip("[].")
+        kind = TYPES.get(name, str)
+        more |= {"choices": name.split("|")} if "|" in name else {"metavar": name, "type": kind}
+        if about.endswith("(required)"):
+            more["required"] = True
+        if about.endswith("(repeatable)"):
+            more |= {"action": "append", "default": []}
+        elif "..." in value:
+            more |= {"nargs": "*" if "[" in value else "+", "default": []}
+        elif "[" in value:
+            more["nargs"] = "?"
+        if default := re.search(r"\(default: ([^ ,)]+)", about):
+            more["default"] = kind(default[1])
+        parser.add_argument(option or name.lower(), **more)
