@@ -16,7 +16,8 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-COLUMNS = tuple(name for name in LayerReport.__dataclass_fields__ if name not in ("layer", "name", "parts", "orders"))
+LISTS = ("layer", "name", "parts", "orders", "head_gradients")  # and no quantities
+COLUMNS = tuple(name for name in LayerReport.__dataclass_fields__ if name not in LISTS)
 PLACES = ("first", "last", "min", "max")
 FORM = re.compile(r"\s*([a-z_]+)(?:\[(-?\d+)\])?\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from rankfall.check.bands import ReferenceBand
+from rankfall.check.bands import RealModel, ReferenceBand
 from rankfall.check.named import Result
 from rankfall.rank.residual import relative_residual
 from rankfall.rank.spectrum import effective_rank
@@ -32,6 +32,7 @@ class LayerReport:
     first: float | None = None  # share of the first token
     query_gradient: float | None = None
     key_gradient: float | None = None
+    head_gradients: list[float] = field(default_factory=list)  # of queries or keys, whichever is smaller, by head
     gradient: float | None = None  # with respect to this state
     orders: dict[str, float] = field(default_factory=dict)  # by mixing branch
     distinct: int | None = None  # number of distinct rows if all tokens are equal
@@ -73,6 +74,7 @@ class StreamReport:
     without: list[Outcome] = field(default_factory=list)  # the branches of the layer that loses most
     interventions: list[Outcome] = field(default_factory=list)
     bands: list[ReferenceBand] = field(default_factory=list)  # of other networks, at birth and after training
+    real: list[RealModel] = field(default_factory=list)  # models of released width
     equal_tokens: str = ""  # where tokens were set equal; empty: not possible
     floor: float = 0.0  # a smaller residual is rounding of the dtype
     results: list[Result] = field(default_factory=list)  # of the named checks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from rankfall.models.families.example import FAILURES, example_inputs
 from rankfall.models.families.mended import DIVISORS, FEW, divided_values, mended_values
 from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, configure, small_config
 from rankfall.models.load import read_config
-from rankfall.models.source import MINILM, ModelSource, quiet
+from rankfall.models.source import ModelSource, quiet, usual_phase
 from rankfall.models.weights import load_pretrained, prepare_config
 
 MOST_PARTS = 6
@@ -34,10 +33,9 @@ def library_model(
         if not isinstance(config, type(small_config(name))):
             say(f"the whole runs on none of the inputs that were tried: measures its part {type(model).__name__}")
         return model, inputs, f"{name} (small)"
-    local = name in MINILM or Path(name).expanduser().is_dir()
-    source = ModelSource(name, "pretrained" if local else "init", config=settings)
+    source = ModelSource(name, usual_phase(name), config=settings)
     config = read_config(source)
-    if local:
+    if source.phase == "pretrained":
         say(f"reads the weights of {name}")
         model = load_pretrained(source, config)[0]
     else:

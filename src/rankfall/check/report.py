@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.attention import attention
-from rankfall.check.bands import bands_for, no_band, say_kind
+from rankfall.check.bands import bands_for, kind_of, no_band, real_models, say_kind
 from rankfall.check.checks.stream import describe_cut
 from rankfall.check.equal import distinct
 from rankfall.check.gradients import gradients, say_missing
@@ -101,12 +101,12 @@ def time_pass(model: nn.Module, arguments: Arguments) -> float:
 def link_parts(recording: RecordedStream, recordings: dict[str, RecordedStream]) -> None:
     """Say which streams are parts of one sequence of blocks, and what the residual is before the first."""
     flow, report = recording.flow, recording.report
-    report.part |= bool(flow.missing or flow.touching)
+    report.part |= bool(flow.missing or flow.unmeasured or flow.touching)
     if flow.follows not in recordings:
         return
     before = recordings[flow.follows].report
     report.part = before.part = True
-    report.cut = describe_cut(report, before, flow.joins)
+    report.cut = "" if flow.resized else describe_cut(report, before, flow.joins)
     while flow.follows in recordings:
         flow = recordings[flow.follows].flow
     report.start = recordings[flow.name].report.layers[0].residual
@@ -126,6 +126,7 @@ def record_stream(examined: Examined, flow: Flow, changes: bool) -> RecordedStre
     report = measure_stream(examined, flow, normed)
     report.worst = find_steepest_loss(report.layers)
     report.bands = bands_for(flow, normed)
+    report.real = real_models(kind_of(flow, normed), flow.depth, flow.width) if flow.skips else []
     if why := no_band(flow, normed):
         report.reasons["reference band"] = why
     if changes:

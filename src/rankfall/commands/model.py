@@ -16,11 +16,12 @@ VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="hub name, folder, model type (bert, gpt2, ...), or minilm")
+    parser.add_argument("name", help="hub name, folder, model type (bert, gpt2, ...), or minilm, rxnmapper, smollm2")
     parser.add_argument(
-        "--phase", choices=["init", "pretrained"], help="default: pretrained for a folder or minilm, else init"
+        "--phase", choices=["init", "pretrained"], help="default: pretrained for a folder or a package, else init"
     )
     parser.add_argument("--revision", help="commit of the hub, or digest of a folder's weights")
+    parser.add_argument("--quantise", metavar="FORMAT", help="round pretrained matrices to a format of GGUF, e.g. Q4_1")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -48,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--length", type=int, default=128, help="tokens of a text")
     parser.add_argument(
-        "--text", default="topics", help="topics, wiki_bio, a text file, zipf, random; pictures or a folder for vision"
+        "--text",
+        default="topics",
+        help="topics, reactions, wiki_bio, a text file, zipf, random; pictures or a folder for vision",
     )
     parser.add_argument(
         "--definition",
@@ -68,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.measure.models import make_request
-    from rankfall.models.source import MINILM, ModelSource
+    from rankfall.models.source import ModelSource, usual_phase
     from rankfall.models.subject import rows_of_subjects
     from rankfall.models.texts import Texts
     from rankfall.rank.model_residuals.measure import NORMS, residual_rows
@@ -77,14 +80,13 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report.conform import conform
     from rankfall.report.model_names import short
 
-    local = args.name in MINILM or Path(args.name).expanduser().is_dir()
-    phase = args.phase or ("pretrained" if local else "init")
+    phase = args.phase or usual_phase(args.name)
     config = dict(_parse_setting(text) for text in args.set)
     out = args.out or Path("results") / "models" / short(args.name)
     if args.study == "identity":
         return measure_identity(args, phase, config, out)
     source, texts = (
-        ModelSource(args.name, phase, args.revision, args.stream, config),
+        ModelSource(args.name, phase, args.revision, args.stream, config, args.quantise),
         Texts(args.text, args.samples, args.length),
     )
     chosen = None if args.variants is None else tuple(args.variants)
@@ -180,7 +182,7 @@ def measure_identity(args: argparse.Namespace, phase: str, config: dict[str, Any
     from rankfall.report import style, tables
 
     given = {"phase": phase, "config": config, "model": args.name}
-    asked = ("revision", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
+    asked = ("revision", "quantise", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
     given |= {name: value for name in asked if (value := getattr(args, name)) is not None}
     given |= {} if args.length is None else {"lengths": [args.length]}
     for name, (show, figures) in PARTS.items():

@@ -5,13 +5,15 @@ first `length` tokens, special tokens included, and use the first `samples`. If 
 `length` tokens of the same documents follow, in order.
 
 Sources: "topics" (CPython's documentation topics, in every installation), "wiki_bio" (the paper's; through `datasets`), a local
-text file (paragraphs are documents), and for comparison "zipf" and "random", which draw token numbers and need no tokenizer.
+text file (paragraphs are documents), "reactions" (of chemistry, in the package rxnmapper), and for comparison "zipf" and "random", which
+draw token numbers and need no tokenizer.
 Vision models get pictures: those bundled with scikit-learn ("pictures"), or a folder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -28,11 +30,12 @@ from rankfall.models.source import hub_reachable
 from rankfall.random_streams import stream
 
 DRAWN = ("zipf", "random")
+SPECIAL = ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The inputs to use: `source` as above (for a vision model: "pictures" or a folder of them)."""
+    """The inputs to use: `source` as above (for a vision model: "pictures" or a folder of them). "topics" stands for the model's default."""
 
     source: str = "topics"
     samples: int = 32
@@ -60,9 +63,9 @@ class Batch:
 
 def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     """Return the batch on which a model is measured."""
+    texts = replace(texts, source=loaded.text) if texts.source == "topics" else texts
     if loaded.images:
-        source = "pictures" if texts.source == "topics" else texts.source  # the default of either kind of model
-        return Batch({"pixel_values": pictures(replace(texts, source=source), loaded.config)}, source, "none")
+        return Batch({"pixel_values": pictures(texts, loaded.config)}, texts.source, "none")
     if loaded.positions is not None and texts.length > loaded.positions:
         raise RankfallError(
             f"length is {texts.length} but the model has {loaded.positions} positions; make it {loaded.positions} or less"
@@ -71,7 +74,8 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     if texts.source in DRAWN:
         return Batch({"input_ids": _draw_tokens(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
-        (encode, spell), name = _own_tokenizer(loaded.tokenizer_from), "own"
+        read = _read_vocabulary if loaded.tokenizer_from.endswith("vocab.txt") else _own_tokenizer
+        (encode, spell), name = read(loaded.tokenizer_from), "own"
     else:
         (encode, spell), name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
     ids = windows(documents(texts.source), encode, texts)
@@ -90,6 +94,8 @@ def documents(source: str) -> Iterator[str]:
         from pydoc_data.topics import topics  # type: ignore[import-untyped]
 
         yield from topics.values()
+    elif source == "reactions":
+        yield from _reactions()
     elif source == "wiki_bio":
         yield from _wiki_bio()
     else:
@@ -153,10 +159,15 @@ def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
     from transformers import AutoTokenizer
 
     # Without files the library silently makes an empty tokenizer.
-    if Path(place).is_dir() and not any((Path(place) / name).exists() for name in TOKENIZER_FILES):
+    path, options = Path(place), {}
+    if path.is_dir() and not any((path / name).exists() for name in TOKENIZER_FILES):
         raise RankfallError(f"model folder {place} has no tokenizer ({', '.join(TOKENIZER_FILES)}); or use text 'zipf'")
+    if path.suffix == ".gguf":
+        place, options = str(path.parent), {"gguf_file": path.name}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=Path(place).is_dir())
+        tokenizer = AutoTokenizer.from_pretrained(
+            place, trust_remote_code=False, local_files_only=path.exists(), **options
+        )
     except Exception as error:
         text = (str(error).strip().splitlines() or [""])[0][:160]
         raise RankfallError(
@@ -173,6 +184,20 @@ def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
     return encode, lambda number: str(tokenizer.convert_ids_to_tokens(number))
 
 
+def _read_vocabulary(file: str) -> tuple[Encode, Spell]:
+    """Return the tokenizer of a vocabulary of strings such as those of chemistry: the longest piece first, and what is in brackets whole."""
+    pieces = Path(file).read_text(encoding="utf-8").splitlines()
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    longest = "|".join(re.escape(one) for one in sorted(numbers, key=len, reverse=True) if one and one not in SPECIAL)
+    cut = re.compile(rf"\[[^\]]*\]|{longest}|\S")
+
+    def encode(document: str) -> tuple[list[int], list[int], list[int]]:
+        found = [numbers.get(piece, numbers["[UNK]"]) for piece in cut.findall(document)]
+        return [numbers["[CLS]"]], found, [numbers["[SEP]"]]
+
+    return encode, pieces.__getitem__
+
+
 def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tuple[Encode, Spell]:
     """Train a tokenizer on the source by pair merging, with token numbers inside the model's vocabulary.
 
@@ -182,7 +207,7 @@ def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tup
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-    special = ["[UNK]", "[CLS]", "[SEP]"]
+    special = list(SPECIAL[:3])
     free = [number for number in range(vocabulary) if number != padding]
     size = min(8000, len(free))
     if size < 300:
