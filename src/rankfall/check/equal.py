@@ -71,6 +71,14 @@ def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
     }
 
 
+def exchange_token(one: Tensor, place: int, source: int) -> Tensor:
+    """Return a copy with the token of one place at another, or its features in reversed order if the tokens are vectors."""
+    moved = one.clone()
+    if place != source:
+        moved[:, place] = one[:, source].flip(-1) if one.dim() > 2 else one[:, source]
+    return moved
+
+
 def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Change) -> Arguments | None:
     """Return the arguments with tokens (B, T) changed, or vectors, pictures and sounds if there are no tokens; None if nothing is."""
     if tokens := token_inputs(arguments, shape):

@@ -124,20 +124,10 @@ def mark(residual: float | None, floor: float) -> str:
 
 
 def show_value(value: float | int | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return str(value)
+    if not value or isinstance(value, int):
+        return "" if value is None else f"{value:.0f}"
     size = abs(value)
-    return (
-        "0"
-        if not size
-        else f"{value:.3f}"
-        if 0.01 <= size < 100
-        else f"{value:.1f}"
-        if 100 <= size < 1e5
-        else f"{value:.1e}"
-    )
+    return f"{value:{'.3f' if 0.01 <= size < 100 else '.1f' if 100 <= size < 1e5 else '.1e'}}"
 
 
 def variants(report: StreamReport) -> list[str]:

@@ -24,11 +24,17 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "list":
         for path in (REAL, own_file()):
             for one in read_models(path):
-                origin = "; ".join(filter(None, (one.package, f"weights {one.revision}", f"{one.samples} x {one.length} tokens")))
-                print(f"{one.describe()}: {one.residual[0]:.2f} to {one.residual[-1]:.2f}; {one.kind}; {origin}; {one.versions}")
+                origin = "; ".join(
+                    filter(None, (one.package, f"weights {one.revision}", f"{one.samples} x {one.length} tokens"))
+                )
+                print(
+                    f"{one.describe()}: {one.residual[0]:.2f} to {one.residual[-1]:.2f}; {one.kind}; {origin}; {one.versions}"
+                )
         return 0
     if args.name is None:
-        raise RankfallError("bands add: no model\n  fix: a hub name, a folder, a model type, or minilm, rxnmapper, smollm2")
+        raise RankfallError(
+            "bands add: no model\n  fix: a hub name, a folder, a model type, or minilm, rxnmapper, smollm2"
+        )
     if args.samples < 2:
         raise RankfallError(f"--samples is {args.samples}\n  fix: 2 or more, in pairs")
     from transformers import CONFIG_MAPPING
@@ -39,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.models.texts import Texts
 
     known = args.name in SIZES or args.name in CONFIG_MAPPING
-    source = ModelSource(args.name, args.phase or ("init" if known else "pretrained"), args.revision, quantise=args.quantise)
+    source = ModelSource(
+        args.name, args.phase or ("init" if known else "pretrained"), args.revision, quantise=args.quantise
+    )
     row = measure_model(source, Texts(args.text, args.samples, args.length, args.seed))
     path = args.to or own_file()
     print(write_model(path, row))

@@ -62,7 +62,12 @@ def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[
             chosen = bound.arguments
             streamed = chosen.get("streamed", False)
             source = ModelSource(
-                chosen["model"], chosen["phase"], chosen["revision"], streamed, chosen["config"] or {}, chosen["quantise"]
+                chosen["model"],
+                chosen["phase"],
+                chosen["revision"],
+                streamed,
+                chosen["config"] or {},
+                chosen["quantise"],
             )
             samples = chosen["sentences"] if "sentences" in chosen else chosen["samples"]
             length = chosen["lengths"][0] if "lengths" in chosen else chosen["length"]

@@ -138,11 +138,19 @@ def quantise_weights(model: nn.Module, kind: str) -> None:
             f"quantise is {kind!r}, which GGUF does not have\n  fix: one of {', '.join(GGMLQuantizationType.__members__)}"
         )
     for name, weight in model.named_parameters():
-        if weight.dim() == 2 and weight.shape[1] % BLOCK == 0 and not any(part in name for part in ("position", "token_type")):
+        if (
+            weight.dim() == 2
+            and weight.shape[1] % BLOCK == 0
+            and not any(part in name for part in ("position", "token_type"))
+        ):
             try:
-                rounded = dequantize(quantize(weight.detach().numpy(), GGMLQuantizationType[kind]), GGMLQuantizationType[kind])
+                rounded = dequantize(
+                    quantize(weight.detach().numpy(), GGMLQuantizationType[kind]), GGMLQuantizationType[kind]
+                )
             except NotImplementedError as error:
-                raise RankfallError(f"quantise is {kind!r}, to which gguf cannot round\n  fix: Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0") from error
+                raise RankfallError(
+                    f"quantise is {kind!r}, to which gguf cannot round\n  fix: Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0"
+                ) from error
             weight.data.copy_(torch.from_numpy(rounded))
 
 
@@ -194,7 +202,8 @@ def _fetch(source: ModelSource) -> Path:
 def _safe_folder(folder: Path) -> Path:
     if not any(folder.glob("*.safetensors")):
         found = (
-            ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".gguf"))) or "none"
+            ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".gguf")))
+            or "none"
         )
         raise RankfallError(
             f"model folder {folder} has no safetensors weights (other weights: {found}); only safetensors are read"

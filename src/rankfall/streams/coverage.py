@@ -66,9 +66,7 @@ def with_coverage(
         joins = between(graph, end, first.state) if end is not None else ()
         resized = end is not None and graph.nodes[end].shape != graph.nodes[first.state].shape
         parts.append(
-            replace(
-                flow, follows=before, joins=joins, resized=resized, missing=tuple(missing), unmeasured=unmeasured
-            )
+            replace(flow, follows=before, joins=joins, resized=resized, missing=tuple(missing), unmeasured=unmeasured)
         )
     return parts
 
@@ -90,7 +88,9 @@ def on_older_states(graph: Graph, layers: list[tuple[str, Group]], sums: dict[in
     for item in items:
         beyond = without_maps(graph, item.branch)
         for one in sums.values():
-            inner = len(one.node.stack) > len(item.node.stack) and one.node.stack[: len(item.node.stack)] == item.node.stack
+            inner = (
+                len(one.node.stack) > len(item.node.stack) and one.node.stack[: len(item.node.stack)] == item.node.stack
+            )
             if (
                 one.node.index not in inside
                 and not inner
@@ -232,7 +232,10 @@ def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
     found = [
         node.stack[-1].module or "the model itself"
         for node in graph.nodes[upper : lower + 1]
-        if node.op in MAPS and node.stack and graph.above(upper, node.index) and graph.above(node.index, lower)
+        if node.op in MAPS
+        and node.stack
+        and graph.above(upper, node.index)
+        and graph.above(node.index, lower)
         and not maps_joined(graph, node.index)
     ]
     return tuple(dict.fromkeys(found))

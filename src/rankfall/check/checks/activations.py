@@ -117,4 +117,9 @@ def large_eps(seen: RecordedStream) -> list[Result]:
     worst = max(seen.norms, key=lambda one: one.eps / one.variance, default=None)
     if worst is None or worst.eps <= EPS or worst.eps <= 0.1 * worst.variance:
         return []
-    return [failed(f"the eps of a norm is {worst.eps:.2g}, and the variance that it divides by {worst.variance:.2g}", worst.where)]
+    return [
+        failed(
+            f"the eps of a norm is {worst.eps:.2g}, and the variance that it divides by {worst.variance:.2g}",
+            worst.where,
+        )
+    ]

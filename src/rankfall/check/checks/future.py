@@ -2,9 +2,7 @@
 
 from collections import Counter
 
-from torch import Tensor
-
-from rankfall.check.equal import change_named, holders_of_tokens
+from rankfall.check.equal import change_named, exchange_token, holders_of_tokens
 from rankfall.check.named import FAIL, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
@@ -76,7 +74,7 @@ def causal_inputs(seen: RecordedStream) -> Result:
     said = f"causal in {seen.flow.depth} layers"
     entered = False
     for name in sorted(holders_of_tokens(seen.examined.arguments, shape)):
-        changed = change_named(seen.examined.arguments, {name}, change_last)
+        changed = change_named(seen.examined.arguments, {name}, lambda one: exchange_token(one, -1, 0))
         assert changed is not None
         after = run_through(seen.examined.model, changed, seen.flow, Edits())
         apart = [differs(seen.flow.layout.to_rows(state), before) for state, before in zip(after.states, seen.states)]
@@ -96,10 +94,3 @@ def causal_inputs(seen: RecordedStream) -> Result:
             if by_token and bool(differs(one, old)[:, :-1].any()):
                 return failed("the output of earlier tokens sees the last one, behind the last layer")
     return passed(f"{said}: changing the last token changes no state before it" if entered else said)
-
-
-def change_last(one: Tensor) -> Tensor:
-    """Return a copy whose last token is another one, or other features."""
-    moved = one.clone()
-    moved[:, -1] = moved[:, 0].flip(-1) if moved.dim() > 2 else moved[:, 0]
-    return moved

@@ -13,7 +13,6 @@ from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.passes import run_through
 
-
 FAR = Limit(
     4,
     "if at least so many heads, and all, weigh equal tokens the more the farther they are, it fails",
@@ -33,7 +32,9 @@ def positions_differ(seen: RecordedStream) -> Result:
     last, tokens = seen.report.layers[-1].distinct, seen.report.tokens
     grow = far_heads(seen)
     if len(grow) >= FAR and all(grow):
-        return failed(f"all {len(grow)} heads weigh equal tokens the more the farther they are: is the sign of a bias wrong?")
+        return failed(
+            f"all {len(grow)} heads weigh equal tokens the more the farther they are: is the sign of a bias wrong?"
+        )
     if last is not None and last > 1:
         return passed(f"equal tokens come out as {last} different rows of {tokens}")
     if not any(branch.mixes for branch in seen.flow.branches):

@@ -117,7 +117,7 @@ def band(report: StreamReport, last: float) -> list[str]:
         said.append(f"That is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
     if report.real:
         each = [f"{one.describe()} {number(one.residual[-1])}" for one in report.real]
-        said.append(f"Of real models of this kind keep: {'; '.join(each)}.")
+        said.append(f"Real models of this kind keep: {'; '.join(each)}.")
     return said
 
 
