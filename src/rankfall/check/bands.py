@@ -13,10 +13,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from rankfall.errors import RankfallError, describe_error
 from rankfall.streams.flow import Flow
@@ -160,11 +162,10 @@ def read_models(path: Path) -> list[RealModel]:
     found = []
     for number, line in enumerate(path.read_text().splitlines() if path.is_file() else [], 1):
         try:
-            values = json.loads(line)
-            found.append(RealModel(**values | {"residual": tuple(values["residual"])}))
-        except (ValueError, TypeError, KeyError) as error:
+            found.append(TypeAdapter(RealModel).validate_json(line))
+        except ValidationError as error:
             raise RankfallError(
-                f"{path}, line {number} is no row of `rankfall bands add`: {describe_error(error, 80)}\n  fix: delete the line"
+                f"{path}, line {number} is no row of `rankfall bands add`: {describe_error(error, 120)}\n  fix: delete the line"
             ) from None
     return found
 
@@ -172,7 +173,7 @@ def read_models(path: Path) -> list[RealModel]:
 def write_model(path: Path, model: RealModel) -> str:
     """Add a row to a file, in place of one of the same measurement, and return its line."""
     others = [one for one in read_models(path) if one.identity != model.identity]
-    lines = [json.dumps(asdict(one)) for one in (*others, model)]
+    lines = [TypeAdapter(RealModel).dump_json(one).decode() for one in (*others, model)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines))
     return lines[-1]

@@ -187,9 +187,9 @@ def say_outside(flow: Flow) -> list[str]:
     names = [name or "the model itself" for name in dict.fromkeys(flow.outside)]
     places = ", ".join(names[:4]) + " and others" * (len(names) > 4)
     several = len(flow.outside) > 1
-    said = f"{len(flow.outside)} more residual addition{'s' * several} of this stream {'are' if several else 'is'} in no layer, in {places}: "
-    stay = "they stay as they are" if several else "it stays as it is"
-    return [f"{said}{stay} in all variants"] if flow.outside else []
+    many = ("s", "are", "they stay as they are") if several else ("", "is", "it stays as it is")
+    said = "{} more residual addition{} of this stream {} in no layer, in {}: {} in all variants"
+    return [said.format(len(flow.outside), *many[:2], places, many[2])] if flow.outside else []
 
 
 def try_part(function: Callable[[], str]) -> str:

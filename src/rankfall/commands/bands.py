@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quantise", metavar="FORMAT", help="round pretrained matrices to a format of GGUF, e.g. Q4_1")
     parser.add_argument("--text", default="topics", help="as of `rankfall measure model` (default: the model's own)")
     parser.add_argument("--samples", type=int, default=8, help="texts (default: 8)")
-    parser.add_argument("--length", type=int, default=128, help="tokens of a text (default: 128)")
+    parser.add_argument("--length", type=int, help="tokens of a text (default: 128; rxnmapper 50)")
     parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs that are drawn (default: 0)")
     parser.add_argument("--to", type=Path, metavar="FILE", help="file of rows (default: your own, which check reads)")
 
@@ -41,14 +41,14 @@ def run(args: argparse.Namespace) -> int:
 
     from rankfall.check.real import measure_model
     from rankfall.models.families.published import SIZES
-    from rankfall.models.source import ModelSource
+    from rankfall.models.source import ModelSource, usual_length
     from rankfall.models.texts import Texts
 
     known = args.name in SIZES or args.name in CONFIG_MAPPING
     source = ModelSource(
         args.name, args.phase or ("init" if known else "pretrained"), args.revision, quantise=args.quantise
     )
-    row = measure_model(source, Texts(args.text, args.samples, args.length, args.seed))
+    row = measure_model(source, Texts(args.text, args.samples, args.length or usual_length(args.name), args.seed))
     path = args.to or own_file()
     print(write_model(path, row))
     print(f"written to {path}; this line is all that others need")

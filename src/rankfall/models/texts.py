@@ -16,6 +16,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, distribution
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.models.load import TOKENIZER_FILES, Loaded
-from rankfall.models.source import hub_reachable
+from rankfall.models.source import PACKAGED, hub_reachable
 from rankfall.random_streams import stream
 
 DRAWN = ("zipf", "random")
@@ -35,7 +36,7 @@ SPECIAL = ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 @dataclass(frozen=True)
 class Texts:
-    """The inputs to use: `source` as above (for a vision model: "pictures" or a folder of them). "topics" stands for the model's default."""
+    """The inputs to use: `source` as above (for a vision model: "pictures" or a folder). "topics" stands for the model's default."""
 
     source: str = "topics"
     samples: int = 32
@@ -107,6 +108,24 @@ def documents(source: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise RankfallError(f"text {source!r} is not text in UTF-8 (byte {error.start})") from error
         yield from (part.strip() for part in content.split("\n\n") if part.strip())
+
+
+def _reactions() -> Iterator[str]:
+    """Yield the reactions in the description and the tests of rxnmapper, each from every precursor on: their order has no meaning."""
+    try:
+        files = distribution("rxnmapper").files or []
+    except PackageNotFoundError:
+        raise RankfallError(
+            f"text 'reactions' is in rxnmapper, which is not installed: {PACKAGED['rxnmapper'].install}"
+        ) from None
+    content = "".join(one.read_text() for one in files if one.name == "METADATA" or one.match("tests/*.py"))
+    content = re.sub(r'"\s*\n\s*"', "", content)  # strings that continue in the next line
+    known = dict.fromkeys(one for one in re.findall(r"[^\s\"'`,|]{3,}>>[^\s\"'`,|]{3,}", content) if ":" not in one)
+    parts = [(one.partition(">>")[0].split("."), one.partition(">>")[2]) for one in known]
+    for turn in range(max(len(precursors) for precursors, _ in parts)):
+        for precursors, product in parts:
+            if turn < len(precursors):
+                yield f"{'.'.join(precursors[turn:] + precursors[:turn])}>>{product}"
 
 
 def _wiki_bio() -> Iterator[str]:
@@ -185,7 +204,7 @@ def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
 
 
 def _read_vocabulary(file: str) -> tuple[Encode, Spell]:
-    """Return the tokenizer of a vocabulary of strings such as those of chemistry: the longest piece first, and what is in brackets whole."""
+    """Return the tokenizer of a vocabulary of strings such as those of chemistry: the longest piece first, brackets whole."""
     pieces = Path(file).read_text(encoding="utf-8").splitlines()
     numbers = {piece: number for number, piece in enumerate(pieces)}
     longest = "|".join(re.escape(one) for one in sorted(numbers, key=len, reverse=True) if one and one not in SPECIAL)

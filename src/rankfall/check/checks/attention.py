@@ -43,8 +43,8 @@ def attention_alive(seen: RecordedStream) -> Result:
         return skipped(seen.report.reasons.get("attention", "no weights are known"))
     if wrong := [one for one in seen.heads if one.sideways]:
         return failed(
-            f"the softmax of layer {wrong[0].layer} is over axis {wrong[0].sideways[0]} of its weights, and the product with the values sums "
-            "over another", wrong[0].where,
+            f"the softmax of layer {wrong[0].layer} is over axis {wrong[0].sideways[0]} of the weights, and their product with the values "
+            "sums over another", wrong[0].where,
         )  # fmt: skip
     total = sum(len(one.entropy) for one in seen.heads)
     dead = [(one, hot) for one in seen.heads if (hot := one_hot(one))]
