@@ -48,7 +48,6 @@ class Outcome:
     name: str
     residuals: list[float | None]
     gradient: float | None  # of the input
-    shorter: float = 1.0  # length of the first state over that of the last
     does: str = ""  # the role of the branch, if one was left out
 
     @property
@@ -92,12 +91,9 @@ class StreamReport:
 
     @property
     def shorter(self) -> float:
-        return compare_lengths(self.layers[0].norm, self.layers[-1].norm)
-
-
-def compare_lengths(first: float | None, last: float | None) -> float:
-    """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
-    return first / last if first and last else 1.0
+        """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
+        first, last = self.layers[0].norm, self.layers[-1].norm
+        return first / last if first and last else 1.0
 
 
 def number(value: float | None) -> str:
@@ -111,13 +107,8 @@ def fill_state_columns(state: Tensor, into: LayerReport) -> None:
         into.without_first = mean(relative_residual(state[:, 1:]))
     if state.shape[-1] > 2 * LARGEST:
         into.without_largest = mean(relative_residual(without_largest(state)))
-    into.norm = length(state)
+    into.norm = mean(state.pow(2).sum(-1).mean(-1).sqrt())
     into.effective_rank = mean(effective_rank(state.double()))
-
-
-def length(state: Tensor) -> float | None:
-    """Return the norm of a token's vector: RMS over tokens, mean over samples."""
-    return mean(state.pow(2).sum(-1).mean(-1).sqrt())
 
 
 def without_largest(state: Tensor) -> Tensor:

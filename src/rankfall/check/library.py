@@ -86,9 +86,16 @@ def running_example(
 def running_part(
     kind: str, depth: int, settings: dict[str, Any], seed: int, tokens: int
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:
-    """Return a part of a small model that is itself a model of the library and runs, or None. Inputs of the whole cannot be drawn."""
-    configs: list[Callable[[], Any]] = [partial(small_config, kind, depth, **settings)]
-    for config in configs + divided_configs(kind, depth, settings):
+    """Return a part of a small model that is itself a model of the library and runs, or None. Inputs of the whole cannot be drawn.
+
+    Configurations are the small one, and those with all widths divided alike, with small pictures and with the default ones.
+    """
+    from transformers import CONFIG_MAPPING
+
+    def divided(pictures: bool) -> Any:
+        return configure(kind, {**divided_values(CONFIG_MAPPING[kind], depth, DIVISORS[0], pictures), **settings})
+
+    for config in (partial(small_config, kind, depth, **settings), partial(divided, True), partial(divided, False)):
         try:
             whole = build_model(kind, config(), seed, FEW)
         except Exception:  # whatever the library raises
@@ -97,17 +104,6 @@ def running_part(
         if found is not None:
             return found
     return None
-
-
-def divided_configs(kind: str, depth: int, settings: dict[str, Any]) -> list[Callable[[], Any]]:
-    """Return configurations with all widths divided alike, with small pictures and with the default ones."""
-    from transformers import CONFIG_MAPPING
-
-    def config(pictures: bool) -> Any:
-        values = divided_values(CONFIG_MAPPING[kind], depth, DIVISORS[0], pictures)
-        return configure(kind, {**values, **settings})
-
-    return [partial(config, True), partial(config, False)]
 
 
 def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:

@@ -66,21 +66,12 @@ def activations_sane(seen: RecordedStream) -> Result:
 
 def explosions(seen: RecordedStream) -> list[Result]:
     """Return a result for the branch that is largest beside its state, if it is too large."""
-    sized = [one for one in seen.additions if one.state and one.value]
-    if not sized or not seen.flow.skips:
-        return []
-    later = [one for one in sized if one.branch.layer > 1]
-    most = max(later or sized, key=lambda one: one.ratio)
-    if later and most.ratio > JUMP:
-        return [
-            failed(
-                f"layer {most.branch.layer} adds {most.ratio:.3g} times the size of its state",
-                seen.path_of(most.branch),
-            )
-        ]
-    most = max(sized, key=lambda one: one.ratio)
-    if most.ratio > JUMP:
-        return [warned(f"layer 1 adds {most.ratio:.3g} times the size of the first state", seen.path_of(most.branch))]
+    sized = [one for one in seen.additions if one.state and one.value and seen.flow.skips]
+    for branches, verdict in (([one for one in sized if one.branch.layer > 1], failed), (sized, warned)):
+        most = max(branches, key=lambda one: one.ratio, default=None)
+        if most is not None and most.ratio > JUMP:
+            said = f"layer {most.branch.layer} adds {most.ratio:.3g} times the size of its state"
+            return [verdict(said, seen.path_of(most.branch))]
     return []
 
 
