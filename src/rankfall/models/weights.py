@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import re
 from collections.abc import Iterable
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +119,8 @@ def load_packaged(file: Path, config: Any) -> tuple[Any, dict[str, Any]]:
         need_gguf()
         from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
-        tensors = load_gguf_checkpoint(str(file), return_tensors=True, model_to_load=model)["tensors"]
+        with redirect_stderr(io.StringIO()):  # a progress bar that the library's switch does not reach
+            tensors = load_gguf_checkpoint(str(file), return_tensors=True, model_to_load=model)["tensors"]
     else:
         tensors = torch.load(file, map_location="cpu", weights_only=True)
     prefix = f"{model.base_model_prefix}."
