@@ -16,7 +16,7 @@ from rankfall.models.subject import Request, rows_of_subjects
 from rankfall.models.texts import Texts
 
 # the fact FILES of a measure of models
-TEXTS = {"text": ["topics", "reactions", "wiki_bio", "zipf", "random", "pictures"]}
+TEXTS = {"text": ["topics", "wiki_bio", "reactions", "zipf", "random", "pictures"]}
 SHARED: dict[str, tuple[Any, Any]] = {  # options of every measure of models, with their types and defaults
     "model": (str, inspect.Parameter.empty),
     "phase": (Literal["init", "pretrained"], "init"),

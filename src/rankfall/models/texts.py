@@ -13,10 +13,8 @@ Vision models get pictures: those bundled with scikit-learn ("pictures"), or a f
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, distribution
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,11 +25,11 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.models.load import TOKENIZER_FILES, Loaded
-from rankfall.models.source import PACKAGED, hub_reachable
+from rankfall.models.reactions import SPECIAL, reactions, read_vocabulary
+from rankfall.models.source import hub_reachable
 from rankfall.random_streams import stream
 
 DRAWN = ("zipf", "random")
-SPECIAL = ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     if texts.source in DRAWN:
         return Batch({"input_ids": _draw_tokens(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
-        read = _read_vocabulary if loaded.tokenizer_from.endswith("vocab.txt") else _own_tokenizer
+        read = read_vocabulary if loaded.tokenizer_from.endswith("vocab.txt") else _own_tokenizer
         (encode, spell), name = read(loaded.tokenizer_from), "own"
     else:
         (encode, spell), name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
@@ -96,7 +94,7 @@ def documents(source: str) -> Iterator[str]:
 
         yield from topics.values()
     elif source == "reactions":
-        yield from _reactions()
+        yield from reactions()
     elif source == "wiki_bio":
         yield from _wiki_bio()
     else:
@@ -108,24 +106,6 @@ def documents(source: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise RankfallError(f"text {source!r} is not text in UTF-8 (byte {error.start})") from error
         yield from (part.strip() for part in content.split("\n\n") if part.strip())
-
-
-def _reactions() -> Iterator[str]:
-    """Yield the reactions in the description and the tests of rxnmapper, each from every precursor on: their order has no meaning."""
-    try:
-        files = distribution("rxnmapper").files or []
-    except PackageNotFoundError:
-        raise RankfallError(
-            f"text 'reactions' is in rxnmapper, which is not installed: {PACKAGED['rxnmapper'].install}"
-        ) from None
-    content = "".join(one.read_text() for one in files if one.name == "METADATA" or one.match("tests/*.py"))
-    content = re.sub(r'"\s*\n\s*"', "", content)  # strings that continue in the next line
-    known = dict.fromkeys(one for one in re.findall(r"[^\s\"'`,|]{3,}>>[^\s\"'`,|]{3,}", content) if ":" not in one)
-    parts = [(one.partition(">>")[0].split("."), one.partition(">>")[2]) for one in known]
-    for turn in range(max(len(precursors) for precursors, _ in parts)):
-        for precursors, product in parts:
-            if turn < len(precursors):
-                yield f"{'.'.join(precursors[turn:] + precursors[:turn])}>>{product}"
 
 
 def _wiki_bio() -> Iterator[str]:
@@ -201,20 +181,6 @@ def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
         return before, tokenizer(document, add_special_tokens=False, verbose=False)["input_ids"], after
 
     return encode, lambda number: str(tokenizer.convert_ids_to_tokens(number))
-
-
-def _read_vocabulary(file: str) -> tuple[Encode, Spell]:
-    """Return the tokenizer of a vocabulary of strings such as those of chemistry: the longest piece first, brackets whole."""
-    pieces = Path(file).read_text(encoding="utf-8").splitlines()
-    numbers = {piece: number for number, piece in enumerate(pieces)}
-    longest = "|".join(re.escape(one) for one in sorted(numbers, key=len, reverse=True) if one and one not in SPECIAL)
-    cut = re.compile(rf"\[[^\]]*\]|{longest}|\S")
-
-    def encode(document: str) -> tuple[list[int], list[int], list[int]]:
-        found = [numbers.get(piece, numbers["[UNK]"]) for piece in cut.findall(document)]
-        return [numbers["[CLS]"]], found, [numbers["[SEP]"]]
-
-    return encode, pieces.__getitem__
 
 
 def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tuple[Encode, Spell]:
