@@ -1,4 +1,4 @@
-"""What residual networks keep after training, by layer: the cells of workflow/presets/bands.yaml and a pretrained MiniLM.
+"""What residual networks keep after training, by layer: the cells of workflow/presets/bands.yaml.
 
 Networks that learned nothing are left out: those whose loss on held-out data is not below that of their first epoch by a tenth.
 """
@@ -14,7 +14,6 @@ import pandas as pd
 LEARNED = 0.9  # of the loss of the first epoch, at most
 PARTS = ("attention", "mask", "norm_placement", "residual", "mlp", "norm")
 SAID = "small networks of our own, each trained on one task"
-MINILM_KIND, MINILM = "both ways, attention, post-norm", "MiniLM (pretrained)"
 
 Curve = tuple[str, str, list[float]]  # kind, name, residual by layer
 
@@ -24,7 +23,7 @@ def trained(results: Path) -> tuple[list[Curve], dict[str, Any]]:
     rows = residuals_of(results)
     learned = that_learned(pd.read_parquet(results / "tables" / "training.parquet"))
     kept = rows[rows.key.isin(learned)]
-    curves = [*of_cells(kept), *of_minilm()]
+    curves = list(of_cells(kept))
     made = {
         "networks": SAID,
         "widths": sorted({int(one) for one in kept.width}),
@@ -83,11 +82,3 @@ def kind_of_parts(parts: dict[str, Any], width: int, heads: int) -> str:
     given = {name: value for name, value in parts.items() if isinstance(value, str)}
     network = network_of(architecture(given, depth=2, width=width, heads=heads), 1, 16, 0)
     return kind_of(examine(network, draw_states(1, 2, 16, width, 0)).flows[0])
-
-
-def of_minilm() -> Iterator[Curve]:
-    """On the texts that `rankfall measure model minilm` reads by default."""
-    from rankfall import residuals
-
-    found = residuals("minilm", samples=8)["transformer"]
-    yield MINILM_KIND, MINILM, [float(value) for value in found if value is not None]

@@ -15,7 +15,6 @@ BAD = [
     ("normaliser", "bad:mixes_members", "mixes the members of a stack: member 2 of 3 differs by"),
     ("normaliser", "bad:common_maximum", "mixes the members of a stack: member 2 of 3 differs by"),
     ("normaliser", "bad:mixes_samples", "mixes samples: sample 2 of 3 differs by"),
-    ("normaliser", "bad:maximum_of_samples", "mixes samples: sample 2 of 3 differs by"),
     ("normaliser", "bad:wrong_shape", "returns (3, 3, 2, 6), given scores"),
     ("normaliser", "bad:not_finite", "returns nan in"),
     ("normaliser", "bad:in_place", "edits its input, scores with -inf where masked, in place"),

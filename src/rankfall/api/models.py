@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from rankfall.api.layers import check_seed, check_whole_numbers, refuse_unused
@@ -13,7 +12,7 @@ from rankfall.api.modules import examine_given, residuals_of_examined
 from rankfall.api.residuals import Residuals
 from rankfall.errors import RankfallError
 from rankfall.measure.models import make_request
-from rankfall.models.source import MINILM, ModelSource
+from rankfall.models.source import ModelSource, usual_phase
 from rankfall.models.subject import Request, rows_of_subjects
 from rankfall.models.texts import Texts
 from rankfall.streams.arguments import NoStream
@@ -40,8 +39,7 @@ def request(
         name = given if isinstance(given, str) else folder
         if not isinstance(given, str):
             given.save_pretrained(folder)
-        local = name in MINILM or Path(name).expanduser().is_dir()
-        source = ModelSource(name, phase or ("pretrained" if local else "init"), config=config or {})
+        source = ModelSource(name, phase or usual_phase(name), config=config or {})
         if source.phase == "pretrained":
             refuse_unused("pretrained weights have none", seed=seed)
         made = make_request(

@@ -86,4 +86,6 @@ def describe_flow(flow: Flow) -> str:
     """Return a note for readers of the numbers, which may be empty."""
     mixes = any(branch.mixes for branch in flow.branches)
     cut = f"it begins behind {flow.joins[0]}, which no skip passes" if flow.follows is not None and flow.joins else ""
-    return "; ".join(filter(None, (*flow.missing, cut, "" if mixes else "no branch of it mixes tokens")))
+    return "; ".join(
+        filter(None, (*flow.missing, *flow.unmeasured, cut, "" if mixes else "no branch of it mixes tokens"))
+    )

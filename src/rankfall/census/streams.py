@@ -51,8 +51,8 @@ def rows_of_stream(
     }  # fmt: skip
     if stds.std is None:
         reasons.found["init_std"] = "its layers have no weight matrix that is not constant"
-    if flow.missing:
-        reasons.found["stream"] = "; ".join(flow.missing)
+    if flow.missing or flow.unmeasured:
+        reasons.found["stream"] = "; ".join((*flow.missing, *flow.unmeasured))
     if unbrought:
         reasons.found["as_released"] = unbrought
     changes = attempt(lambda: residuals_of_changes(examined, flow), reasons, "changes of weights") or {}

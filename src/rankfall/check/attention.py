@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -21,12 +22,7 @@ def by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-HEADS = (
-    "query", "key", "value", "embed_dim_to_check", "num_heads", "in_proj_weight", "in_proj_bias", "bias_k", "bias_v", "add_zero_attn",
-    "dropout_p", "out_proj_weight", "out_proj_bias", "training", "key_padding_mask", "need_weights", "attn_mask",
-    "use_separate_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "static_k", "static_v", "average_attn_weights",
-    "is_causal",
-)  # fmt: skip
+HEADS = tuple(inspect.signature(F.multi_head_attention_forward).parameters)
 
 
 def product_scores(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:

@@ -1,23 +1,32 @@
-"""Reference bands: the residual of known architectures by depth, kind and layer, from a table that ships with the package.
+"""Reference bands: the residual of known architectures by depth, kind and layer, from tables that ship with the package.
 
-`python -m benchmarks.bands` computes the table (`bands.json`). At birth: small-width architectures of the transformers library and
-Rankfall's own, with random tokens. After training: small networks of Rankfall, trained by workflow/presets/bands.yaml, and a pretrained
-MiniLM. A band runs from the smallest to the largest mean over samples among networks and seeds.
+`python -m benchmarks.bands` computes `bands.json`. At birth: small-width architectures of the transformers library and Rankfall's own, with
+random tokens. After training: small networks of Rankfall, trained by workflow/presets/bands.yaml. A band runs from the smallest to the
+largest mean over samples among networks and seeds.
+
+`real.jsonl` has a row for each model of released width, pretrained or at birth, which says where it comes from. `rankfall bands add`
+measures a model and adds a row to the user's own file of this form; `check/real.py` is the measurement.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
+from rankfall.errors import RankfallError, describe_error
 from rankfall.streams.flow import Flow
 
-TABLE = Path(__file__).with_name("bands.json")
+TABLE, REAL = (Path(__file__).with_name(name) for name in ("bands.json", "real.jsonl"))
+MOST = 4  # real models beside a report
 CAUSAL, BOTH = "one way", "both ways"
-BIRTH, TRAINED = "at birth", "after training"
+BIRTH, TRAINED, PRETRAINED = "at birth", "after training", "pretrained"
 KINDS = {BIRTH: "architecture", TRAINED: "small trained network"}
 
 
@@ -108,3 +117,70 @@ def no_band(flow: Flow, normed: bool = True) -> str:
     if not any(0.5 <= int(one) / flow.depth <= 2 for one in known):
         return f"the table has networks of {', '.join(known)} layers, none near {flow.depth}"
     return ""
+
+
+@dataclass(frozen=True)
+class RealModel:
+    """What one model of released width keeps on one text, and where weights and numbers come from."""
+
+    name: str
+    when: str  # PRETRAINED or BIRTH
+    kind: str
+    width: int
+    residual: tuple[float, ...]  # of layers 0 .. L, mean over samples
+    package: str  # name and version of the package that ships the weights; empty: another source
+    revision: str  # digest or commit of the weights; at birth the seed
+    quantised: str  # format of the matrices, if it is not that of their training
+    text: str
+    samples: int
+    length: int
+    versions: str  # of torch and transformers
+
+    @property
+    def depth(self) -> int:
+        return len(self.residual) - 1
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Return what names a measurement: a second one replaces the first."""
+        return self.name, self.when, self.revision, self.quantised, self.text, self.samples, self.length
+
+    def describe(self) -> str:
+        """Return the model's name, with its format, sizes and text, for a sentence."""
+        about = (self.when, self.quantised, f"{self.depth} layers of width {self.width}", f"text {self.text}")
+        return f"{self.name} ({', '.join(filter(None, about))})"
+
+
+def own_file() -> Path:
+    """Return the file of the user's rows."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "rankfall" / "bands.jsonl"
+
+
+def read_models(path: Path) -> list[RealModel]:
+    """Read the rows of a file; none if it does not exist."""
+    found = []
+    for number, line in enumerate(path.read_text().splitlines() if path.is_file() else [], 1):
+        try:
+            found.append(TypeAdapter(RealModel).validate_json(line))
+        except ValidationError as error:
+            raise RankfallError(
+                f"{path}, line {number} is no row of `rankfall bands add`: {describe_error(error, 120)}\n  fix: delete the line"
+            ) from None
+    return found
+
+
+def write_model(path: Path, model: RealModel) -> str:
+    """Add a row to a file, in place of one of the same measurement, and return its line."""
+    others = [one for one in read_models(path) if one.identity != model.identity]
+    lines = [TypeAdapter(RealModel).dump_json(one).decode() for one in (*others, model)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return lines[-1]
+
+
+def real_models(kind: str, depth: int, width: int) -> list[RealModel]:
+    """Return the rows of this kind whose depth and width are nearest, of half to twice the depth."""
+    rows = [one for path in (REAL, own_file()) for one in read_models(path)]
+    near = [one for one in rows if one.kind == kind and 0.5 <= one.depth / depth <= 2]
+    return sorted(near, key=lambda one: abs(math.log(one.depth / depth)) + abs(math.log(one.width / width)))[:MOST]

@@ -16,9 +16,10 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-COLUMNS = tuple(name for name in LayerReport.__dataclass_fields__ if name not in ("layer", "name", "parts", "orders"))
+LISTS = ("layer", "name", "parts", "orders", "head_gradients")  # and no quantities
+COLUMNS = tuple(name for name in LayerReport.__dataclass_fields__ if name not in LISTS)
 PLACES = ("first", "last", "min", "max")
-FORM = re.compile(r"\s*([a-z_]+)(?:\[(-?\d+)\])?\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*")
+FORM = re.compile(r"\s*([a-z_]+)(?:\[(-?\d+)\])?\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
 
 
 @dataclass(frozen=True)
@@ -38,26 +39,19 @@ class Condition:
 
     def value(self, report: StreamReport) -> float | None:
         values = [getattr(layer, self.column) for layer in report.layers]
-        if isinstance(self.place, int):
-            if not -len(values) <= self.place < len(values):
-                raise RankfallError(
-                    f"--fail-if {self.text!r}: there is no layer {self.place}, layers are 0 to {report.depth}"
-                )
-            return float(values[self.place]) if values[self.place] is not None else None
-        if self.place in ("first", "last"):
-            value = values[0 if self.place == "first" else -1]
-            return None if value is None else float(value)
-        known = [float(value) for value in values if value is not None]
-        return (min if self.place == "min" else max)(known) if known else None
+        if self.place in ("min", "max"):
+            known = [float(value) for value in values if value is not None]
+            return (min if self.place == "min" else max)(known) if known else None
+        place = {"first": 0, "last": -1}.get(str(self.place), self.place)
+        if not -len(values) <= int(place) < len(values):
+            raise RankfallError(f"--fail-if {self.text!r}: there is no layer {place}, layers are 0 to {report.depth}")
+        value = values[int(place)]
+        return None if value is None else float(value)
 
 
 def condition(text: str) -> Condition:
     """Parse a condition. The error names the supported quantities."""
     found = FORM.fullmatch(text)
-    try:
-        limit = float(found[4]) if found else 0.0
-    except ValueError:
-        found = None
     if found is None:
         raise RankfallError(
             f'--fail-if {text!r}: write a quantity, one of < <= > >=, and a number, for example "residual_last < 0.1"'
@@ -76,4 +70,4 @@ def condition(text: str) -> Condition:
             f"--fail-if {text!r}: no quantity {name!r}; it is a column ({', '.join(COLUMNS)}) and _first, _last, _min, _max or [layer]"
             + suggest(name, allowed)
         )
-    return Condition(text, column, place, found[3], limit)
+    return Condition(text, column, place, found[3], float(found[4]))

@@ -71,6 +71,14 @@ def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
     }
 
 
+def exchange_token(one: Tensor, place: int, source: int) -> Tensor:
+    """Return a copy with the token of one place at another, or its features in reversed order if the tokens are vectors."""
+    moved = one.clone()
+    if place != source:
+        moved[:, place] = one[:, source].flip(-1) if one.dim() > 2 else one[:, source]
+    return moved
+
+
 def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Change) -> Arguments | None:
     """Return the arguments with tokens (B, T) changed, or vectors, pictures and sounds if there are no tokens; None if nothing is."""
     if tokens := token_inputs(arguments, shape):
@@ -161,15 +169,17 @@ def count_rows(examined: Examined, arguments: Arguments, flow: Flow, edits: Edit
     return [distinct_rows(flow.layout.to_rows(state)[0]) for state in states]
 
 
+def with_equal_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments | None, Change]:
+    """Return the arguments with the first token everywhere, None if they hold no tokens, and the edit of the first state that does it."""
+    numbers = token_inputs(examined.arguments, shape)
+    equal = change_named(examined.arguments, numbers, lambda one: one[:, :1].expand_as(one).clone())
+    return equal, lambda tensor: change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
+
+
 def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
     """Fill in the number of distinct rows for equal tokens, and where the tokens were set equal. Return why that is not possible, or ''."""
     shape = (report.samples, report.tokens)
-    numbers = token_inputs(examined.arguments, shape)
-    equal = change_named(examined.arguments, numbers, lambda one: one[:, :1].expand_as(one).clone())
-
-    def enter(tensor: Tensor) -> Tensor:
-        return change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
-
+    equal, enter = with_equal_tokens(examined, flow, shape)
     counts = count_rows(examined, equal or examined.arguments, flow, Edits() if equal else Edits(enter=enter))
     report.equal_tokens = IN_INPUTS if equal else "in the state that enters the first layer"
     reason = UNEQUAL if counts[0] > 1 else ""

@@ -42,6 +42,9 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
         if squares.dim() == 2 and squares.shape[1] == tokens:
             for name, place in places.items():
                 setattr(into, name, float((squares[:, place].mean() / size).sqrt()))
+    for number, pair in taken["heads"].items():
+        into = layers[flow.branches[number].layer]
+        into.head_gradients = into.head_gradients or [float(one) for one in pair.amin(0).sqrt()]
     for name, column in (("queries", "query_gradient"), ("keys", "key_gradient")):
         for number, square in taken[name].items():
             layer = flow.branches[number].layer
@@ -118,10 +121,10 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
 def differentiate(
     exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
 ) -> dict[str, dict[int, Tensor]]:
-    """Return squared gradients, averaged over probes: by row (S, T) for states, in total for queries and keys."""
+    """Return squared gradients, averaged over probes: by row (S, T) for states, in total for queries and keys, and of these two by head."""
     wanted = [("states", layer, one) for layer, one in exits.items()]
     wanted += [(name, number, one) for name, by in heads.items() for number, one in by.items()]
-    found: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}}
+    found: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}, "heads": {}}
     generator = torch.Generator().manual_seed(0)
     for _ in range(probes):
         probe = torch.randn(last.shape, generator=generator, dtype=torch.float64).to(last.dtype)
@@ -139,7 +142,32 @@ def differentiate(
             else:
                 squares = squares.sum()
             found[kind][number] = found[kind].get(number, torch.zeros_like(squares)) + squares / probes
+        known = {(kind, number): gradient for (kind, number, _), gradient in zip(wanted, given_) if kind != "states"}
+        for number in heads.get("queries", {}):
+            pair = sum_by_head(known["queries", number], known["keys", number], flow.layout.to_rows(last))
+            if pair is not None:
+                found["heads"][number] = found["heads"].get(number, torch.zeros_like(pair)) + pair / probes
     return found
+
+
+def sum_by_head(queries: Tensor | None, keys: Tensor | None, rows: Tensor) -> Tensor | None:
+    """Return the squares of queries and keys by head, (2, H); None if their layout is not known.
+
+    Layouts are (B, H, T, d), (B, T, H, d) or (B * H, T, d), of keys also transposed. rows (S, T, D)
+    """
+    found = []
+    for one in (queries, keys):
+        if one is None:
+            return None
+        if one.dim() == 3 and one.shape[0] % len(rows) == 0:
+            one = one.unflatten(0, (len(rows), -1))
+        if one.dim() != 4 or queries is None:
+            return None
+        axis = 2 if queries.dim() == 4 and queries.shape[1] == rows.shape[1] != queries.shape[2] else 1
+        found.append(one.double().pow(2).movedim(axis, 0).flatten(1).sum(1))
+    if len(found[0]) % len(found[1]):
+        return None
+    return torch.stack([found[0], found[1].repeat_interleave(len(found[0]) // len(found[1]))])
 
 
 def write_out_attention(number: int, named: dict[str, Any], func: Any, score: Any) -> Any:

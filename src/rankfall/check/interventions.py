@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.check.gradients import input_gradient
-from rankfall.check.layer import Outcome, compare_lengths, length, mean
+from rankfall.check.layer import Outcome, mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.edits import Edit, Edits
@@ -30,8 +30,7 @@ def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -
     states = states_of(examined, flow, Edits(edit=edit))
     with torch.enable_grad():
         gradient = input_gradient(examined, flow, edit)
-    shorter = compare_lengths(length(states[0]), length(states[-1]))
-    return Outcome(name, [mean(relative_residual(state)) for state in states], gradient, shorter)
+    return Outcome(name, [mean(relative_residual(state)) for state in states], gradient)
 
 
 def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome]:

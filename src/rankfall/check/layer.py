@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from rankfall.check.bands import ReferenceBand
+from rankfall.check.bands import RealModel, ReferenceBand
 from rankfall.check.named import Result
 from rankfall.rank.residual import relative_residual
 from rankfall.rank.spectrum import effective_rank
@@ -32,6 +32,7 @@ class LayerReport:
     first: float | None = None  # share of the first token
     query_gradient: float | None = None
     key_gradient: float | None = None
+    head_gradients: list[float] = field(default_factory=list)  # of queries or keys, whichever is smaller, by head
     gradient: float | None = None  # with respect to this state
     orders: dict[str, float] = field(default_factory=dict)  # by mixing branch
     distinct: int | None = None  # number of distinct rows if all tokens are equal
@@ -47,7 +48,6 @@ class Outcome:
     name: str
     residuals: list[float | None]
     gradient: float | None  # of the input
-    shorter: float = 1.0  # length of the first state over that of the last
     does: str = ""  # the role of the branch, if one was left out
 
     @property
@@ -73,6 +73,7 @@ class StreamReport:
     without: list[Outcome] = field(default_factory=list)  # the branches of the layer that loses most
     interventions: list[Outcome] = field(default_factory=list)
     bands: list[ReferenceBand] = field(default_factory=list)  # of other networks, at birth and after training
+    real: list[RealModel] = field(default_factory=list)  # models of released width
     equal_tokens: str = ""  # where tokens were set equal; empty: not possible
     floor: float = 0.0  # a smaller residual is rounding of the dtype
     results: list[Result] = field(default_factory=list)  # of the named checks
@@ -90,12 +91,9 @@ class StreamReport:
 
     @property
     def shorter(self) -> float:
-        return compare_lengths(self.layers[0].norm, self.layers[-1].norm)
-
-
-def compare_lengths(first: float | None, last: float | None) -> float:
-    """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
-    return first / last if first and last else 1.0
+        """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
+        first, last = self.layers[0].norm, self.layers[-1].norm
+        return first / last if first and last else 1.0
 
 
 def number(value: float | None) -> str:
@@ -109,13 +107,8 @@ def fill_state_columns(state: Tensor, into: LayerReport) -> None:
         into.without_first = mean(relative_residual(state[:, 1:]))
     if state.shape[-1] > 2 * LARGEST:
         into.without_largest = mean(relative_residual(without_largest(state)))
-    into.norm = length(state)
+    into.norm = mean(state.pow(2).sum(-1).mean(-1).sqrt())
     into.effective_rank = mean(effective_rank(state.double()))
-
-
-def length(state: Tensor) -> float | None:
-    """Return the norm of a token's vector: RMS over tokens, mean over samples."""
-    return mean(state.pow(2).sum(-1).mean(-1).sqrt())
 
 
 def without_largest(state: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from rankfall.models.families.example import FAILURES, example_inputs
 from rankfall.models.families.mended import DIVISORS, FEW, divided_values, mended_values
 from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, configure, small_config
 from rankfall.models.load import read_config
-from rankfall.models.source import MINILM, ModelSource, quiet
+from rankfall.models.source import ModelSource, quiet, usual_phase
 from rankfall.models.weights import load_pretrained, prepare_config
 
 MOST_PARTS = 6
@@ -34,10 +33,9 @@ def library_model(
         if not isinstance(config, type(small_config(name))):
             say(f"the whole runs on none of the inputs that were tried: measures its part {type(model).__name__}")
         return model, inputs, f"{name} (small)"
-    local = name in MINILM or Path(name).expanduser().is_dir()
-    source = ModelSource(name, "pretrained" if local else "init", config=settings)
+    source = ModelSource(name, usual_phase(name), config=settings)
     config = read_config(source)
-    if local:
+    if source.phase == "pretrained":
         say(f"reads the weights of {name}")
         model = load_pretrained(source, config)[0]
     else:
@@ -88,9 +86,16 @@ def running_example(
 def running_part(
     kind: str, depth: int, settings: dict[str, Any], seed: int, tokens: int
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:
-    """Return a part of a small model that is itself a model of the library and runs, or None. Inputs of the whole cannot be drawn."""
-    configs: list[Callable[[], Any]] = [partial(small_config, kind, depth, **settings)]
-    for config in configs + divided_configs(kind, depth, settings):
+    """Return a part of a small model that is itself a model of the library and runs, or None. Inputs of the whole cannot be drawn.
+
+    Configurations are the small one, and those with all widths divided alike, with small pictures and with the default ones.
+    """
+    from transformers import CONFIG_MAPPING
+
+    def divided(pictures: bool) -> Any:
+        return configure(kind, {**divided_values(CONFIG_MAPPING[kind], depth, DIVISORS[0], pictures), **settings})
+
+    for config in (partial(small_config, kind, depth, **settings), partial(divided, True), partial(divided, False)):
         try:
             whole = build_model(kind, config(), seed, FEW)
         except Exception:  # whatever the library raises
@@ -99,17 +104,6 @@ def running_part(
         if found is not None:
             return found
     return None
-
-
-def divided_configs(kind: str, depth: int, settings: dict[str, Any]) -> list[Callable[[], Any]]:
-    """Return configurations with all widths divided alike, with small pictures and with the default ones."""
-    from transformers import CONFIG_MAPPING
-
-    def config(pictures: bool) -> Any:
-        values = divided_values(CONFIG_MAPPING[kind], depth, DIVISORS[0], pictures)
-        return configure(kind, {**values, **settings})
-
-    return [partial(config, True), partial(config, False)]
 
 
 def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:

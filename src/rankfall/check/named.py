@@ -6,11 +6,15 @@ then the formula. Its limits are numbers that know their meaning and origin.
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from rankfall.check import checks
 from rankfall.errors import RankfallError, suggest
 from rankfall.streams.examine import FAILURES
 
@@ -48,20 +52,7 @@ class Result:
     stream: str = ""
 
 
-def passed(sentence: str, where: str = "") -> Result:
-    return Result(PASS, sentence, where)
-
-
-def warned(sentence: str, where: str = "") -> Result:
-    return Result(WARN, sentence, where)
-
-
-def failed(sentence: str, where: str = "") -> Result:
-    return Result(FAIL, sentence, where)
-
-
-def skipped(reason: str) -> Result:
-    return Result(NONE, reason)
+passed, warned, failed, skipped = (partial(Result, verdict) for verdict in (PASS, WARN, FAIL, NONE))
 
 
 @dataclass(frozen=True)
@@ -99,29 +90,15 @@ def named(
 
 def all_checks() -> list[NamedCheck]:
     """Return the checks in the order of the report."""
-    from rankfall.check.checks import (  # noqa: F401  # each registers its check
-        activations,
-        attention,
-        formats,
-        future,
-        gradients,
-        loss,
-        masks,
-        positions,
-        rank,
-        samples,
-        stream,
-        width,
-    )
-
+    for file in pkgutil.iter_modules(checks.__path__):  # each registers its check
+        importlib.import_module(f"{checks.__name__}.{file.name}")
     return [_CHECKS[name] for name in ORDER]
 
 
 def find_check(name: str) -> NamedCheck:
-    for check in all_checks():
-        if check.name == name:
-            return check
-    raise RankfallError(f"there is no check {name!r}: {', '.join(ORDER)}{suggest(name, ORDER)}")
+    if name not in ORDER:
+        raise RankfallError(f"there is no check {name!r}: {', '.join(ORDER)}{suggest(name, ORDER)}")
+    return all_checks()[ORDER.index(name)]
 
 
 def run_checks(recordings: Iterable[RecordedStream], only: tuple[str, ...] = ()) -> list[Result]:

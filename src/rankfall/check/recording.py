@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.layer import StreamReport
 from rankfall.streams.axes import differs
+from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Branch, Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.passes import run_through
-from rankfall.streams.record import tensors_in
+from rankfall.streams.record import SOFTMAX, tensors_in
 
 MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
 RECTIFIERS = {
@@ -33,6 +34,7 @@ RECTIFIERS = {
     Tensor.relu,
 }
 SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
+EPS = ("eps", "epsilon", "variance_epsilon")  # attributes of norms
 ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid)
 ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
 SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
@@ -66,6 +68,9 @@ class HeadNumbers:
     distance: Tensor  # mean distance in tokens
     logit: float  # largest absolute score
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
+    sideways: list[int] = field(
+        default_factory=list
+    )  # axis of the softmax, if the product with the values sums over another
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,15 @@ class Units:
     where: str
     function: str
     dead: float
+
+
+@dataclass(frozen=True)
+class NormRead:
+    """One call of a norm: its eps, and the median variance of the rows that it divides by, zero rows left out."""
+
+    where: str
+    eps: float
+    variance: float
 
 
 @dataclass
@@ -88,6 +102,7 @@ class RecordedStream:
     additions: list[Addition] = field(default_factory=list)
     heads: list[HeadNumbers] = field(default_factory=list)
     units: list[Units] = field(default_factory=list)
+    norms: list[NormRead] = field(default_factory=list)
     output: Any = None
     used: set[str] = field(default_factory=set)  # names of the parameters that the pass reads
     foreign: dict[int, nn.Parameter] = field(
@@ -116,6 +131,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     square = (report.tokens, report.tokens)
     before: list[Tensor] = []  # the state and the branch of the addition before
     names = {id(one): name for name, one in examined.model.named_parameters()}
+    across: list[tuple[Tensor, int, HeadNumbers]] = []  # weights whose softmax is not over their last axis
 
     def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for _, one in tensors_in((args, kwargs)):
@@ -141,13 +157,21 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         weights = weights_of(func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
             operation = next(one for one, at in flow.attends.items() if at == number)
-            found.heads += heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
+            heads = heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
+            found.heads += heads
+            if func in SOFTMAX and weights.shape[-2:] == square:
+                axis = args[1] if len(args) > 1 else kwargs.get("dim")
+                axis = -1 % weights.dim() if axis is None else axis % weights.dim()
+                across.extend((weights, axis, one) for one in heads if axis != weights.dim() - 1)
         return result
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(args, kwargs)
+        for weights, axis, heads in across:
+            if axis not in summed_axes(func, args, weights):
+                heads.sideways.append(axis)
         if not found.triangles and not type(known[module[-1]]).__module__.startswith(
             "torch.nn."
         ):  # which looks at masks
@@ -159,7 +183,10 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             found.units.append(units_of(module[-2 if held else -1], func, result))
         return result
 
-    def leave(*_: Any) -> None:
+    def leave(one: nn.Module, inputs: Any, _: Any) -> None:
+        eps = next((value for key in EPS if isinstance(value := getattr(one, key, None), float)), 0.0)
+        if eps and "norm" in type(one).__name__.lower() and inputs and isinstance(inputs[0], Tensor):
+            found.norms += norm_reads(module[-1], eps, inputs[0], "Layer" in type(one).__name__)
         module.pop()
 
     handles = []
@@ -174,6 +201,31 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     found.states = [flow.layout.to_rows(state) for state in seen.states]
     found.output = seen.output
     return found
+
+
+def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
+    """Return the axes of the weights over which a product sums; all axes if the weights are not a factor of it."""
+    name, every = getattr(func, "__name__", ""), set(range(weights.dim()))
+    if name == "einsum" and isinstance(args[0], str):
+        factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
+        terms, _, out = args[0].replace(" ", "").partition("->")
+        letters = next((term for term, one in zip(terms.split(","), factors) if one is weights), "")
+        return (
+            {axis for axis, letter in enumerate(letters) if letter not in out}
+            if "." not in letters and letters
+            else every
+        )
+    if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
+        return {weights.dim() - (1 if args[0] is weights else 2)}
+    return every
+
+
+def norm_reads(where: str, eps: float, x: Tensor, centred: bool) -> list[NormRead]:
+    """Return what a norm over the last axis reads; nothing if all of its rows are zero."""
+    rows = x.detach().double()
+    variance = (rows.var(-1, unbiased=False) if centred else rows.pow(2).mean(-1)).flatten()
+    variance = variance[variance > 0]
+    return [NormRead(where, eps, float(variance.median()))] if len(variance) else []
 
 
 def is_triangle(mask: Tensor) -> bool:

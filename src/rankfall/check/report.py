@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
+from timeit import repeat
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rankfall.check.attention import attention
-from rankfall.check.bands import bands_for, no_band, say_kind
+from rankfall.check.bands import bands_for, kind_of, no_band, real_models, say_kind
 from rankfall.check.checks.stream import describe_cut
 from rankfall.check.equal import distinct
 from rankfall.check.gradients import gradients, say_missing
@@ -23,7 +23,7 @@ from rankfall.check.orders import orders
 from rankfall.check.recording import RecordedStream, record
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
-from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
+from rankfall.streams.arguments import arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.streams.cuts import cut_by, states_of, variants_of
 from rankfall.streams.examine import FAILURES, Examined, examine
 from rankfall.streams.flow import Flow
@@ -71,42 +71,28 @@ def fitting_threads(model: nn.Module, inputs: Any) -> Iterator[None]:
     The threads of a small model mostly wait for each other, and on a busy machine they wait for other processes.
     """
     before = torch.get_num_threads()
-    arguments = as_format(arguments_of(inputs), torch.float32)
+    seconds: dict[int, float] = {}
     try:
-        if before > 1:
-            copied = copy_of(model, torch.float32)
-            several = time_pass(copied, arguments)
-            torch.set_num_threads(1)
-            if time_pass(copied, arguments) > PAYS * several:
-                torch.set_num_threads(before)
-    except FAILURES:
-        torch.set_num_threads(before)  # `examine` says what is wrong
-    try:
+        with suppress(*FAILURES), torch.no_grad():  # `examine` says what is wrong
+            copied, arguments = copy_of(model, torch.float32), as_format(arguments_of(inputs), torch.float32)
+            for count in (before, 1) if before > 1 else ():
+                torch.set_num_threads(count)
+                seconds[count] = min(repeat(lambda: call_model(copied, arguments), number=1, repeat=2))
+        torch.set_num_threads(1 if len(seconds) == 2 and seconds[1] <= PAYS * seconds[before] else before)
         yield
     finally:
         torch.set_num_threads(before)
 
 
-def time_pass(model: nn.Module, arguments: Arguments) -> float:
-    """Return the seconds of the faster of two passes."""
-    times = []
-    for _ in range(2):
-        start = time.perf_counter()
-        with torch.no_grad():
-            call_model(model, arguments)
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def link_parts(recording: RecordedStream, recordings: dict[str, RecordedStream]) -> None:
     """Say which streams are parts of one sequence of blocks, and what the residual is before the first."""
     flow, report = recording.flow, recording.report
-    report.part |= bool(flow.missing or flow.touching)
+    report.part |= bool(flow.missing or flow.unmeasured or flow.touching)
     if flow.follows not in recordings:
         return
     before = recordings[flow.follows].report
     report.part = before.part = True
-    report.cut = describe_cut(report, before, flow.joins)
+    report.cut = "" if flow.resized else describe_cut(report, before, flow.joins)
     while flow.follows in recordings:
         flow = recordings[flow.follows].flow
     report.start = recordings[flow.name].report.layers[0].residual
@@ -126,6 +112,7 @@ def record_stream(examined: Examined, flow: Flow, changes: bool) -> RecordedStre
     report = measure_stream(examined, flow, normed)
     report.worst = find_steepest_loss(report.layers)
     report.bands = bands_for(flow, normed)
+    report.real = real_models(kind_of(flow, normed), flow.depth, flow.width) if flow.skips else []
     if why := no_band(flow, normed):
         report.reasons["reference band"] = why
     if changes:
@@ -139,12 +126,8 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
     """Return the numbers of the unchanged model, by layer and by variant."""
     states = states_of(examined, flow)
     layers = layers_of(flow, states)
-    samples, tokens = states[0].shape[:2]
-    report = StreamReport(
-        flow.name, flow.summary(), say_kind(flow, normed), flow.depth, flow.width, tokens, samples, flow.causal, layers
-    )
-    report.notes, report.floor = [*examined.notes, *say_outside(flow)], floor_of(states[0].dtype)
-    report.axes = flow.layout.tokens
+    report = empty_report(examined, flow, states, layers, say_kind(flow, normed), flow.summary())
+    report.notes += say_outside(flow)
     report.reasons = {
         "attention": try_part(lambda: attention(examined, flow, report)),
         "orders": try_part(lambda: orders(examined, flow, layers)),
@@ -184,27 +167,29 @@ def unjudged_report(examined: Examined, flow: Flow, states: list[Tensor], kind: 
     layers = layers_of(flow, states)
     for layer in layers:
         layer.parts = []
-    samples, tokens = states[0].shape[:2]
-    summary = flow.summary(kinds=False)
-    report = StreamReport(flow.name, summary, kind, flow.depth, flow.width, tokens, samples, False, layers)
-    report.notes, report.floor = [*examined.notes], floor_of(states[0].dtype)
-    report.judged, report.axes = False, flow.layout.tokens
+    report = empty_report(examined, flow, states, layers, kind, flow.summary(kinds=False))
+    report.causal = report.judged = False
     return report
+
+
+def empty_report(
+    examined: Examined, flow: Flow, states: list[Tensor], layers: list[LayerReport], kind: str, summary: str
+) -> StreamReport:
+    samples, tokens = states[0].shape[:2]
+    return StreamReport(
+        flow.name, summary, kind, flow.depth, flow.width, tokens, samples, flow.causal, layers,
+        axes=flow.layout.tokens, floor=floor_of(states[0].dtype), notes=[*examined.notes],
+    )  # fmt: skip
 
 
 def say_outside(flow: Flow) -> list[str]:
     """Return a note on the additions of the stream that are in no layer."""
-    if not flow.outside:
-        return []
-    count, names = len(flow.outside), [name or "the model itself" for name in dict.fromkeys(flow.outside)]
+    names = [name or "the model itself" for name in dict.fromkeys(flow.outside)]
     places = ", ".join(names[:4]) + " and others" * (len(names) > 4)
-    if count == 1:
-        return [
-            f"1 more residual addition of this stream is in no layer, in {places}: it stays as it is in all variants"
-        ]
-    return [
-        f"{count} more residual additions of this stream are in no layer, in {places}: they stay as they are in all variants"
-    ]
+    several = len(flow.outside) > 1
+    many = ("s", "are", "they stay as they are") if several else ("", "is", "it stays as it is")
+    said = "{} more residual addition{} of this stream {} in no layer, in {}: {} in all variants"
+    return [said.format(len(flow.outside), *many[:2], places, many[2])] if flow.outside else []
 
 
 def try_part(function: Callable[[], str]) -> str:

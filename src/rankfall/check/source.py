@@ -5,10 +5,9 @@ A file is code that runs, so `module_from_file` first reports which file and whi
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,35 +35,26 @@ def split(target: str, option: str) -> tuple[Path, str]:
 
 
 def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
-    """Run the file once and return it as a module, which can import files beside it."""
+    """Run the file once and return it as a module. Like a script, it can import files beside it from now on."""
     path = path.resolve()
     if path in known:
         return known[path]
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
-    with import_beside(path):
-        before = sys.modules.get(path.stem)
-        sys.modules[path.stem] = made
-        try:
-            spec.loader.exec_module(made)
-        except Exception as error:  # whatever the file may raise
-            raise RankfallError(f"{path.name} fails when it is imported: {describe_error(error)}") from error
-        finally:
-            if before is not None:
-                sys.modules[path.stem] = before
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = made
+    try:
+        spec.loader.exec_module(made)
+    except Exception as error:  # whatever the file may raise
+        raise RankfallError(f"{path.name} fails when it is imported: {describe_error(error)}") from error
+    finally:
+        if before is not None:
+            sys.modules[path.stem] = before
     known[path] = made
     return made
-
-
-@contextlib.contextmanager
-def import_beside(path: Path) -> Iterator[None]:
-    sys.path.insert(0, str(path.parent))
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(str(path.parent))
 
 
 def find_function(module: ModuleType, name: str, path: Path) -> Any:
@@ -76,13 +66,12 @@ def find_function(module: ModuleType, name: str, path: Path) -> Any:
 
 def call(function: Callable[[], Any], name: str, path: Path) -> Any:
     """Call a function without arguments and return its result."""
-    with import_beside(path.resolve()):
-        try:
-            return function()
-        except RankfallError:
-            raise
-        except Exception as error:  # whatever it may raise
-            raise RankfallError(f"{path.name}:{name}() fails: {describe_error(error)}") from error
+    try:
+        return function()
+    except RankfallError:
+        raise
+    except Exception as error:  # whatever it may raise
+        raise RankfallError(f"{path.name}:{name}() fails: {describe_error(error)}") from error
 
 
 def module_from_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tuple[nn.Module, Any, str]:

@@ -53,15 +53,12 @@ def beside(models: dict[str, list[StreamReport]]) -> list[str]:
     for name, reports in models.items():
         for one in (result for report in reports for result in report.results):
             worst[name][one.check] = max(worst[name].get(one.check, NONE), one.verdict, key=SEVERITY.index)
-    checks = list(next(iter(worst.values())))
-    sizes = {name: max(len(name), 4) for name in models}
-    made = ["  ".join([" " * 19, *(f"{name:>{size}}" for name, size in sizes.items())])]
-    for check in checks:
-        cells = [
-            f"{SHORT.get(worst[name].get(check, NONE), worst[name].get(check, NONE)):>{size}}"
-            for name, size in sizes.items()
-        ]
-        made.append("  ".join([f"{check:19}", *cells]))
+    table = [("", {name: name for name in models})]
+    table += [(check, {name: worst[name].get(check, NONE) for name in models}) for check in next(iter(worst.values()))]
+    made = [
+        "  ".join([f"{check:19}", *(f"{SHORT.get(one, one):>{max(len(name), 4)}}" for name, one in row.items())])
+        for check, row in table
+    ]
     for name, reports in models.items():
         bad = [one for report in reports for one in report.results if one.verdict in (FAIL, WARN)]
         made += ["", f"{name}:", *(line_of(one) for one in bad)] if bad else []
@@ -124,20 +121,10 @@ def mark(residual: float | None, floor: float) -> str:
 
 
 def show_value(value: float | int | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return str(value)
+    if not value or isinstance(value, int):
+        return "" if value is None else f"{value:.0f}"
     size = abs(value)
-    return (
-        "0"
-        if not size
-        else f"{value:.3f}"
-        if 0.01 <= size < 100
-        else f"{value:.1f}"
-        if 100 <= size < 1e5
-        else f"{value:.1e}"
-    )
+    return f"{value:{'.3f' if 0.01 <= size < 100 else '.1f' if 100 <= size < 1e5 else '.1e'}}"
 
 
 def variants(report: StreamReport) -> list[str]:

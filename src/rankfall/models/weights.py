@@ -1,10 +1,13 @@
-"""The weights of a model: drawn by the library's initialisation, read from safetensors, or fetched layer by layer."""
+"""The weights of a model: drawn by the library's initialisation, read from safetensors or a package, or fetched layer by layer."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+import io
 import re
 from collections.abc import Iterable
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,12 @@ import torch
 from torch import nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.source import ModelSource, folder_of, hub_reachable, one_line, quiet
+from rankfall.models.source import PACKAGED, ModelSource, folder_of, hub_reachable, one_line, quiet
 from rankfall.models.streaming import Streamer, draw_weights, load_weights
 from rankfall.random_streams import words
 from rankfall.streams.arguments import NoStream
+
+BLOCK = 32  # numbers of a row that share a scale in GGUF's formats of 4 to 8 bits
 
 
 def model_class(config: Any) -> Any:
@@ -66,26 +71,31 @@ def stream_model(source: ModelSource, config: Any, seed: int) -> tuple[nn.Module
 
 
 def load_pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
-    folder = folder_of(source)
-    if folder is not None:
+    """Return a model with its weights in float32, and the revision of the weights."""
+    folder, packaged = folder_of(source), PACKAGED.get(source.name)
+    file = packaged.weights if packaged is not None else "*.safetensors"
+    if folder is not None and packaged is None:
         _safe_folder(folder)
     prepare_config(config)
-    revision = weights_digest(folder) if folder is not None else ""
+    revision = weights_digest(folder, file) if folder is not None else ""
     if folder is not None and source.revision not in (None, revision):
         raise RankfallError(
             f"model folder {folder}: revision is {source.revision!r} in the config but {revision!r} on disk"
         )
     with one_line(source), quiet():
-        model, info = model_class(config).from_pretrained(
-            folder or source.name,
-            config=config,
-            revision=source.revision or "main",
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=folder is not None or not hub_reachable(),
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
+        if folder is not None and not file.endswith(".safetensors"):
+            model, info = load_packaged(folder / file, config)
+        else:
+            model, info = model_class(config).from_pretrained(
+                folder or source.name,
+                config=config,
+                revision=source.revision or "main",
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=folder is not None or not hub_reachable(),
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
     lacking = sorted(
         key for key in info["missing_keys"] if "pooler" not in key
     )  # a pooler is not part of the residual stream
@@ -95,7 +105,61 @@ def load_pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
             f"model {source.name!r}: {len(names)} weights are missing or misshapen in the checkpoint, first {names[0]}"
         )
     check_whole(source, model, info.get("unexpected_keys", ()))
-    return model.eval(), revision or str(getattr(config, "_commit_hash", None) or source.revision or "main")
+    revision = revision or str(getattr(config, "_commit_hash", None) or source.revision or "main")
+    if source.quantise is not None:
+        quantise_weights(model, source.quantise)
+    return model.eval(), " ".join(filter(None, (revision, source.quantise)))
+
+
+def load_packaged(file: Path, config: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a model with the weights of a pickle of tensors or a GGUF file, and the names of weights that one of both lacks."""
+    cls = model_class(config)
+    model = (cls.from_config(config) if hasattr(cls, "from_config") else cls(config)).float()
+    if file.suffix == ".gguf":
+        need_gguf()
+        from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+        with redirect_stderr(io.StringIO()):  # a progress bar that the library's switch does not reach
+            tensors = load_gguf_checkpoint(str(file), return_tensors=True, model_to_load=model)["tensors"]
+    else:
+        tensors = torch.load(file, map_location="cpu", weights_only=True)
+    prefix = f"{model.base_model_prefix}."
+    found = model.load_state_dict({name.removeprefix(prefix): one for name, one in tensors.items()}, strict=False)
+    return model, {"missing_keys": found.missing_keys, "unexpected_keys": found.unexpected_keys}
+
+
+def quantise_weights(model: nn.Module, kind: str) -> None:
+    """Round matrices to a format of GGUF, in which blocks of 32 numbers of a row share a scale.
+
+    Positions and token types keep their format, as they do where llama.cpp converts a model.
+    """
+    need_gguf()
+    from gguf import GGMLQuantizationType, dequantize, quantize
+
+    if kind not in GGMLQuantizationType.__members__:
+        raise RankfallError(
+            f"quantise is {kind!r}, which GGUF does not have\n  fix: one of {', '.join(GGMLQuantizationType.__members__)}"
+        )
+    for name, weight in model.named_parameters():
+        if (
+            weight.dim() == 2
+            and weight.shape[1] % BLOCK == 0
+            and not any(part in name for part in ("position", "token_type"))
+        ):
+            try:
+                rounded = dequantize(
+                    quantize(weight.detach().numpy(), GGMLQuantizationType[kind]), GGMLQuantizationType[kind]
+                )
+            except NotImplementedError as error:
+                raise RankfallError(
+                    f"quantise is {kind!r}, to which gguf cannot round\n  fix: Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0"
+                ) from error
+            weight.data.copy_(torch.from_numpy(rounded))
+
+
+def need_gguf() -> None:
+    if importlib.util.find_spec("gguf") is None:
+        raise RankfallError("weights in formats of GGUF need its library\n  fix: pip install 'rankfall[real]'")
 
 
 def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]) -> None:
@@ -141,7 +205,8 @@ def _fetch(source: ModelSource) -> Path:
 def _safe_folder(folder: Path) -> Path:
     if not any(folder.glob("*.safetensors")):
         found = (
-            ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5"))) or "none"
+            ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".gguf")))
+            or "none"
         )
         raise RankfallError(
             f"model folder {folder} has no safetensors weights (other weights: {found}); only safetensors are read"
@@ -149,10 +214,10 @@ def _safe_folder(folder: Path) -> Path:
     return folder
 
 
-def weights_digest(folder: Path) -> str:
+def weights_digest(folder: Path, files: str = "*.safetensors") -> str:
     """Return the digest of all bytes of the weights in a folder."""
     digest = hashlib.blake2b(digest_size=10)
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in sorted(folder.glob(files)):
         with path.open("rb") as file:
             while block := file.read(2**22):
                 digest.update(block)

@@ -11,14 +11,22 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.frames import Call
 from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, family, places
-from rankfall.streams.sums import Summand, without_maps
+from rankfall.streams.sums import Summand, maps_joined, without_maps
 from rankfall.streams.trace import MAPS, Tracer
 
 
 def with_coverage(
-    model: nn.Module, graph: Graph, tracer: Tracer, flows: list[Flow], chains: list[list[tuple[str, Group]]]
+    model: nn.Module,
+    graph: Graph,
+    tracer: Tracer,
+    flows: list[Flow],
+    chains: list[list[tuple[str, Group]]],
+    sums: dict[int, Summand],
 ) -> list[Flow]:
-    """Return the streams, each with the list of what it lacks. `chains`: the layers of each stream with their additions."""
+    """Return the streams, each with the list of what it lacks.
+
+    `chains`: the layers of each stream with their additions; `sums`: all residual additions of the pass.
+    """
     calls = [calls_of(graph, model, layers) for layers in chains]
     items = [item for layers in chains for _, group in layers for item in group]
     outside = [
@@ -27,17 +35,23 @@ def with_coverage(
         if not in_branches(graph, call, items)
     ]
     added = {name for flow in flows for name in flow.outside}
-    apart = [call for call in outside if any(name == call.module or is_inside(name, call.module) for name in added)]
+    apart = [
+        call
+        for call in outside
+        if any(name == call.module or is_inside(name, call.module) for name in added)
+        or returns_sum(graph, tracer, call, sums)
+    ]
     bare = [call for call in outside if call not in apart]
     measured = sum(map(len, calls))
     lines: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()
     if bare:
         lines = (
             f"{measured + len(outside)} blocks, {measured} measured: {list_calls(bare)} {'has' if len(bare) == 1 else 'have'} no residual "
             "addition, and no stream holds what it computes: is a skip missing?",
         )
     if apart:
-        lines += (
+        unmeasured = (
             f"{measured + len(outside)} blocks, {measured} measured: the residual additions of {list_calls(apart)} continue the stream "
             f"and are in none of its layers{say_shapes(graph, tracer, apart, items)}; to measure them, name them by blocks=",
         )
@@ -46,12 +60,58 @@ def with_coverage(
         first = layers[0][1][0]
         ends = [(other[-1][1][-1].node.index, one.name) for one, other in zip(flows, chains) if other is not layers]
         end, before = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
-        missing = [*lines, *without_skip(graph, tracer, layers, own)]
+        missing = [*lines, *without_skip(graph, tracer, layers, own), *on_older_states(graph, layers, sums)]
         if before is None:
             missing += begins_behind(model, graph, tracer, first, own, outside)
         joins = between(graph, end, first.state) if end is not None else ()
-        parts.append(replace(flow, follows=before, joins=joins, missing=tuple(missing)))
+        resized = end is not None and graph.nodes[end].shape != graph.nodes[first.state].shape
+        parts.append(
+            replace(flow, follows=before, joins=joins, resized=resized, missing=tuple(missing), unmeasured=unmeasured)
+        )
     return parts
+
+
+def returns_sum(graph: Graph, tracer: Tracer, call: Call, sums: dict[int, Summand]) -> bool:
+    """Return whether a call returns a residual addition of its own, up to a norm."""
+    own = {index for index, one in sums.items() if call in one.node.stack}
+    return any(own & without_maps(graph, node, own) for _, node in tracer.outputs.get(call, []))
+
+
+def on_older_states(graph: Graph, layers: list[tuple[str, Group]], sums: dict[int, Summand]) -> list[str]:
+    """Return a line if skips are older than the state that their branch reads, so that the stream lacks what was added meanwhile.
+
+    A group of layers with a skip around it, as of a residual network in a residual network, holds its inner additions in inner calls.
+    """
+    items = [item for _, group in layers for item in group]
+    inside = {item.node.index for item in items}
+    found = []
+    for item in items:
+        beyond = without_maps(graph, item.branch)
+        for one in sums.values():
+            inner = (
+                len(one.node.stack) > len(item.node.stack) and one.node.stack[: len(item.node.stack)] == item.node.stack
+            )
+            if (
+                one.node.index not in inside
+                and not inner
+                and one.node.shape == item.node.shape
+                and graph.source(one.state) == graph.source(item.state)
+                and graph.above(one.node.index, item.branch)
+                and graph.source(one.branch) not in beyond
+            ):
+                found.append((made_in(graph, item), made_in(graph, one)))
+    if not found:
+        return []
+    later, earlier = found[0]
+    return [
+        f"{len(found)} of {len(items)} skips are older states: {later} is added to a state without what {earlier} added to it"
+    ]
+
+
+def made_in(graph: Graph, item: Summand) -> str:
+    """Return the module that computes a branch."""
+    stack = graph.nodes[graph.source(item.branch)].stack
+    return (stack[-1].module if stack else "") or "the model itself"
 
 
 def list_calls(calls: list[Call]) -> str:
@@ -172,6 +232,10 @@ def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
     found = [
         node.stack[-1].module or "the model itself"
         for node in graph.nodes[upper : lower + 1]
-        if node.op in MAPS and node.stack and graph.above(upper, node.index) and graph.above(node.index, lower)
+        if node.op in MAPS
+        and node.stack
+        and graph.above(upper, node.index)
+        and graph.above(node.index, lower)
+        and not maps_joined(graph, node.index)
     ]
     return tuple(dict.fromkeys(found))

@@ -122,8 +122,10 @@ class Flow:
     around: bool = False  # without `skips`: a skip passes the layers outside of them, and what they return is no state
     outside: tuple[str, ...] = ()  # modules of later additions of the stream that are in no layer
     missing: tuple[str, ...] = ()  # what the stream should hold and does not, a sentence each
+    unmeasured: tuple[str, ...] = ()  # sound parts of the model that no layer holds, a sentence each
     follows: str | None = None  # name of the stream whose last state enters this one through maps without a skip
     joins: tuple[str, ...] = ()  # modules of these maps
+    resized: bool = False  # these maps change the number of tokens, so that no skip could pass them
     shaped: bool = True  # whether the names of additions include their shapes
     touching: str = ""  # the first layer at which one sample affects another; empty: none
 

@@ -62,7 +62,7 @@ def streams_of(
     flows = name_streams(flows)
     if names is None:
         refuse_changing(flows, graph, chosen, name)
-        flows = with_coverage(model, graph, tracer, flows, layered)
+        flows = with_coverage(model, graph, tracer, flows, layered, found)
     return check_flows([with_samples(model, arguments, flow, first_size(arguments)) for flow in flows], name)
 
 

@@ -4,7 +4,8 @@ An addition is residual if one operand is an ancestor of the other: X and f(X), 
 stream of the addition whose sum its state is, up to a norm, a scale or a change of layout. A map in between (a linear map, a
 convolution, attention) begins another stream. An addition of a state and an earlier state of its stream, as x + x0, has no branch: it is
 a link, like a scale. Rotary positions, recurrences, and values or scores that pass from layer to layer have such additions too, so a
-chain inside the branches of another chain is not a stream.
+chain inside the branches of another chain is not a stream. A map of a state that is joined with an earlier one, W [x, x0] as in a
+U-Net, is a link, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rankfall.streams.graph import Graph, size_of
+from rankfall.streams.graph import JOINS, Graph, size_of
 from rankfall.streams.record import SAME_STATE, Node
 from rankfall.streams.trace import MAPS
 
@@ -154,15 +155,28 @@ def find_link(graph: Graph, node: Node, state: int, found: dict[int, Summand]) -
 
 
 def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int]:
-    """Return a node and its ancestors that it reaches without passing a map or one of `stops`."""
+    """Return a node and its ancestors that it reaches without passing a map or one of `stops`. A map of joined states counts as none."""
     seen, front = {start}, [start]
     while front:
         here = front.pop()
-        if graph.nodes[here].op in MAPS or here in stops:
+        if here in stops or (graph.nodes[here].op in MAPS and not maps_joined(graph, here)):
             continue
         front += [one for one in graph.inputs(here) if one not in seen]
         seen.update(graph.inputs(here))
     return seen
+
+
+def maps_joined(graph: Graph, index: int) -> bool:
+    """Return whether a map reads a state joined with an earlier one along features, from which it is computed."""
+    node = graph.nodes[index]
+    while True:
+        read = [graph.nodes[one] for one in node.parents if not graph.nodes[one].leaf]
+        if len(read) != 1 or (node.index != index and node.op in MAPS):
+            return False
+        node = read[0]
+        if node.op in JOINS:
+            pieces = [graph.source(one) for one in node.parents if not graph.nodes[one].leaf]
+            return any(one != other and graph.above(one, other) for one in pieces for other in pieces)
 
 
 def same_width(one: Node, other: Node) -> bool:

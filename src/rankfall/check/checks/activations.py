@@ -35,17 +35,25 @@ MANY = Limit(
 )
 
 
-@named("activations-sane", JUMP, TINY, MASSIVE, LARGE, DEAD, MANY)
+EPS = Limit(
+    1e-3,
+    "an eps of a norm above this that is also above a tenth of the variance that it divides by fails",
+    "our choice: layers use 1e-12 to 1e-5; from a tenth on the size of a state passes the norm",
+)
+
+
+@named("activations-sane", JUMP, TINY, MASSIVE, LARGE, DEAD, MANY, EPS)
 def activations_sane(seen: RecordedStream) -> Result:
     """Are activations of a reasonable size, and do units react to tokens?
 
     Three ratios: the RMS of a branch over the RMS of the state that it is added to; the largest absolute number of a state over the median
     one, with the branch that writes most to its channel; the share of units of an activation function that are zero (below 0.001 of the
-    largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example.
+    largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example. Then the eps of each norm, over
+    the median variance of its rows.
     """
     if not seen.additions:
         return skipped("no branches")
-    found = [*explosions(seen), *massive(seen), *dead_units(seen)]
+    found = [*explosions(seen), *massive(seen), *dead_units(seen), *large_eps(seen)]
     bad = next((one for one in found if one.verdict == "fail"), found[0] if found else None)
     if bad is not None:
         return bad
@@ -58,21 +66,12 @@ def activations_sane(seen: RecordedStream) -> Result:
 
 def explosions(seen: RecordedStream) -> list[Result]:
     """Return a result for the branch that is largest beside its state, if it is too large."""
-    sized = [one for one in seen.additions if one.state and one.value]
-    if not sized or not seen.flow.skips:
-        return []
-    later = [one for one in sized if one.branch.layer > 1]
-    most = max(later or sized, key=lambda one: one.ratio)
-    if later and most.ratio > JUMP:
-        return [
-            failed(
-                f"layer {most.branch.layer} adds {most.ratio:.3g} times the size of its state",
-                seen.path_of(most.branch),
-            )
-        ]
-    most = max(sized, key=lambda one: one.ratio)
-    if most.ratio > JUMP:
-        return [warned(f"layer 1 adds {most.ratio:.3g} times the size of the first state", seen.path_of(most.branch))]
+    sized = [one for one in seen.additions if one.state and one.value and seen.flow.skips]
+    for branches, verdict in (([one for one in sized if one.branch.layer > 1], failed), (sized, warned)):
+        most = max(branches, key=lambda one: one.ratio, default=None)
+        if most is not None and most.ratio > JUMP:
+            said = f"layer {most.branch.layer} adds {most.ratio:.3g} times the size of its state"
+            return [verdict(said, seen.path_of(most.branch))]
     return []
 
 
@@ -101,5 +100,17 @@ def dead_units(seen: RecordedStream) -> list[Result]:
     return [
         verdict(
             f"{worst.dead:.0%} of the units behind {worst.function} are zero or saturated for all tokens", worst.where
+        )
+    ]
+
+
+def large_eps(seen: RecordedStream) -> list[Result]:
+    worst = max(seen.norms, key=lambda one: one.eps / one.variance, default=None)
+    if worst is None or worst.eps <= EPS or worst.eps <= 0.1 * worst.variance:
+        return []
+    return [
+        failed(
+            f"the eps of a norm is {worst.eps:.2g}, and the variance that it divides by {worst.variance:.2g}",
+            worst.where,
         )
     ]

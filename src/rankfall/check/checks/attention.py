@@ -18,6 +18,11 @@ LOGIT = Limit(
     "a score above this warns",
     "our choice: bfloat16 resolves such a score to 0.5; growing scores precede divergence (Dehghani et al. 2023, arXiv:2302.05442)",
 )
+SILENT = Limit(
+    1e-9,
+    "a head whose gradient at queries or keys is below this share of the largest of its layer fails",
+    "our choice: far above the rounding of float64, and below the gradients of all heads of trained models",
+)
 SINK = Limit(
     0.5,
     "a share of the first token above this in most heads warns",
@@ -25,15 +30,22 @@ SINK = Limit(
 )
 
 
-@named("attention-alive", ONE_HOT, COLLAPSED, LOGIT, SINK)
+@named("attention-alive", ONE_HOT, COLLAPSED, SILENT, LOGIT, SINK)
 def attention_alive(seen: RecordedStream) -> Result:
     """Does attention read more than one token, in every head?
 
     By head, over rows that see at least two tokens: entropy over the log of the number of visible tokens, largest weight, share of the
-    first token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions.
+    first token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions. A softmax over another axis than
+    the one over which the product with the values sums fails, since rows of weights then do not sum to one. A head without gradient at its
+    queries or keys is dead: its values or its output are zero, or its queries or keys.
     """
     if not seen.heads:
         return skipped(seen.report.reasons.get("attention", "no weights are known"))
+    if wrong := [one for one in seen.heads if one.sideways]:
+        return failed(
+            f"the softmax of layer {wrong[0].layer} is over axis {wrong[0].sideways[0]} of the weights, and their product with the values "
+            "sums over another", wrong[0].where,
+        )  # fmt: skip
     total = sum(len(one.entropy) for one in seen.heads)
     dead = [(one, hot) for one in seen.heads if (hot := one_hot(one))]
     whole = [one for one, hot in dead if len(hot) == len(one.entropy)]
@@ -42,6 +54,13 @@ def attention_alive(seen: RecordedStream) -> Result:
         return failed(
             f"all {len(one.entropy)} heads of layer {one.layer} read one token: largest weight {float(one.largest.mean()):.3f}, entropy "
             f"{float(one.entropy.mean()):.2g} of uniform", one.where,
+        )  # fmt: skip
+    silent = [(one, which) for one in seen.heads if (which := silent_heads(seen, one))]
+    if silent:
+        one, which = silent[0]
+        return failed(
+            f"{sum(len(which) for _, which in silent)} of {total} heads are dead: layer {one.layer}, head {', '.join(map(str, which))}: no "
+            "gradient at its queries or keys", one.where,
         )  # fmt: skip
     if dead:
         one, hot = dead[0]
@@ -68,3 +87,11 @@ def one_hot(heads: HeadNumbers) -> list[int]:
     """Return the heads whose rows are one-hot."""
     found = (heads.largest > ONE_HOT) & (heads.entropy < COLLAPSED)
     return [int(one) for one in found.nonzero().flatten()]
+
+
+def silent_heads(seen: RecordedStream, heads: HeadNumbers) -> list[int]:
+    """Return the heads without gradient, unless none of the layer has one, as behind a map of zeros."""
+    sizes = seen.report.layers[heads.layer].head_gradients
+    if len(sizes) != len(heads.entropy):
+        return []
+    return [number for number, size in enumerate(sizes) if size <= SILENT * max(sizes) and max(sizes) > 0]

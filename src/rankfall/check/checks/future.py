@@ -2,14 +2,13 @@
 
 from collections import Counter
 
-from torch import Tensor
-
-from rankfall.check.equal import change_named, holders_of_tokens
+from rankfall.check.equal import change_named, exchange_token, holders_of_tokens
 from rankfall.check.named import FAIL, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Branch
+from rankfall.streams.mixing import MixingTrial, TokenMixing, directions, try_places
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
 
@@ -39,7 +38,7 @@ def no_future_leak(seen: RecordedStream) -> Result:
     if not forwards:
         return failed("reversed: every token sees later tokens and no earlier one", seen.path_of(leaks[0]))
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
-    if ahead <= FEW and back > ahead and len(forwards) == len(leaks):
+    if ahead <= FEW and back > ahead and len(forwards) == len(leaks) and sees_few_ahead(seen):
         return failed(
             f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
             seen.path_of(leaks[0]),
@@ -64,6 +63,15 @@ def no_future_leak(seen: RecordedStream) -> Result:
     return skipped("the model reads both ways, and no mask is triangular")
 
 
+def sees_few_ahead(seen: RecordedStream) -> bool:
+    """Return whether the last token, too, changes few tokens before it. In a block of tokens that see each other it changes them all."""
+    trial = MixingTrial(seen.flow, {branch.number: TokenMixing() for branch in seen.flow.branches})
+    arguments, model = seen.examined.arguments, seen.examined.model
+    run_through(model, arguments, seen.flow, Edits(edit=trial.keep, join=trial.keep_part))
+    try_places(model, arguments, seen.flow, trial, (1.0,))
+    return max(directions(one, seen.flow.layout)[3] for one in trial.found.values()) <= FEW
+
+
 def odd_layers(mixers: list[Branch]) -> list[Branch]:
     """Return the branches that read ahead although branches of their name in other layers do not."""
     causal = Counter(branch.name for branch in mixers if not branch.backwards)
@@ -76,7 +84,7 @@ def causal_inputs(seen: RecordedStream) -> Result:
     said = f"causal in {seen.flow.depth} layers"
     entered = False
     for name in sorted(holders_of_tokens(seen.examined.arguments, shape)):
-        changed = change_named(seen.examined.arguments, {name}, change_last)
+        changed = change_named(seen.examined.arguments, {name}, lambda one: exchange_token(one, -1, 0))
         assert changed is not None
         after = run_through(seen.examined.model, changed, seen.flow, Edits())
         apart = [differs(seen.flow.layout.to_rows(state), before) for state, before in zip(after.states, seen.states)]
@@ -96,10 +104,3 @@ def causal_inputs(seen: RecordedStream) -> Result:
             if by_token and bool(differs(one, old)[:, :-1].any()):
                 return failed("the output of earlier tokens sees the last one, behind the last layer")
     return passed(f"{said}: changing the last token changes no state before it" if entered else said)
-
-
-def change_last(one: Tensor) -> Tensor:
-    """Return a copy whose last token is another one, or other features."""
-    moved = one.clone()
-    moved[:, -1] = moved[:, 0].flip(-1) if moved.dim() > 2 else moved[:, 0]
-    return moved

@@ -53,10 +53,9 @@ def gradients_flow(seen: RecordedStream) -> Result:
     if queries:
         said += f"; at queries {min(queries):.1g} to {max(queries):.1g}"
     way = "explodes" if size > 1 else "vanishes"
-    if is_steep(size, relative, BROKEN):
-        return failed(f"gradient {way}: {said}")
-    if is_steep(size, relative, STEEP):
-        return warned(f"gradient {way}: {said}")
+    for limit, verdict in ((BROKEN, failed), (STEEP, warned)):
+        if is_steep(size, relative, limit):
+            return verdict(f"gradient {way}: {said}")
     for names, what in (
         (unread, "are not used"),
         (zero, "get a gradient of zero"),

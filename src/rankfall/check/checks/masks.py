@@ -1,11 +1,9 @@
 """The check of masks and padding."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.equal import change_named, holders_of_tokens, token_inputs
+from rankfall.check.equal import change_named, exchange_token, holders_of_tokens, token_inputs
 from rankfall.check.named import Result, failed, named, passed, skipped
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import Arguments, call_model
@@ -13,14 +11,6 @@ from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """Whether states of other tokens change with a token, for each value of the mask at that token."""
-
-    value: float
-    leaks: int | None  # the first layer that changes; None if none does
 
 
 @named("mask-works")
@@ -34,21 +24,22 @@ def mask_works(seen: RecordedStream) -> Result:
     """
     masks = {name: one for name, one in all_inputs(seen.examined.arguments).items() if is_mask(name, one, seen)}
     for name, mask in masks.items():
-        values = [try_value(seen, name, mask, value) for value in (0, 1)]
-        if all(one.leaks is not None for one in values):
-            layer = values[0].leaks or 0
+        leaks = [first_leak(seen, name, mask, value) for value in (0, 1)]
+        if None not in leaks:
             return failed(
-                f"{name} hides no token: others change with it, whatever the mask is, from layer {layer} on", seen.layer_path(layer)
-            )  # fmt: skip
-        if all(one.leaks is None for one in values):
+                f"{name} hides no token: others change with it, whatever the mask is, from layer {leaks[0]} on",
+                seen.layer_path(leaks[0] or 0),
+            )
+        if leaks == [None, None]:
             return skipped(f"no token reads the one in the middle, whatever {name} is")
-        hides = next(one.value for one in values if one.leaks is None)
+        hides = leaks.index(None)
         hidden = int((mask == hides).sum())
         if hidden > mask.numel() / 2:
             return failed(f"{name} hides {hidden} of {mask.numel()} tokens of the example: is it inverted?")
-        if pools_hidden(seen, name, mask, hides):
+        ends = [end for end in (0, -1) if bool((mask[:, end] == hides).any())] or [0, -1]
+        if all(reads_hidden(seen, name, mask, hides, end) for end in ends):
             return failed(f"{name} hides a token from all others, but the output reads it: is it pooled over padding?")
-        return passed(f"{name}: {'False' if not hides else 'True'} hides a token from all others")
+        return passed(f"{name}: {'True' if hides else 'False'} hides a token from all others")
     squares = [name for name, one in all_inputs(seen.examined.arguments).items() if "mask" in name and one.dim() >= 2]
     ignored = [name for name in squares if is_ignored(seen, name)]
     if ignored:
@@ -69,63 +60,47 @@ def is_mask(name: str, one: Tensor, seen: RecordedStream) -> bool:
     return fits and (one.dtype == torch.bool or ("mask" in name and bool(((one == 0) | (one == 1)).all())))
 
 
-def try_value(seen: RecordedStream, name: str, mask: Tensor, value: int) -> Hidden:
-    """Set the mask to a value at the token in the middle and to the other value elsewhere, change this token and look at the others."""
-    shape = (seen.report.samples, seen.report.tokens)
-    place = shape[1] // 2
+def hide(seen: RecordedStream, name: str, mask: Tensor, value: float, place: int, source: int) -> Arguments | None:
+    """Set a mask to a value at one place and to the other value elsewhere, and the token there to that of another place.
+
+    Return None if no input holds tokens.
+    """
     other = torch.full_like(mask, 1 - value)
     other[:, place] = value
-    masked = change_named(seen.examined.arguments, {name}, lambda one: other)
-    assert masked is not None
-    tokens = holders_of_tokens(masked, shape) - {name}
+    tokens = holders_of_tokens(seen.examined.arguments, (seen.report.samples, seen.report.tokens)) - {name}
+    changed = change_named(seen.examined.arguments, tokens, lambda one: exchange_token(one, place, source))
+    return None if changed is None else change_named(changed, {name}, lambda one: other)
 
-    def change(one: Tensor) -> Tensor:
-        moved = one.clone()
-        moved[:, place] = moved[:, place - 1].flip(-1) if moved.dim() > 2 else moved[:, place - 1]
-        return moved
 
-    changed = change_named(masked, tokens, change)
-    if changed is None:
-        return Hidden(value, None)
-    before, after = (run_through(seen.examined.model, one, seen.flow, Edits()).states for one in (masked, changed))
-    rest = [number for number in range(shape[1]) if number != place]
+def first_leak(seen: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
+    """Return the first layer at which other tokens change with the one in the middle, where the mask has a value; None if none does."""
+    place = seen.report.tokens // 2
+    both = [hide(seen, name, mask, value, place, source) for source in (place, place - 1)]
+    if None in both:
+        return None
+    before, after = (run_through(seen.examined.model, one, seen.flow, Edits()).states for one in both if one)
+    rest = [number for number in range(seen.report.tokens) if number != place]
     for layer, pair in enumerate(zip(before, after)):
         one, two = (seen.flow.layout.to_rows(state)[:, rest] for state in pair)
         if bool(differs(one, two).any()):
-            return Hidden(value, layer)
-    return Hidden(value, None)
-
-
-def pools_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: float) -> bool:
-    """Return whether the output reads a token that the mask hides, at the end where the example has its padding, or at both ends."""
-    ends = [end for end in (0, -1) if bool((mask[:, end] == hides).any())] or [0, -1]
-    return all(reads_hidden(seen, name, mask, hides, end) for end in ends)
+            return layer
+    return None
 
 
 def reads_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: float, end: int) -> bool:
     """Return whether the output of other tokens, or of the whole sample, changes with the token at one end although it is hidden."""
-    shape = (seen.report.samples, seen.report.tokens)
-    hidden = torch.full_like(mask, 1 - hides)
-    hidden[:, end] = hides
-    tokens = holders_of_tokens(seen.examined.arguments, shape) - {name}
-    outs = []
-    for place in (1, 2):
-
-        def change(one: Tensor, place: int = place) -> Tensor:
-            changed = one.clone()
-            changed[:, end] = one[:, place % shape[1]]
-            return changed
-
-        changed = change_named(seen.examined.arguments, tokens, change)
-        masked = change_named(changed, {name}, lambda one: hidden) if changed is not None else None
-        if masked is None:
-            return False
-        outs.append([one for _, one in tensors_in(call_model(seen.examined.model, masked)) if one.is_floating_point()])
+    samples, tokens = seen.report.samples, seen.report.tokens
+    both = [hide(seen, name, mask, hides, end, place % tokens) for place in (1, 2)]
+    outs = [
+        [tensor for _, tensor in tensors_in(call_model(seen.examined.model, one)) if tensor.is_floating_point()]
+        for one in both
+        if one is not None
+    ]
     rest = slice(1, None) if end == 0 else slice(0, -1)
-    for one, other in zip(*outs):
-        if one.dim() in (2, 3) and one.shape[0] == shape[0] and one.shape == other.shape:
+    for one, other in zip(*outs) if len(outs) == 2 else ():
+        if one.dim() in (2, 3) and one.shape[0] == samples and one.shape == other.shape:
             rows = differs(one, other)
-            if bool((rows[:, rest] if one.shape[1] == shape[1] else rows).any()):
+            if bool((rows[:, rest] if one.shape[1] == tokens else rows).any()):
                 return True
     return False
 
@@ -145,35 +120,27 @@ def is_ignored(seen: RecordedStream, name: str) -> bool:
 
 
 def padding(seen: RecordedStream) -> Result:
-    """Compare the states of tokens with and without the columns at the end that are padding in every sample."""
-    shape = (seen.report.samples, seen.report.tokens)
-    numbers = token_inputs(seen.examined.arguments, shape)
+    """Compare the output of a sample that ends in padding with that without it."""
     tables = [one for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)]
     indices = {int(one.padding_idx) for one in tables if one.padding_idx is not None}
-    for name in numbers:
+    for name in token_inputs(seen.examined.arguments, (seen.report.samples, seen.report.tokens)):
         tokens = all_inputs(seen.examined.arguments)[name]
-        for index in indices:
-            rows = [
-                row for row in range(shape[0]) if int(tokens[row, -1]) == index and bool((tokens[row] != index).any())
-            ]
-            if rows:
-                return without_padding(seen, name, tokens, rows[0], index)
+        for row, index in ((row, index) for row in range(len(tokens)) for index in indices):
+            length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
+            if 0 < length < tokens.shape[1]:
+                outs = [output_of_part(seen, name, row, kept)[:, :length] for kept in (tokens.shape[1], length)]
+                if bool(differs(*outs).any()):
+                    return failed(
+                        f"padding is attended: {length} tokens have another output beside {tokens.shape[1] - length} of padding"
+                    )
+                return passed(f"{length} tokens have the same output with padding and without")
     return skipped("the inputs have no mask and no padding")
 
 
-def without_padding(seen: RecordedStream, name: str, tokens: Tensor, row: int, index: int) -> Result:
-    """Run one sample alone, with its padding and without."""
-    length = int((tokens[row] != index).nonzero().max()) + 1
-    outs = []
-    for kept in (tokens.shape[1], length):
-        given = change_named(seen.examined.arguments, {name}, lambda one, kept=kept: one[row : row + 1, :kept])  # type: ignore[misc]
-        assert given is not None
-        with torch.no_grad():
-            found = call_model(seen.examined.model, given)
-        found = found if isinstance(found, Tensor) else next(iter(found.values() if isinstance(found, dict) else found))
-        outs.append(found[:, :length] if found.dim() > 2 else found)
-    if bool(differs(outs[0], outs[1]).any()):
-        return failed(
-            f"padding is attended: {length} tokens have another output beside {tokens.shape[1] - length} of padding"
-        )
-    return passed(f"{length} tokens have the same output with padding and without")
+def output_of_part(seen: RecordedStream, name: str, row: int, kept: int) -> Tensor:
+    """Return the output (1, T, D), or (1, 1, D) without an axis of tokens, of the first tokens of one sample."""
+    part = change_named(seen.examined.arguments, {name}, lambda one: one[row : row + 1, :kept])
+    assert part is not None
+    with torch.no_grad():
+        found = next(tensor for _, tensor in tensors_in(call_model(seen.examined.model, part)))
+    return found if found.dim() > 2 else found[:, None]

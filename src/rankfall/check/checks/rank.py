@@ -115,6 +115,9 @@ def band(report: StreamReport, last: float) -> list[str]:
             since = f"; it is below from layer {layer} on" if layer else "; it is below before the first layer already"
         keep = "keeps" if one.alone else "keep"
         said.append(f"That is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
+    if report.real:
+        each = [f"{one.describe()} {number(one.residual[-1])}" for one in report.real]
+        said.append(f"Real models of this kind keep: {'; '.join(each)}.")
     return said
 
 

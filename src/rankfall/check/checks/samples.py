@@ -30,7 +30,10 @@ def samples_independent(seen: RecordedStream) -> Result:
         return verdict(f"tokens of all {count} samples are mixed: the first axis of the inputs is one of tokens")
     if seen.states[0].shape[0] < 2:
         return skipped("the example has one sample")
-    if flow.touching:
+    resized = (
+        len({state.shape for state in seen.states}) > 1
+    )  # layers along several axes in turn, which no sample tells apart
+    if flow.touching and not resized:
         layer = int(flow.touching.removeprefix("layer "))
         return failed(f"sample 1 changes other samples from {flow.touching} on", seen.layer_path(layer))
 
@@ -41,14 +44,14 @@ def samples_independent(seen: RecordedStream) -> Result:
         return changed
 
     after = run_through(seen.examined.model, arguments.map(copy_first), flow, Edits())
-    states = [flow.layout.to_rows(state) for state in after.states]
+    states = [] if resized else [flow.layout.to_rows(state) for state in after.states]
     moved = [differs(state, before).any(-1) for state, before in zip(states, seen.states)]  # (S, T)
     wide = next((layer for layer, one in enumerate(moved) if float(one.double().mean()) > 1 / count + 1e-9), None)
     if wide is not None and flow.layout.tokens == (0,):
         return warned(
             "tokens lie along the first axis of the states: right if inputs are (tokens, samples), else samples are mixed"
         )
-    alike = states[0].shape[0] == count
+    alike = seen.states[0].shape[0] == count
     # a mask (B * H, T, T) is not copied with its sample
     whole = alike and not any(
         one.dim() and one.shape[0] > count and one.shape[0] % count == 0 for one in arguments.tensors()
@@ -62,7 +65,7 @@ def samples_independent(seen: RecordedStream) -> Result:
                 f"a copy of sample 1 differs from it {where}: does its place in the batch matter?",
                 seen.layer_path(layer),
             )
-        if layer == wide and first.dim() > 1 and states[0].shape[0] != first.shape[1]:
+        if layer == wide and first.dim() > 1 and len(state) != first.shape[1]:
             return failed(
                 f"changing sample {count} changes {float(one.double().mean()):.0%} of all tokens {where}",
                 seen.layer_path(layer),

@@ -12,9 +12,11 @@ def stream_whole(seen: RecordedStream) -> Result:
     """Does one residual stream hold all blocks, and does every branch add something to it?
 
     An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
-    that no stream holds fail, as do a stream that is cut where a block forgets its skip and a skip that goes around the layers. Branches
-    that return zero are a start as of ReZero if all of their name do, and pass; if only some do, these are dead and fail. A skip that
-    is added twice fails. A rectifier on the stream and a list that holds one module several times warn.
+    that no stream holds fail, as do a stream that is cut where a block forgets its skip, a skip that goes around the layers, and a skip
+    from a state before the one that its branch reads. A map of joined states, W [x, x0] as in a U-Net, belongs to the stream, and one that
+    changes the number of tokens begins another. Branches that return zero are a start as of ReZero if all of their name do, and pass; if
+    only some do, these are dead and fail. A skip that is added twice fails. A rectifier on the stream, a list that holds one module
+    several times, a matrix that two modules share and blocks that are in no layer warn.
     """
     flow, report = seen.flow, seen.report
     lines = [*flow.missing, *([report.cut] if report.cut else [])]
@@ -36,26 +38,30 @@ def stream_whole(seen: RecordedStream) -> Result:
             f"the stream loses its negative numbers before {len(cut)} of {count}: does a rectifier act on it, in place?",
             seen.path_of(cut[0].branch),
         )
-    if shared := shared_modules(seen):
-        return warned(f"{shared[1]} entries of {shared[0]} are one module: are copies meant?", shared[0])
+    if shared := shared_weights(seen):
+        return warned(f"{shared[1]}: are copies meant?", shared[0])
+    if flow.unmeasured:
+        return warned(flow.unmeasured[0])
     if not flow.skips:
         return warned(f"{flow.depth} layers without residual additions")
     return passed(f"{count}, all with skips")
 
 
-def shared_modules(seen: RecordedStream) -> tuple[str, int] | None:
-    """Return the list of modules that holds one layer several times, and the number of its entries."""
-    lists = [
-        (name, one)
-        for name, one in seen.examined.model.named_modules()
-        if isinstance(one, nn.ModuleList | nn.Sequential)
-    ]
-    for name, one in lists:
-        layers = [
-            inner for inner in one._modules.values() if inner is not None and any(True for _ in inner.parameters())
-        ]
-        if len({id(inner) for inner in layers}) == 1 < len(layers):
-            return name or "the model", len(layers)
+def shared_weights(seen: RecordedStream) -> tuple[str, str] | None:
+    """Return a list that holds one layer several times, or else a matrix of the layers that two modules share, with a sentence on it."""
+    layers = tuple(f"{name}." for name in seen.flow.layers)
+    owners: dict[int, str] = {}
+    for name, module in seen.examined.model.named_modules():
+        held = module._modules.values() if isinstance(module, nn.ModuleList | nn.Sequential) else ()
+        parts = [one for one in held if one is not None and any(True for _ in one.parameters())]
+        if len({id(one) for one in parts}) == 1 < len(parts):
+            return name or "the model", f"{len(parts)} entries of {name or 'the model'} are one module"
+        for key, weight in module._parameters.items() if f"{name}.".startswith(layers) else ():
+            if weight is None or weight.dim() < 2:
+                continue
+            if id(weight) in owners:
+                return f"{name}.{key}", f"{name}.{key} and {owners[id(weight)]} are one matrix"
+            owners[id(weight)] = f"{name}.{key}"
     return None
 
 

@@ -12,6 +12,7 @@ from rankfall.check.named import Limit, Result, failed, named, passed, skipped, 
 from rankfall.check.recording import RecordedStream, rms
 from rankfall.errors import describe_error
 from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.record import tensors_in
 
 GROWS = Limit(
@@ -113,20 +114,12 @@ def module_outputs(model: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
     """Return the first floating-point tensor that each module returns in its last call; '' is the whole model."""
     found: dict[str, Tensor] = {}
 
-    def keep(name: str, output: Any) -> None:
+    def keep(call: Call, inputs: Any, output: Any) -> None:
         tensors = [one.detach().clone() for _, one in tensors_in(output) if one.is_floating_point()]
-        found.update({name: tensors[0]} if tensors else {})
+        found.update({call.module: tensors[0]} if tensors else {})
 
-    handles = [
-        one.register_forward_hook(lambda _module, _inputs, output, name=name: keep(name, output))
-        for name, one in model.named_modules()
-    ]
-    try:
-        with torch.no_grad():
-            call_model(model, arguments)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with torch.no_grad(), Frames(model, on_exit=keep):
+        call_model(model, arguments)
     return found
 
 

@@ -6,7 +6,8 @@ from typing import Literal
 from rankfall.identity.attention import AttentionOptions, head_rows
 from rankfall.identity.model_views import model_views
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.models import PACKAGES, TEXTS, measure_models
+from rankfall.measure.models import TEXTS, measure_models
+from rankfall.models.source import PACKAGES
 from rankfall.models.subject import Subject
 from rankfall.models.texts import batch_for
 

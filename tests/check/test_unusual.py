@@ -1,0 +1,39 @@
+"""Unusual kinds of models fail no check, and bugs that no check was made for are named: cases in tests/models/unusual_models.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import unusual_models as models
+from torch import nn
+
+from rankfall.check.named import FAIL, ORDER, WARN
+from rankfall.check.report import check
+from rankfall.errors import RankfallError
+
+
+def results_of(make: Any, inputs: Any, verdict: str) -> list[Any]:
+    torch.manual_seed(0)
+    results = [one for report in check(make(), inputs, changes=False) for one in report.results]
+    return sorted((one for one in results if one.verdict == verdict), key=lambda one: ORDER.index(one.check))
+
+
+@pytest.mark.parametrize("kind", models.HEALTHY)
+def test_unusual_kinds_fail_no_check(kind: str) -> None:
+    make, inputs = models.HEALTHY[kind]
+    assert results_of(make, inputs, FAIL) == []
+
+
+@pytest.mark.parametrize("bug", [*models.SICK, *models.DOUBTFUL])
+def test_bugs_are_named(bug: str) -> None:
+    name, said, make = {**models.SICK, **models.DOUBTFUL}[bug]
+    found = results_of(make, models.ids(), FAIL if bug in models.SICK else WARN)[0]
+    assert found.check == name and said in f"{found.sentence} {found.where}"
+
+
+def test_dropout_at_evaluation_is_refused() -> None:
+    model = models.with_block(1, lambda: models.Block(nn.Sequential(models.Dropping(), models.Attention())))()
+    with pytest.raises(RankfallError, match="two answers for the same inputs in eval mode: does it draw at random"):
+        check(model, models.ids())
