@@ -135,14 +135,6 @@ def axis_of_batch(blocks: Sequence[nn.Module], names: Sequence[str], asked: int 
     return 0
 
 
-def address(states: Tensor) -> int:
-    """Return where the numbers of a tensor lie, or 0 for a tensor that does not say so."""
-    try:
-        return states.data_ptr()
-    except RuntimeError:
-        return 0
-
-
 def scalar_in(output: Any) -> Tensor | None:
     """Return the loss in what a model returns: the tensor without axes, or the one that is called loss."""
     parts = output if isinstance(output, (tuple, list)) else [output]

@@ -56,7 +56,7 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
     finite = largest.isfinite()
     known = finite & (largest >= least(states.dtype))
     residual = torch.where(known & (count > 1), share(composite_norm(rest.abs_()), whole), torch.nan)
-    length = torch.linalg.vector_norm(x, dim=-1).sum(-1) / count
+    length = torch.linalg.vector_norm(x, dim=(-2, -1)) / count.sqrt()
     kept = x[: max(many, 0)]
     if min(kept.shape[1:]) > MOST_TOKENS:
         kept = kept[:, evenly_spaced(kept.shape[1], MOST_TOKENS, kept.device)]
