@@ -72,9 +72,8 @@ class Capture:
         """Measure what blocks return from now on. `error`: why layers are not found; None if the user says how to read blocks."""
         if not self.blocks:
             raise refuse_model(self.model, error or RankfallError("it has no list of modules of one class")) from None
-        names, modules = tuple(self.blocks), tuple(self.blocks.values())
-        self.axis = axis_of_batch(modules, names, self.options.batch_axis)
-        self.use_layers(Layers(names, modules))
+        self.axis = axis_of_batch(self.blocks, self.options.batch_axis)
+        self.use_layers(Layers(tuple(self.blocks), tuple(self.blocks.values())))
         if error is not None:
             LOGGER.warning("the states of layers are what blocks return, %s: %s", self.summary(), error)
 
@@ -89,13 +88,13 @@ class Capture:
         if self.traced is None:
             if self.layers is None or self.layers.flow is not None:
                 self.use_blocks(RankfallError("the model is compiled") if self.options.states is None else None)
-            options, names, modules = self.options, tuple(self.blocks), tuple(self.blocks.values())
+            states, names, axis = self.options.states, tuple(self.blocks), self.axis
             self.traced = TracedHooks(
                 self,
                 self.ancestors,
-                modules,
-                lambda args, kwargs: input_states(args, kwargs, options.states, self.axis),
-                lambda at, output: states_of(output, names[at], modules[at], options.states, self.axis),
+                tuple(self.blocks.values()),
+                lambda args, kwargs: input_states(args, kwargs, states, axis),
+                lambda at, output: states_of(output, names[at], states, axis),
                 scalar_in,
             )
 
@@ -117,7 +116,7 @@ class Capture:
                     self.now.loss = tensor
                 self.end()
         elif event == BEFORE and self.now is not None:
-            self.listeners.append((place, self.before_block(tensor)))
+            self.before_block(place, tensor)
         elif event == AFTER and self.now is not None and self.listeners:
             assert tensor is not None
             self.now.layers.append(layer_record(place, tensor, self.listeners.pop()[1], self.now, self.options))
@@ -252,25 +251,26 @@ class Capture:
             if self.now is None or again:
                 self.end()
                 self.begin()
-        if self.now is None:
-            return
-        listener = self.before_block(input_states(args, kwargs, self.options.states, self.axis))
-        if listener is not None:
-            listener.__enter__()
-        self.listeners.append((id(module), listener))
+        if self.now is not None and block is not None:
+            listener = self.before_block(block, input_states(args, kwargs, self.options.states, self.axis))
+            if listener is not None:
+                listener.__enter__()
 
-    def before_block(self, given: Tensor | None) -> AttentionListener | None:
+    def before_block(self, block: int, given: Tensor | None) -> AttentionListener | None:
         """Measure the input of the first block, and return a listener for the block."""
         assert self.now is not None
+        listener = None
         if not self.now.layers:
             self.now.layers.append(layer_record(None, given, None, self.now, self.options))
-        if given is None:
-            return None
-        real, _ = real_tokens(given, self.now, self.options)
-        return AttentionListener(len(given), given.shape[1], self.options.samples, real)
+        if given is not None:
+            real, _ = real_tokens(given, self.now, self.options)
+            listener = AttentionListener(len(given), given.shape[1], self.options.samples, real)
+        self.listeners.append((block, listener))
+        return listener
 
     def leave_block(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        if self.now is None or not self.listeners or self.listeners[-1][0] != id(module):
+        block = self.place[id(module)]
+        if self.now is None or not self.listeners or self.listeners[-1][0] != block:
             return
         _, listener = self.listeners.pop()
         if listener is not None:
@@ -278,9 +278,8 @@ class Capture:
         if output is None and sys.exc_info()[0] is not None:  # the block failed, so the pass does not count
             self.now = None
             return
-        block = self.place[id(module)]
         name = tuple(self.blocks)[block]
-        states = states_of(output, name, module, self.options.states, self.axis)
+        states = states_of(output, name, self.options.states, self.axis)
         if self.options.batch_axis is None and self.axis == 0:
             check_not_turned(states, self.now.given, name)
         self.now.layers.append(layer_record(block, states, listener, self.now, self.options))

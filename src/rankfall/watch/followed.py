@@ -1,4 +1,4 @@
-"""A pass that is followed along its residual stream, from addition to addition, so that its layers and states are those of `rankfall check`."""
+"""A pass that is followed along its residual stream, from addition to addition: its layers and states are those of `rankfall check`."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from rankfall.watch.condition import StopCondition, check_layers
 from rankfall.watch.layers import Layers
 from rankfall.watch.outbox import log_event
 from rankfall.watch.padding import MaskFunction
+from rankfall.watch.parameters import Parameters
 from rankfall.watch.records import CaptureOptions
 from rankfall.watch.sinks.open import RowSink, open_sinks
-from rankfall.watch.parameters import Parameters
-from rankfall.watch.states import StatesFunction, axis_of_batch
+from rankfall.watch.states import StatesFunction
 from rankfall.watch.watcher import Watcher, process_number
 
 DETAILS = (None, "heads", "parameters", "all")
@@ -70,7 +70,10 @@ def watch(
     if not isinstance(model, nn.Module):
         raise RankfallError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
     named = {} if blocks is None else find_named(model, blocks)
-    axis_of_batch([], [], batch_axis)
+    if batch_axis not in (None, 0, 1) or isinstance(batch_axis, bool):
+        raise RankfallError(
+            f"batch_axis is {batch_axis!r}: 0 where states are (batch, tokens, width), 1 where they are (tokens, batch, width)"
+        )
     options = CaptureOptions(samples, batch_axis, mask, states, passes, detail in ("heads", "all"))
     stop = [StopCondition(one) for one in ([raise_if] if isinstance(raise_if, str) else raise_if or [])]
 
@@ -82,7 +85,9 @@ def watch(
 
     sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
     report = alarms if callable(alarms) else log_event if alarms and process_number() == 0 else None
-    if together is None:  # a process that waits for one without `watch` would hang; sharded weights need all in any case
+    if (
+        together is None
+    ):  # a process that waits for one without `watch` would hang; sharded weights need all in any case
         together = any(hasattr(weight, "full_tensor") for weight in model.parameters())  # of DTensors
     parameters = Parameters(model) if detail in ("parameters", "all") else None
     return Watcher(model, named, settle, sinks, stop, report, options, parameters, every, start, automatic, together)
