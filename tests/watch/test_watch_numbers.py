@@ -34,7 +34,7 @@ def test_states_have_the_residual_of_the_rank_study():
     x = random(3, 5, 4).float()
     found = state_numbers(x, None)
     assert torch.allclose(found["residual"], relative_residual(x.double()), rtol=1e-6)
-    assert torch.allclose(found["norm"], x.double().square().sum(-1).sqrt().mean(-1), rtol=1e-6)
+    assert torch.allclose(found["norm"], x.double().square().sum(-1).mean(-1).sqrt(), rtol=1e-6)
     assert torch.allclose(found["effective_rank"], effective_rank(x.double()), rtol=1e-9)
     values = torch.linalg.svdvals(x.double()).square()
     assert torch.allclose(found["participation_ratio"], values.sum(-1) ** 2 / values.square().sum(-1), rtol=1e-5)
@@ -46,7 +46,7 @@ def test_residuals_keep_their_digits_near_collapse_and_at_any_size(scale, spread
     x = ((random(1, 1, 64) + spread * random(4, 32, 64, seed=1)) * scale).float()
     found = state_numbers(x, None)
     assert torch.allclose(found["residual"], relative_residual(x.double()), rtol=2e-6, atol=0)
-    assert torch.allclose(found["norm"], x.double().square().sum(-1).sqrt().mean(-1), rtol=1e-6, atol=0)
+    assert torch.allclose(found["norm"], x.double().square().sum(-1).mean(-1).sqrt(), rtol=1e-6, atol=0)
     assert not found["floor"].any()
 
 
