@@ -185,8 +185,11 @@ class Capture:
 
     def leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         self.depth = max(self.depth - 1, 0)
-        if output is None and sys.exc_info()[0] is not None:  # the pass failed between two blocks
+        error = sys.exc_info()[1]
+        if output is None and error is not None:  # the pass failed between two blocks
             self.now = None
+            if isinstance(error, RankfallError):
+                self.give_up()
         if self.depth == 0:
             if self.now is not None:
                 self.now.loss = scalar_in(output)

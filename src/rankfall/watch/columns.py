@@ -39,7 +39,7 @@ COLUMNS = (
     Column("gradient_keys", "float", "the same norm for the block's key weights", nullable=True),
     Column("gradient_reason", "text", "why one is null, else empty"),
     Column("heads", "heads", "the four numbers of attention of each head, with detail='heads'", nullable=True),
-    Column("parameters", "parameters", "gradient_norm and update_ratio of each parameter in the layer, with detail='parameters'", nullable=True),
+    Column("parameters", "parameters", "gradient_norm and update_ratio of the layer's parameters, with detail='parameters'", nullable=True),
 )  # fmt: skip
 STATE = ("residual", "norm", "effective_rank", "participation_ratio")
 ATTENTION = ("entropy", "largest_share", "first_share", "largest_logit")

@@ -1,5 +1,5 @@
-"""The page of a watched run, as one HTML text: what happened and when, for each quantity a curve per layer over steps and a profile by layer,
-of some a map of layers and steps, and the last log as a table.
+"""The page of a watched run, as one HTML text: the events on the loss, each quantity over steps and over layers, maps of some, and the last log
+as a table.
 """
 
 from __future__ import annotations
@@ -81,11 +81,9 @@ def page_of(table: DataFrame, name: str) -> str:
 <main id="main">
 <h1>{html.escape(name)}</h1>
 <p class="lead">{html.escape(about(table, rows))}</p>
-<ul>{"".join(f"<li>{html.escape(one)}</li>" for one in find_sentences(rows))}</ul>
 <section id="events"><h2>What happened</h2>{list_events(events)}{draw_events(rows, events)}</section>
 {sections}
 <section id="last"><h2>The last log</h2>{last_log(rows)}</section>
-<section id="columns"><h2>Columns</h2><div class="terms">{terms()}</div></section>
 </main>
 <footer><p>Made by Rankfall {__version__} from {html.escape(name)}; this page opens from disk and loads nothing.</p></footer>
 </body>
@@ -139,25 +137,6 @@ def about(table: DataFrame, rows: DataFrame) -> str:
         f"{len(steps)} logs, steps {steps[0]} to {steps[-1]}: {kinds}; attention: {mask}; "
         f"states in {last['dtype'].iloc[-1]}.{several}"
     )
-
-
-def find_sentences(rows: DataFrame) -> list[str]:
-    """Return sentences on the residual of the last layer over steps, and on its minimum over layers at the end."""
-    layer, steps = rows.layer.max(), rows.step.unique()
-    there = rows[(rows.layer == layer) & rows.residual.notna()]
-    said = []
-    if len(there):
-        first, last = there.iloc[0], there.iloc[-1]
-        course = f"{first.residual:.3g} at step {first.step}, {last.residual:.3g} at step {last.step}"
-        said.append(f"Residual of layer {layer}: {course}.")
-    ended = rows[(rows.step == steps[-1]) & rows.residual.notna()]
-    if len(ended) > 1:
-        least, first = ended.loc[ended.residual.idxmin()], ended.iloc[0]
-        beside = f", beside {first.residual:.3g} at layer {first.layer}" if first.layer != least.layer else ""
-        said.append(f"At step {steps[-1]} it is least at layer {least.layer}: {least.residual:.3g}{beside}.")
-        if bool(least.residual_floor):
-            said.append(f"That is rounding of {least['dtype']}: the true value may be smaller.")
-    return said
 
 
 def section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
@@ -304,7 +283,3 @@ def last_log(rows: DataFrame) -> str:
 def describe_column(column: str) -> str:
     text = next(one.meaning for one in COLUMNS if one.name == column)
     return html.escape(text[0].upper() + text[1:] + ".")
-
-
-def terms() -> str:
-    return "".join(f"<div><dt>{one.name}</dt><dd>{html.escape(one.meaning)}</dd></div>" for one in COLUMNS)

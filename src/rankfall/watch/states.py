@@ -22,8 +22,8 @@ def states_of(output: Any, name: str, states: StatesFunction | None, axis: int) 
         keys = f"dict with {', '.join(map(str, output))}: " if isinstance(output, Mapping) else ""
         found = ", ".join(f"{str(one.dtype)[6:]} {tuple(one.shape)}" for _, one in tensors_in(output))
         raise RankfallError(
-            f"block {name} returns {keys}{found or type(output).__name__}, where states (batch, tokens, width) are needed: say states= as a "
-            "function from what a block returns to them, such as states=lambda output: output[0], or name other layers by blocks="
+            f"block {name} returns {keys}{found or type(output).__name__}, where states (batch, tokens, width) are needed: say states= as "
+            "a function from what a block returns to them, such as states=lambda output: output[0], or name other layers by blocks="
         )
     return view(first, axis)
 
