@@ -355,7 +355,6 @@ def test_blocks_that_nobody_calls_who_contains_them():
     [
         ("dict", {}, r"block transformer.h.0 returns dict with hidden, other: float32 .* are needed: say states="),
         ("nothing", {}, "returns NoneType, where states .* are needed"),
-        ("token", {}, "return states of one token"),
         (None, {"mask": lambda *given: torch.ones(2, 2)}, r"mask returns \(2, 2\), but states are"),
     ],
 )
@@ -373,7 +372,7 @@ def test_bad_input_is_one_line(change, options, said):
     model.transformer["h"] = nn.ModuleList(Changed(16, 2) for _ in range(2))
     watcher = rankfall.watch(model, to=[].extend, **options)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    tokens = words(0, tokens=1 if change == "token" else 6)
+    tokens = words(0)
 
     def step():
         model(tokens, tokens)[1].backward()
@@ -385,6 +384,16 @@ def test_bad_input_is_one_line(change, options, said):
     watcher.close()
     assert "\n" not in str(error.value)
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+
+
+def test_states_of_one_token_have_no_residual(caplog):
+    model, rows = gpt(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        model(words(0, tokens=1), words(1, tokens=1))[1].backward()
+        optimizer.step()
+    assert "has one token a sample" in caplog.messages[0]
+    assert all(row["residual"] is None and row["state_reason"].startswith("one token") for row in rows)
 
 
 def test_a_pass_that_fails_is_none():

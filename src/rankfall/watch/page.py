@@ -1,6 +1,4 @@
-"""The page of a watched run, as one HTML text: the events on the loss, each quantity over steps and over layers, maps of some, and the last log
-as a table.
-"""
+"""The page of a watched run, as one HTML text: events on the loss, each quantity over steps and layers, and the last log as a table."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -166,8 +165,7 @@ class Watcher:
             for one in (log.sums, *log.heads, log.parameters):
                 if one is not None:
                     add_over_processes(one, log.step)
-        blocks = self.capture.summary()
-        self.outbox.put(log, partial(refuse, blocks=blocks) if not self.logs else lambda rows: None)
+        self.outbox.put(log)
         if not self.logs:  # so that a mistake is reported in the step that shows it
             self.outbox.send(wait=True)
         self.logs += 1
@@ -261,17 +259,3 @@ def scale_of(optimizer: Optimizer | None) -> float:
     """Return the loss scale of the gradients that a fused optimiser of mixed precision receives."""
     scale = getattr(optimizer, "grad_scale", None)
     return float(scale) if scale is not None else 1.0
-
-
-def refuse(rows: list[dict[str, Any]], blocks: str) -> None:
-    """Raise an error if all states of the first pass have one token, so that there is nothing to compare."""
-    single = [row for row in rows if row["norm"] is not None]
-    if (
-        single
-        and not any(row["residual"] for row in rows)
-        and all((row["tokens"] or 1) <= row["samples"] for row in rows)
-    ):
-        raise RankfallError(
-            f"blocks {blocks} return states of one token ({rows[-1]['samples']} samples): a residual compares tokens, so pass sequences of "
-            "two or more; or say batch_axis=1 if states are (tokens, batch, width)"
-        )
