@@ -51,7 +51,7 @@ class Capture:
         self.layers: Layers | None = None  # until the first pass
         self.weights: list[QueryKeyWeights] = []  # of the layers
         self.axis = 0  # of samples in the states of blocks
-        self.following: FollowedPass | None = None
+        self.followed: FollowedPass | None = None  # until its hooks are removed
         self.failures = 0  # followed passes in a row that were not the recorded one
         self.outer, self.inner = Attached(), Attached()
         self.loose = False  # whether blocks are called outside all modules that contain them
@@ -143,9 +143,12 @@ class Capture:
         self.armed = False
         self.outer.remove()
         self.inner.remove()
-        if self.following is not None:
-            self.following.end(complete=False)
-            self.following = None
+        self.leave_followed()
+
+    def leave_followed(self) -> None:
+        if self.followed is not None:
+            self.followed.detach()
+            self.followed = None
 
     def attach_blocks(self) -> None:
         for one in self.blocks.values():
@@ -180,16 +183,13 @@ class Capture:
             self.begin(None, (module, args, kwargs))
         if self.now is not None and self.options.mask is not False:
             self.now.read_inputs(module, args, kwargs, self.options.mask, outermost=self.depth == 1)
-        if self.depth == 1 and self.following is not None:
-            self.following.begin(module, args, kwargs)
+        if self.depth == 1 and self.followed is not None:
+            self.followed.begin(module, args, kwargs)
 
     def leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         self.depth = max(self.depth - 1, 0)
-        error = sys.exc_info()[1]
-        if output is None and error is not None:  # the pass failed between two blocks
+        if output is None and sys.exc_info()[0] is not None:  # the pass failed between two blocks
             self.now = None
-            if isinstance(error, RankfallError):
-                self.give_up()
         if self.depth == 0:
             if self.now is not None:
                 self.now.loss = scalar_in(output)
@@ -200,6 +200,7 @@ class Capture:
             modules = self.blocks.values() or self.ancestors
             kind = int(torch.is_grad_enabled()) * (1 + any(one.training for one in modules))
         self.passes[kind] += 1
+        self.leave_followed()
         if not (kind > 0 or self.options.passes == "all") or (self.best is not None and kind <= self.best.kind):
             return
         if self.layers is None and call is not None:
@@ -207,7 +208,7 @@ class Capture:
         self.now = PassRecord(kind)
         self.begun()
         if call is not None and self.layers is not None and self.layers.flow is not None:
-            self.following = FollowedPass(
+            self.followed = FollowedPass(
                 self.layers, self.options.samples, lambda x: real_tokens(x, self.now, self.options), self.keep_layer
             )
         elif not self.inner and self.traced is None:
@@ -229,9 +230,12 @@ class Capture:
 
     def end(self) -> None:
         """End a pass. A pass without a call of a layer does not count."""
-        if self.following is not None:
-            following, self.following = self.following, None
-            why = following.end(complete=self.now is not None)
+        if self.followed is not None:
+            why, error = self.followed.end(complete=self.now is not None), self.followed.error
+            if sys.exc_info()[0] is None:  # else PyTorch goes through the hooks, which must stay as they are
+                self.leave_followed()
+            if error is not None:
+                raise error
             self.failures = self.failures + 1 if why else 0
             if why:
                 self.now = None

@@ -34,6 +34,7 @@ class FollowedPass(Editor):
         assert layers.flow is not None and layers.root is not None
         self.layers, self.samples, self.real_of, self.keep = layers, samples, real_of, keep
         self.layout, self.begun, self.broken = layers.flow.layout, False, False
+        self.error: RankfallError | None = None  # of this package's own code, to be raised after the pass
         self.listener: AttentionListener | None = None
         self.attention: dict[int, AttentionListener] = {}
         self.last = {branch.layer: branch.number for branch in layers.flow.branches}
@@ -73,10 +74,13 @@ class FollowedPass(Editor):
             counted = {call: self.frames.counts.get(call, {}).get(ADD) for call in self.layers.additions}
             if self.broken or counted != self.layers.additions:
                 why = why or "its additions in training are not those in evaluation"
-        self.frames.__exit__()
         self.listener = self._last = None  # states hold their gradients' graph
         self._gated.clear()
         return why
+
+    def detach(self) -> None:
+        self.end(complete=False)
+        self.frames.__exit__()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch.compiler.is_compiling():  # a function that is compiled stays as it is
@@ -102,8 +106,11 @@ class FollowedPass(Editor):
             self.listen(self.layout.to_rows(state.detach()))
 
     def listen(self, rows: Tensor) -> None:
-        real, _ = self.real_of(rows)
-        self.listener = AttentionListener(len(rows), rows.shape[1], self.samples, real)
+        try:
+            real, _ = self.real_of(rows)
+            self.listener = AttentionListener(len(rows), rows.shape[1], self.samples, real)
+        except RankfallError as error:
+            self.error = error
 
     def hear(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function in the model's own number format, and listen to it."""
@@ -113,4 +120,8 @@ class FollowedPass(Editor):
             return func(*args, **kwargs)
 
     def sink(self, layer: int, state: Tensor) -> None:
-        self.keep(layer, self.layout.to_rows(state.detach()), self.attention.pop(layer, None) if layer else None)
+        if self.error is None:
+            try:
+                self.keep(layer, self.layout.to_rows(state.detach()), self.attention.pop(layer, None))
+            except RankfallError as error:
+                self.error = error

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -66,7 +68,7 @@ def find_layers(
     few = whole.map(lambda one: one[:SAMPLES] if one.dim() and one.shape[0] == batch else one)
     if work_of(root, few) > MOST_WORK:
         raise NoStream("a copy of it would take long to record")
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast("cpu", enabled=False), without_hooks(root):
         try:
             examined = examine(root, few, blocks=wanted, shaped=False)
         except RankfallError:  # the first axis is not that of samples
@@ -80,6 +82,24 @@ def find_layers(
     names = tuple(f"{prefix}{name}" for name in flow.layers)
     modules = tuple(named.get(name) for name in names)
     return Layers(names, modules, flow, root, additions, tuple(one.name for one in others))
+
+
+@contextmanager
+def without_hooks(model: nn.Module) -> Iterator[None]:
+    """Hide the user's forward hooks, which would also see the passes of a copy. Those of PyTorch compute weights."""
+    hidden = []
+    for module in model.modules():
+        for name in ("_forward_hooks", "_forward_pre_hooks"):
+            hooks = getattr(module, name)
+            kept = {key: one for key, one in hooks.items() if type(one).__module__.startswith("torch.nn.")}
+            if len(kept) < len(hooks):
+                hidden.append((module, name, hooks))
+                setattr(module, name, OrderedDict(kept))
+    try:
+        yield
+    finally:
+        for module, name, hooks in hidden:
+            setattr(module, name, hooks)
 
 
 def work_of(module: nn.Module, arguments: Arguments) -> int:

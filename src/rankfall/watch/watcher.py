@@ -137,6 +137,7 @@ class Watcher:
 
     def begin_pass(self) -> None:
         if self.parameters is not None:
+            self.put_updated()
             self.parameters.keep_weights()
 
     def log(self, record: PassRecord, scale: float) -> None:
