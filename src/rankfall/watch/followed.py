@@ -20,10 +20,9 @@ from rankfall.streams.trace import ADD
 from rankfall.watch.attention import AttentionListener
 from rankfall.watch.layers import Layers
 
-# Functions that hold attention weights or units; nothing else is listened to, as that takes time.
-HEARD = frozenset({
-    "softmax", "scaled_dot_product_attention", "multi_head_attention_forward", "relu", "relu_", "gelu", "silu",
-})  # fmt: skip
+# Functions that hold attention weights; nothing else is listened to, as that takes time.
+HEARD = frozenset({"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"})
+UNITS = frozenset({"relu", "relu_", "gelu", "silu"})
 Keep = Callable[[int, Tensor, AttentionListener | None], None]
 
 
@@ -114,8 +113,12 @@ class FollowedPass(Editor):
 
     def hear(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function in the model's own number format, and listen to it."""
-        if self.listener is None or getattr(func, "__name__", "") not in HEARD:
-            return func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if self.listener is None or name not in HEARD:
+            output = func(*args, **kwargs)
+            if self.listener is not None and name in UNITS:
+                self.listener.keep_units(output)
+            return output
         with self.listener:
             return func(*args, **kwargs)
 

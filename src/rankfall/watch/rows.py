@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from rankfall.rank.powers import NOT_FINITE, outside
 from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, STATE
@@ -62,7 +63,7 @@ def log_of(
     once = len(set(order)) == len(order) and order == sorted(order)
     numbers = [0 if one.block is None else one.block + 1 if once else place for place, one in enumerate(record.layers)]
     names = ["" if one.block is None else found.names[one.block] for one in record.layers]
-    reasons, sums = [], []
+    reasons, values = [], []
     device = next((one.states.device for one in record.layers if one.states is not None), torch.device("cpu"))
     for layer in record.layers:
         squares: list[Tensor | None] = [None, None]
@@ -70,25 +71,39 @@ def log_of(
         if layer.block is not None:
             squares, reason = gradient_squares(weights[layer.block], scale, together)
         reasons.append(reason)
-        sums.append(layer_sums(layer, [*squares, layer.dead, record.loss], device))
+        values.append(layer_values(layer, [*squares, layer.dead, record.loss], device))
     each = [None if one.weights is None or not heads else sum_and_count(one.weights.mT) for one in record.layers]
-    log = Log(step, time.time(), record.layers, names, numbers, reasons, torch.stack(sums), each)
+    log = Log(
+        step,
+        time.time(),
+        record.layers,
+        names,
+        numbers,
+        reasons,
+        sum_and_count(pad_sequence(values, True, math.nan).mT),
+        each,
+    )
     if device.type == "cuda":
         log.ready = torch.cuda.Event()
         log.ready.record()
     return log
 
 
-def layer_sums(layer: LayerRecord, scalars: Sequence[Tensor | None], device: torch.device) -> Tensor:
-    """Return the sum over samples of each value that is not NaN, and their count, (len(NAMES), 2)."""
-    none = torch.full((1, 1), torch.nan, device=device, dtype=wide_dtype(torch.empty(0, device=device)))
-    states = none.expand(len(STATES), 1) if layer.states is None else layer.states
-    weights = none.expand(len(WEIGHTS), 1) if layer.weights is None else layer.weights.mean(-1)
-    others = [none if one is None else one.reshape(1, 1) for one in scalars]
-    parts = []
-    for one in (states, weights, *others):
-        parts.append(sum_and_count(one.to(device, none.dtype, non_blocking=True)))
-    return torch.cat(parts)
+def layer_values(layer: LayerRecord, scalars: Sequence[Tensor | None], device: torch.device) -> Tensor:
+    """Return the values of a layer (S, len(NAMES)), NaN where there are none."""
+    states, weights = layer.states, layer.weights
+    samples = max([1, *(one.shape[1] for one in (states, weights) if one is not None)])
+    dtype = wide_dtype(torch.empty(0, device=device))
+    values = torch.full((samples, len(NAMES)), torch.nan, device=device, dtype=dtype)
+    if states is not None:
+        values[:, : len(STATES)] = states.T
+    begin = len(STATES) + len(WEIGHTS)
+    if weights is not None:
+        values[:, len(STATES) : begin] = weights.mean(-1).T
+    for place, one in enumerate(scalars, begin):
+        if one is not None:
+            values[0, place] = one
+    return values
 
 
 def sum_and_count(values: Tensor) -> Tensor:
