@@ -16,7 +16,7 @@ import rankfall
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
 from rankfall.watch import RankLoss
-from rankfall.watch.columns import COLUMNS, CURVES
+from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES
 
 
 def watched(rows, **options):
@@ -225,6 +225,16 @@ def test_a_compiled_training_with_dropout_is_bit_for_bit_the_same(how):
         assert {name: row[name] for name in columns} == pytest.approx({name: expected[key][name] for name in columns})
 
 
+def test_attention_of_pytorch_is_put_back_after_a_compiled_model():
+    own = nn.functional.scaled_dot_product_attention
+    first, second = (rankfall.watch(torch.compile(gpt(), backend="eager"), to=[].extend) for _ in range(2))
+    assert nn.functional.scaled_dot_product_attention is not own
+    first.remove()
+    assert nn.functional.scaled_dot_product_attention is not own
+    second.remove()
+    assert nn.functional.scaled_dot_product_attention is own
+
+
 def test_a_block_that_is_used_again_is_a_layer_each_time():
     class Tied(nn.Module):
         def __init__(self):
@@ -315,14 +325,8 @@ def test_padding_is_known_from_what_the_model_is_called_with(inner, options, tok
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
-        ("dict", {}, r"block transformer.h.0 \(Changed\) returns a dict with hidden, other: say states="),
-        ("nothing", {}, "returns NoneType, not a tensor of states"),
-        (
-            "flat",
-            {},
-            r"returns float32 \(24, 16\) \(states=lambda output: output\[None\], .* where states .* are needed",
-        ),
-        ("token", {}, "return states of one token"),
+        ("dict", {}, r"block transformer.h.0 returns dict with hidden, other: float32 .* are needed: say states="),
+        ("nothing", {}, "returns NoneType, where states .* are needed"),
         (None, {"mask": lambda *given: torch.ones(2, 2)}, r"mask returns \(2, 2\), but states are"),
     ],
 )
@@ -332,7 +336,6 @@ def test_bad_input_is_one_line(change, options, said):
             x = super().forward(x)
             kinds = {
                 "dict": lambda: {"hidden": x, "other": x},
-                "flat": lambda: x.flatten(0, 1),
                 "nothing": lambda: None,
             }
             return kinds.get(change, lambda: x)()
@@ -341,7 +344,7 @@ def test_bad_input_is_one_line(change, options, said):
     model.transformer["h"] = nn.ModuleList(Changed(16, 2) for _ in range(2))
     watcher = rankfall.watch(model, to=[].extend, **options)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    tokens = words(0, tokens=1 if change == "token" else 6)
+    tokens = words(0)
 
     def step():
         model(tokens, tokens)[1].backward()
@@ -353,6 +356,16 @@ def test_bad_input_is_one_line(change, options, said):
     watcher.close()
     assert "\n" not in str(error.value)
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+
+
+def test_states_of_one_token_have_no_residual(caplog):
+    model, rows = gpt(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend):
+        model(words(0, tokens=1), words(1, tokens=1))[1].backward()
+        optimizer.step()
+    assert "has one token a sample" in caplog.messages[0]
+    assert all(row["residual"] is None and row["state_reason"].startswith("one token") for row in rows)
 
 
 def test_a_pass_that_fails_is_none():
@@ -423,17 +436,67 @@ def test_a_watcher_that_saw_no_step_says_so():
         ({"samples": 0}, "samples is 0: it must be a whole number of at least 1"),
         ({"passes": "eval"}, "passes is 'eval'"),
         ({"to": "run.csv"}, "to='run.csv' is not a destination for rows; supported are"),
-        ({"queries": "*.wq"}, r"\*.wq names no weight of a block.*attn.c_attn.weight"),
         ({"raise_if": "residual < 1"}, "is not understood: say COLUMN"),
         ({"raise_if": "residul[0] < 1"}, "did you mean 'residual'"),
-        ({"raise_if": "residual[9] < 1"}, r"there is no layer 9; there are 0 to 3, and -1 is the last"),
-        ({"raise_if": "residual[-5] < 1"}, "there is no layer -5"),
+        ({"detail": "head"}, "detail is 'head': 'heads', 'parameters' or 'all'"),
     ],
     ids=str,
 )
 def test_options_are_checked(options, said):
     with pytest.raises(RankfallError, match=said):
         rankfall.watch(gpt(), **{"to": [].extend} | options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"queries": "*.wq"}, r"\*.wq names no weight of a block.*attn.c_attn.weight"),
+        ({"raise_if": "residual[9] < 1"}, r"there is no layer 9; there are 0 to 3, and -1 is the last"),
+        ({"raise_if": "residual[-5] < 1"}, "there is no layer -5"),
+    ],
+    ids=str,
+)
+def test_options_of_layers_are_checked_before_the_first_step(options, said):
+    model = gpt()
+    rankfall.watch(model, to=[].extend, **options)
+    with pytest.raises(RankfallError, match=said):
+        model(words(0), words(1))
+    assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
+
+
+@pytest.mark.parametrize("counted", ["by the optimiser", "before the update", "after the update"])
+def test_numbers_of_heads_and_parameters(counted):
+    model, rows = gpt(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(
+        model, every=2, to=rows.extend, detail="all", automatic=counted == "by the optimiser"
+    ) as watcher:
+        for step in range(3):
+            optimizer.zero_grad()
+            model(words(step), words(99))[1].backward()
+            before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+            if counted == "before the update":
+                watcher.step()
+            optimizer.step()
+            if counted == "after the update":
+                watcher.step()
+            if step == 1:
+                gradients = {name: weight.grad.double().norm().item() for name, weight in model.named_parameters()}
+                kept = before
+    assert steps_of(rows) == [1, 2]
+    rows = rows[4:]
+    found = {one["name"]: one for row in rows for one in row["parameters"]}
+    assert sorted(found) == sorted(kept) and [len(row["parameters"]) for row in rows] == [3, 12, 12, 12]
+    for name, one in found.items():
+        assert one["gradient_norm"] == pytest.approx(gradients[name], rel=1e-5)
+        length = kept[name].norm().item()
+        ratio = pytest.approx(0.1 * gradients[name] / length, rel=1e-3) if length else None
+        assert one["update_ratio"] == ratio
+    assert rows[0]["heads"] is None
+    for row in rows[1:]:
+        assert len(row["heads"]) == 2
+        for name in ATTENTION:
+            assert sum(head[name] for head in row["heads"]) / 2 == pytest.approx(row[name], rel=1e-5)
 
 
 def test_a_run_is_stopped_when_it_is_asked_for():

@@ -34,7 +34,7 @@ def test_states_have_the_residual_of_the_rank_study():
     x = random(3, 5, 4).float()
     found = state_numbers(x, None)
     assert torch.allclose(found["residual"], relative_residual(x.double()), rtol=1e-6)
-    assert torch.allclose(found["norm"], x.double().square().sum(-1).sqrt().mean(-1), rtol=1e-6)
+    assert torch.allclose(found["norm"], x.double().square().sum(-1).mean(-1).sqrt(), rtol=1e-6)
     assert torch.allclose(found["effective_rank"], effective_rank(x.double()), rtol=1e-9)
     values = torch.linalg.svdvals(x.double()).square()
     assert torch.allclose(found["participation_ratio"], values.sum(-1) ** 2 / values.square().sum(-1), rtol=1e-5)
@@ -46,7 +46,7 @@ def test_residuals_keep_their_digits_near_collapse_and_at_any_size(scale, spread
     x = ((random(1, 1, 64) + spread * random(4, 32, 64, seed=1)) * scale).float()
     found = state_numbers(x, None)
     assert torch.allclose(found["residual"], relative_residual(x.double()), rtol=2e-6, atol=0)
-    assert torch.allclose(found["norm"], x.double().square().sum(-1).sqrt().mean(-1), rtol=1e-6, atol=0)
+    assert torch.allclose(found["norm"], x.double().square().sum(-1).mean(-1).sqrt(), rtol=1e-6, atol=0)
     assert not found["floor"].any()
 
 
@@ -164,7 +164,7 @@ def test_long_attention_is_looked_at_in_a_few_rows():
     q = random(1, 1, 600, 4)
     found = listened(lambda: F.scaled_dot_product_attention(q, q, q, is_causal=True), 1, 600, 1)
     scores = (q @ q.mT / 2).masked_fill(~torch.ones(600, 600).tril().bool(), -torch.inf)
-    rows = torch.linspace(0, 599, 256, dtype=torch.float64).round().long()
+    rows = torch.linspace(0, 599, 109, dtype=torch.float64).round().long()
     wanted = weight_numbers(torch.softmax(scores, -1)[:, :, rows], rows, None)
     assert found["causal"].item() == 1
     for name in ("entropy", "largest_share", "first_share"):

@@ -18,9 +18,12 @@ from rankfall.watch.bands import bands_of_run
 from rankfall.watch.columns import CURVES, SCHEMA
 from rankfall.watch.page import (
     BAND_COLOURS,
+    MAPPED,
     draw_bands,
     draw_layers,
+    draw_map,
     draw_steps,
+    last_log,
     page_of,
 )
 
@@ -73,17 +76,34 @@ def test_the_residual_is_drawn_in_the_bands_of_its_direction_and_depth(table):
         assert (span.get_y(), span.get_y() + span.get_height()) == pytest.approx((one.low[-1], one.high[-1]), rel=0.2)
 
 
+def test_maps_are_of_the_table(table):
+    with apply_style():
+        _, ((axes,),) = canvas(1, 1, 7, 3)
+        draw_map(axes, table, "norm")
+    (mesh,) = [one for one in axes.collections if one.get_array() is not None]
+    assert mesh.get_array().shape == (4, 3)
+    expected = [
+        [table[(table.layer == layer) & (table.step == step)].norm.item() for step in (1, 2, 4)] for layer in range(4)
+    ]
+    assert mesh.get_array().tolist() == expected
+    assert axes.get_xlim() == (1, 6)  # each log reaches to the next
+
+
 @pytest.mark.long
 def test_the_page_has_every_picture_once_and_loads_nothing(table):
     text = page_of(table, "run.parquet")
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    assert len(pictures) == len(CURVES)
+    assert len(pictures) == len(CURVES) + len(MAPPED) + 1
     for one in pictures:
         ElementTree.fromstring(one)
     names = re.findall(r'\bid="([^"]+)"', text)
     assert len(names) == len(set(names))
     assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', text)) <= {*names, "main"}
     assert not re.search(r'(?:src|href)="(?:https?:)?//', text) and "@import" not in text
+
+
+def test_the_last_log_stands_on_the_page(table):
+    assert all(f"<td>{value:.4g}</td>" in last_log(table) for value in table[table.step == 4].residual)
 
 
 def test_open_makes_the_page(run, tmp_path, monkeypatch, capsys, undrawn):

@@ -41,7 +41,7 @@ if how == "tensor":
 model.eval()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 made = []
-watcher = rankfall.watch(trained, every=2, to=[{path!r}, made.append], together=how == "ddp" or None) if {watched} else None
+watcher = rankfall.watch(trained, every=2, to=[{path!r}, made.append], detail="all", together=how == "ddp" or None) if {watched} else None
 for step in range(3):
     optimizer.zero_grad()
     part = slice(None) if how == "tensor" else slice(number, None, size)
@@ -88,6 +88,12 @@ def test_processes_measure_the_batch_together(how, size, tmp_path):
             if name not in ("effective_rank", "dead_units"):  # of the first process; of each process's samples
                 known = None if other[name] is None else pytest.approx(other[name], rel=1e-4)
                 assert row[name] == known, name
+        for mine, theirs in zip(row["parameters"], other["parameters"], strict=True):
+            assert mine["name"] == theirs["name"]
+            for name in ("gradient_norm", "update_ratio"):
+                assert mine[name] == (theirs[name] and pytest.approx(theirs[name], rel=1e-3))
+        for mine, theirs in zip(row["heads"] or [], other["heads"] or [], strict=True):
+            assert mine == pytest.approx(theirs, rel=1e-4)
 
 
 @pytest.mark.slow

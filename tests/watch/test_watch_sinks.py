@@ -115,6 +115,58 @@ def test_tensorboard_has_the_same_numbers(tmp_path):
             assert found == [(row["step"], pytest.approx(row[name])) for row in rows if row["layer"] == 2]
 
 
+def test_standard_output_has_a_line_a_log(capsys):
+    rows = []
+    run(["stdout", rows.extend])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"rankfall step {step}" for step in (1, 2, 4)]
+    last = rows[-1]
+    assert f"loss {rows[-4]['loss']:.4g}" in lines[-1] and f"{last['residual']:.3g} (layer 3)" in lines[-1]
+
+
+def test_trackio_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
+    trackio = pytest.importorskip("trackio")
+    trackio.init(project="rankfall", name="own", embed=False)
+    rows = []
+    run(["trackio", rows.extend], detail="all")
+    trackio.finish()
+    from trackio.sqlite_storage import SQLiteStorage
+
+    logs = {one["step"]: one for one in SQLiteStorage.get_logs("rankfall", "own")}
+    assert sorted(logs) == [1, 2, 4]
+    for row in rows:
+        assert logs[row["step"]][f"rankfall/residual/layer_{row['layer']:02d}"] == pytest.approx(row["residual"])
+
+
+def test_mlflow_itself(tmp_path):
+    mlflow = pytest.importorskip("mlflow")
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'runs.db'}")
+    rows = []
+    with mlflow.start_run() as active:
+        run(["mlflow", rows.extend], detail="all")
+    client = mlflow.MlflowClient()
+    name = rows[-1]["parameters"][0]["name"]
+    for key in ("residual/layer_02", "entropy/layer_03", "entropy/layer_03_head_01", f"update_ratio/{name}"):
+        assert [one.step for one in client.get_metric_history(active.info.run_id, f"rankfall/{key}")] == [1, 2, 4]
+    (first, *_) = client.get_metric_history(active.info.run_id, "rankfall/residual/layer_02")
+    assert first.value == pytest.approx(rows[2]["residual"])
+
+
+def test_a_file_of_an_earlier_version_is_continued(tmp_path):
+    run(tmp_path / "run.parquet")
+    pd.read_parquet(tmp_path / "run.parquet").drop(columns=["heads", "parameters"]).to_parquet(tmp_path / "run.parquet")
+    run(tmp_path / "run.parquet")
+    assert read_table(tmp_path / "run.parquet")["run"].to_pylist() == [0] * 12 + [1] * 12
+
+
+def test_wandb_needs_a_run(monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setattr(wandb, "run", None)
+    with pytest.raises(RankfallError, match=r"there is none: call wandb.init"):
+        rankfall.watch(gpt(), to="wandb")
+
+
 @pytest.mark.slow
 def test_wandb_itself_offline(tmp_path):
     pytest.importorskip("wandb")

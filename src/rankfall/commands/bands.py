@@ -8,7 +8,7 @@ ARGUMENTS = """
 --phase init|pretrained         default: pretrained, for a model type init
 --revision COMMIT               commit of the hub, or digest of a folder's weights
 --quantise FORMAT               round pretrained matrices to a format of GGUF, e.g. Q4_1
---text TEXT                     as of `rankfall measure model`; default the model's own (default: topics)
+--text TEXT                     as of `rankfall measure model` (default: topics)
 --samples N                     texts (default: 8)
 --length N                      tokens of a text; default 128, of rxnmapper 50
 --seed N                        seed of weights and inputs that are drawn (default: 0)

@@ -13,7 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
+
+from rankfall.streams.names import inner_modules
 
 
 class Call(NamedTuple):
@@ -46,13 +49,14 @@ class Frames:
     """
 
     def __init__(self, model: nn.Module, on_exit: Callable[[Call, Any, Any], Any] | None = None) -> None:
-        self._model, self._on_exit = model, on_exit
+        self.model, self._on_exit = model, on_exit
+        self.counts: dict[Call, Counter[str]] = {}  # operations of each call, by kind
         self._stack: list[_Frame] = []
         self._calls: Counter[str] = Counter()
         self._handles: list[Any] = []
 
     def __enter__(self) -> Frames:
-        for name, module in self._model.named_modules():
+        for name, module in inner_modules(self.model):
             self._handles.append(module.register_forward_pre_hook(self._entering(name), prepend=True))
             self._handles.append(module.register_forward_hook(self._leaving, always_call=True))
         return self
@@ -66,20 +70,22 @@ class Frames:
 
     def _entering(self, name: str) -> Callable[..., None]:
         def enter(module: nn.Module, inputs: Any) -> None:
-            self._stack.append(_Frame(Call(name, self._calls[name])))
-            self._calls[name] += 1
+            if not torch.compiler.is_compiling():  # compiled code does not run hooks
+                self.resume(name)
 
         return enter
 
     def _leaving(self, module: nn.Module, inputs: Any, output: Any) -> Any:
-        if not self._stack:  # the call began before the hooks, or ends after them
+        if torch.compiler.is_compiling() or not self._stack:  # the call began before the hooks, or ends after them
             return None
         call = self._stack.pop().call
         return self._on_exit(call, inputs, output) if self._on_exit is not None else None
 
     def resume(self, name: str) -> None:
-        """Enter the call of a module that began before the hooks."""
-        self._stack.append(_Frame(Call(name, self._calls[name])))
+        """Enter a call of a module, which may have begun before the hooks."""
+        frame = _Frame(Call(name, self._calls[name]))
+        self.counts[frame.call] = frame.counts
+        self._stack.append(frame)
         self._calls[name] += 1
 
     @property

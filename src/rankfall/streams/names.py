@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from torch import nn
 
@@ -87,6 +87,16 @@ def unwrap(module: nn.Module) -> nn.Module:
     inner = next((module._modules[name] for name in WRAPPERS if module._modules.get(name) is not None), None)
     wrapper = type(module).__module__.startswith("torch.") and len(module._modules) == 1
     return unwrap(inner) if wrapper and inner is not None else module
+
+
+def inner_modules(module: nn.Module, name: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, nn.Module]]:
+    """Yield all modules inside the wrappers of PyTorch with their names there, as `named_modules` does for a model without wrappers."""
+    module, seen = unwrap(module), set() if seen is None else seen
+    if id(module) not in seen:
+        seen.add(id(module))
+        yield name, module
+        for child, one in module.named_children():
+            yield from inner_modules(one, f"{name}.{child}".strip("."), seen)
 
 
 def describe_classes(named: dict[str, nn.Module], most: int = 5) -> str:

@@ -46,15 +46,16 @@ class AttentionListener(TorchDispatchMode):
                 self.keep_softmax(output, named["self"], named["dim"])
             elif name not in SOFTMAX and type(named["query"]) is Tensor:
                 self.keep_fused(named)
-        elif name in ACTIVATIONS and self.dead is None and type(output) is Tensor:
-            self.keep_units(output.detach())
+        elif name in ACTIVATIONS and type(output) is Tensor:
+            self.keep_units(output)
         return output
 
     def keep_units(self, output: Tensor) -> None:
         """Keep the share of units of (B, T, F) or (B T, F) that are dead for all tokens of a few samples."""
-        if output.ndim not in (2, 3) or output.shape[:-1].numel() != self.batch * self.tokens:
+        if self.dead is not None or output.ndim not in (2, 3) or output.shape[:-1].numel() != self.batch * self.tokens:
             return
-        largest = output.reshape(self.batch, self.tokens, -1)[: self.samples].abs().amax((0, 1))  # (F,)
+        units = output.detach().reshape(self.batch, self.tokens, -1)[: self.samples]
+        largest = torch.linalg.vector_norm(units, torch.inf, (0, 1))  # (F,)
         self.dead = (largest <= ZERO * largest.amax()).float().mean()
 
     def keep_softmax(self, weights: Tensor, scores: Tensor, dim: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pyarrow as pa
 
 from rankfall.report.schema import Column
@@ -19,7 +22,7 @@ COLUMNS = (
     Column("dtype", "text", "number format of the states; residuals, norms and attention are computed in float32 or wider"),
     Column("residual", "float", "|X - 1 x^T| / |X| about the mean token, composite norm; mean over samples", nullable=True),
     Column("residual_floor", "bool", "the residual is rounding noise of `dtype`", nullable=True),
-    Column("norm", "float", "length of a token's vector, mean over tokens and samples", nullable=True),
+    Column("norm", "float", "length of a token's vector, RMS over tokens, mean over samples", nullable=True),
     Column("effective_rank", "float", "exponential of the entropy of the shares of singular values; of at most 512 tokens", nullable=True),
     Column("participation_ratio", "float", "(tr G)^2 / tr G^2 of the Gram matrix G of at most 512 tokens", nullable=True),
     Column("state_reason", "text", "why one of these is null, else empty"),
@@ -35,11 +38,36 @@ COLUMNS = (
     Column("gradient_queries", "float", "Frobenius norm of the gradient of the block's query weights at the step", nullable=True),
     Column("gradient_keys", "float", "the same norm for the block's key weights", nullable=True),
     Column("gradient_reason", "text", "why one is null, else empty"),
+    Column("heads", "heads", "the four numbers of attention of each head, with detail='heads'", nullable=True),
+    Column("parameters", "parameters", "gradient_norm and update_ratio of the layer's parameters, with detail='parameters'", nullable=True),
 )  # fmt: skip
 STATE = ("residual", "norm", "effective_rank", "participation_ratio")
 ATTENTION = ("entropy", "largest_share", "first_share", "largest_logit")
 UNITS = ("dead_units",)
 GRADIENT = ("gradient_queries", "gradient_keys")
 CURVES = (*STATE, *ATTENTION, *UNITS, *GRADIENT)
-KINDS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": pa.string()}
+PARAMETER = ("gradient_norm", "update_ratio")
+HEAD_TYPE = pa.list_(pa.struct([(name, pa.float64()) for name in ATTENTION]))
+PARAMETER_TYPE = pa.list_(pa.struct([("name", pa.string()), *((name, pa.float64()) for name in PARAMETER)]))
+KINDS = {
+    "heads": HEAD_TYPE,
+    "parameters": PARAMETER_TYPE,
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "text": pa.string(),
+}
 SCHEMA = pa.schema([pa.field(one.name, KINDS[one.type], metadata={"meaning": one.meaning}) for one in COLUMNS])
+
+
+def curves_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the numbers of a log by the names of their curves: rankfall/residual/layer_03, rankfall/entropy/layer_03_head_00, ..."""
+    found: dict[str, float | None] = {}
+    for row in rows:
+        layer = f"layer_{row['layer']:02d}"
+        found |= {f"rankfall/{name}/{layer}": row[name] for name in CURVES}
+        for number, head in enumerate(row["heads"] or ()):
+            found |= {f"rankfall/{name}/{layer}_head_{number:02d}": head[name] for name in ATTENTION}
+        for one in row["parameters"] or ():
+            found |= {f"rankfall/{name}/{one['name']}": one[name] for name in PARAMETER}
+    return {name: value for name, value in found.items() if value is not None}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ class Heard(Protocol):
 
 
 WATCHED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # captures by number
+TRACED: set[int] = set()  # of those that need `attention` in place of PyTorch's function
 
 
 class Tracing:
@@ -79,6 +80,13 @@ def attention(
     return ATTENTION(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
 
+def unwrap_attention(number: int) -> None:
+    """Put PyTorch's function back when the last compiled model is no longer watched."""
+    TRACED.discard(number)
+    if not TRACED and functional.scaled_dot_product_attention is attention:
+        functional.scaled_dot_product_attention = ATTENTION
+
+
 def is_compiled(model: nn.Module) -> bool:
     """Return whether a model or one of its modules is compiled."""
     return any(hasattr(one, "_orig_mod") or one._compiled_call_impl is not None for one in model.modules())
@@ -99,6 +107,8 @@ class TracedHooks:
         functional.scaled_dot_product_attention = attention
         self.number = id(capture)
         WATCHED[self.number] = capture
+        TRACED.add(self.number)
+        self.finish = finalize(self, unwrap_attention, self.number)
         self.state_in, self.state_out, self.loss = state_in, state_out, loss
         self.handles = []
         for one in ancestors:
@@ -154,3 +164,4 @@ class TracedHooks:
         for handle in self.handles:
             handle.remove()
         self.handles = []
+        self.finish()

@@ -71,12 +71,10 @@ class StopCondition:
             )  # fmt: skip
 
 
-def conditions(given: str | Sequence[str] | None, layers: int) -> list[StopCondition]:
-    """Return the conditions of a model of so many blocks, or of one that is used several times, or of layers that are not known yet."""
-    found = [] if given is None else [StopCondition(one) for one in ([given] if isinstance(given, str) else given)]
-    for one in found:
-        if layers > 1 and not -layers - 1 <= one.layer <= layers:
+def check_layers(conditions: Sequence[StopCondition], depth: int) -> None:
+    """Raise an error if a condition is of a layer that a model of this depth does not have."""
+    for one in conditions:
+        if not -depth - 1 <= one.layer <= depth:
             raise RankfallError(
-                f"raise_if={one.text!r}: there is no layer {one.layer}; there are 0 to {layers}, and -1 is the last"
+                f"raise_if={one.text!r}: there is no layer {one.layer}; there are 0 to {depth}, and -1 is the last"
             )
-    return found

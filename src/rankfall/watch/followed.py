@@ -1,55 +1,46 @@
-"""A pass that is measured at its residual additions, for layers that are no modules or that return more than their state.
-
-The finder of `streams/` runs once, on a copy of the model and two samples of its first batch. From then on each measured pass is followed
-from addition to addition, so that its layers are those of `rankfall check`.
-"""
+"""A pass that is followed along its residual stream, from addition to addition: its layers and states are those of `rankfall check`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from rankfall.streams.arguments import Arguments, NoStream, first_size
+from rankfall.errors import RankfallError
 from rankfall.streams.editor import Editor
 from rankfall.streams.edits import Edits
-from rankfall.streams.examine import examine
-from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.flow import Branch
 from rankfall.streams.frames import Frames
-from rankfall.streams.record import tensors_in
+from rankfall.streams.names import inner_modules
+from rankfall.streams.record import summands_of, tensors_in
+from rankfall.streams.trace import ADD
 from rankfall.watch.attention import AttentionListener
+from rankfall.watch.layers import Layers
 
-SAMPLES = 2  # enough to tell samples from tokens
+# Functions that hold attention weights; nothing else is listened to, as that takes time.
+HEARD = frozenset({"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"})
+UNITS = frozenset({"relu", "relu_", "gelu", "silu"})
 Keep = Callable[[int, Tensor, AttentionListener | None], None]
 
 
-def find_flows(model: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> list[Flow]:
-    """Return the residual streams of a model, the longest first, found on a copy of it and the first samples of a batch."""
-    arguments = Arguments(tuple(args), dict(kwargs))
-    batch = first_size(arguments)
-    few = arguments.map(lambda one: one[:SAMPLES] if one.dim() and one.shape[0] == batch else one)
-    flows = examine(model, few, shaped=False).flows
-    if flows[0].around:  # what its layers return is no state
-        raise NoStream(flows[0].missing[0])
-    return flows
+class FollowedPass(Editor):
+    """Mode of a pass in progress. `keep(layer, state, attention)` receives the state (B, T, D) of each layer and what was heard in it."""
 
-
-class FollowedPass:
-    """A pass in progress. `keep(layer, state, attention)` receives the state (B, T, D) of each layer and what was heard in it."""
-
-    def __init__(
-        self, model: nn.Module, flow: Flow, samples: int, real_of: Callable[[Tensor], Any], keep: Keep
-    ) -> None:
-        self.model, self.flow, self.samples, self.real_of, self.keep = model, flow, samples, real_of, keep
-        self.layout, self.begun = flow.layout, False
+    def __init__(self, layers: Layers, samples: int, real_of: Callable[[Tensor], Any], keep: Keep) -> None:
+        assert layers.flow is not None and layers.root is not None
+        self.layers, self.samples, self.real_of, self.keep = layers, samples, real_of, keep
+        self.layout, self.begun, self.broken = layers.flow.layout, False, False
+        self.error: RankfallError | None = None  # of this package's own code, to be raised after the pass
         self.listener: AttentionListener | None = None
         self.attention: dict[int, AttentionListener] = {}
-        self.last = {branch.layer: branch.number for branch in flow.branches}
-        self.frames = Frames(model, on_exit=lambda *exit_: self.editor.leave(*exit_))
-        edits = Edits(edit=self.see, enter=self.enter, sink=self.sink, compute=call)
-        self.editor = Editor(flow, edits, self.frames)
+        self.last = {branch.layer: branch.number for branch in layers.flow.branches}
+        self.frames = Frames(layers.root, on_exit=self.leave)
+        edits = Edits(edit=self.see, enter=self.enter, sink=self.sink, compute=self.hear)
+        super().__init__(layers.flow, edits, self.frames)
+        self._given = None  # a tensor of the recorded pass
 
     def begin(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Begin inside the call of a module, whose hook calls this."""
@@ -58,27 +49,48 @@ class FollowedPass:
             self.layout = replace(self.layout, groups=given[0].shape[0])
         self.begun = True
         self.frames.__enter__()
-        name = next((name for name, one in self.model.named_modules() if one is module), None)
+        name = next((name for name, one in inner_modules(self.frames.model) if one is module), None)
         if name is not None:
             self.frames.resume(name)
-        self.editor.__enter__()
-        entry = self.flow.entry
+        self.__enter__()
+        entry = self._flow.entry
         if entry is not None and entry.operation is None:  # the stream begins with an input
             alike = [one for one in given if one.dim() == len(entry.shape) and one.is_floating_point()]
             if alike:
                 self.enter(alike[0])
 
-    def end(self, complete: bool) -> None:
-        """End the pass. If it is `complete`, every addition must have taken place."""
+    def end(self, complete: bool) -> str:
+        """End the pass. Return why it is not the recorded one, or '' if it is or is not to be `complete`."""
         if not self.begun:
-            return
-        self.close(0)
-        self.editor.__exit__(None, None, None)
-        try:
-            if complete:
-                self.editor.finish()
-        finally:
-            self.frames.__exit__()
+            return ""
+        self.begun, why = False, ""
+        self.__exit__(None, None, None)
+        if complete:
+            try:
+                self.finish()
+            except RankfallError as error:
+                why = str(error)
+            counted = {call: self.frames.counts.get(call, {}).get(ADD) for call in self.layers.additions}
+            if self.broken or counted != self.layers.additions:
+                why = why or "its additions in training are not those in evaluation"
+        self.listener = self._last = None  # states hold their gradients' graph
+        self._gated.clear()
+        return why
+
+    def detach(self) -> None:
+        self.end(complete=False)
+        self.frames.__exit__()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.compiler.is_compiling():  # a function that is compiled stays as it is
+            return func(*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def _addition(self, branch: Branch, func: Any, args: Any, kwargs: Any) -> Any:
+        if summands_of(args, kwargs) is None:
+            self.broken = True
+            return func(*args, **kwargs)
+        return super()._addition(branch, func, args, kwargs)
 
     def enter(self, tensor: Tensor) -> Tensor:
         """Listen to the attention of the first layer."""
@@ -88,35 +100,31 @@ class FollowedPass:
     def see(self, branch: Branch, state: Tensor, value: Tensor) -> None:
         """Listen to the next layer's attention after the last addition of a layer."""
         if self.last[branch.layer] == branch.number:
-            self.close(branch.layer)
+            if self.listener is not None:
+                self.attention[branch.layer] = self.listener
             self.listen(self.layout.to_rows(state.detach()))
 
     def listen(self, rows: Tensor) -> None:
-        self.close(0)
-        real, _ = self.real_of(rows)
-        self.listener = AttentionListener(len(rows), rows.shape[1], self.samples, real)
-        self.listener.__enter__()
+        try:
+            real, _ = self.real_of(rows)
+            self.listener = AttentionListener(len(rows), rows.shape[1], self.samples, real)
+        except RankfallError as error:
+            self.error = error
 
-    def close(self, layer: int) -> None:
-        """End listening, and keep what was heard as that of a layer."""
-        if self.listener is not None:
-            self.listener.__exit__(None, None, None)
-            self.attention[layer] = self.listener
-            self.listener = None
+    def hear(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function in the model's own number format, and listen to it."""
+        name = getattr(func, "__name__", "")
+        if self.listener is None or name not in HEARD:
+            output = func(*args, **kwargs)
+            if self.listener is not None and name in UNITS:
+                self.listener.keep_units(output)
+            return output
+        with self.listener:
+            return func(*args, **kwargs)
 
     def sink(self, layer: int, state: Tensor) -> None:
-        self.keep(layer, self.layout.to_rows(state.detach()), self.attention.pop(layer, None) if layer else None)
-
-
-def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function in the model's own number format."""
-    return func(*args, **kwargs)
-
-
-def find_flow_elsewhere(model: nn.Module, called: tuple[Any, Mapping[str, Any]], blocks: Sequence[str]) -> Flow | None:
-    """Return the first residual stream if none of the streams has a block as a layer, or None."""
-    try:
-        flows = find_flows(model, *called)
-    except Exception:  # whatever a model raises as a copy on the CPU
-        return None
-    return None if any(set(flow.layers) & set(blocks) for flow in flows) else flows[0]
+        if self.error is None:
+            try:
+                self.keep(layer, self.layout.to_rows(state.detach()), self.attention.pop(layer, None))
+            except RankfallError as error:
+                self.error = error

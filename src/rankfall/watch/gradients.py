@@ -116,13 +116,9 @@ def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = Fal
         gradient: Any = weight.grad
         if gradient is None or gradient.is_sparse:
             continue
-        gradient, shards = gradient.detach(), 1
-        if hasattr(gradient, "to_local"):
-            if not together:
-                return None, "the gradient is spread over several processes, which are not measured together"
-            gradient, shards = local_part(gradient, axis, third)
-        elif third >= 0:
-            gradient = gradient.chunk(3, axis)[third]
+        if hasattr(gradient, "to_local") and not together:
+            return None, "the gradient is spread over several processes, which are not measured together"
+        gradient, shards = local_part(gradient.detach(), axis, third)
         squares.append(shards * torch.linalg.vector_norm(gradient, dtype=wide_dtype(gradient)).square())
     if not squares:
         return None, "its weights had no gradient at the step: they are frozen, or gradients were set to None before"
@@ -130,7 +126,9 @@ def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = Fal
 
 
 def local_part(gradient: Any, axis: int, third: int) -> tuple[Tensor, int]:
-    """Return what this process holds of a DTensor, or of a third of it, and the number of shards."""
+    """Return what this process holds of a DTensor, or of a third of it, and the number of shards. Another tensor has one."""
+    if not hasattr(gradient, "to_local"):
+        return gradient if third < 0 else gradient.chunk(3, axis)[third], 1
     if (
         any(one.is_partial() for one in gradient.placements)
         or sum(one.is_shard(axis) for one in gradient.placements) > 1

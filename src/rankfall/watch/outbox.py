@@ -26,19 +26,17 @@ class Outbox:
     ) -> None:
         self.sinks, self.stop, self.report = list(sinks), list(stop), report
         self.alarms = Alarms()
-        self.waiting: deque[tuple[Future[Rows], Callable[[Rows], None]]] = deque()
+        self.waiting: deque[Future[Rows]] = deque()
 
-    def put(self, log: Log, check: Callable[[Rows], None]) -> None:
-        """Add a log. `check` sees its rows first. With conditions, wait: these are checked before the weights change."""
-        self.waiting.append((THREAD.submit(finish_log, log), check))
+    def put(self, log: Log) -> None:
+        """Add a log. With conditions, wait: these are checked before the weights change."""
+        self.waiting.append(THREAD.submit(finish_log, log))
         self.send(wait=bool(self.stop))
 
     def send(self, wait: bool = False) -> None:
         """Pass on the rows that are ready; all of them if `wait`."""
-        while self.waiting and (wait or self.waiting[0][0].done()):
-            future, check = self.waiting.popleft()
-            rows = future.result()
-            check(rows)
+        while self.waiting and (wait or self.waiting[0].done()):
+            rows = self.waiting.popleft().result()
             for sink in self.sinks:
                 sink.write(rows)
             if self.report is not None:

@@ -1,6 +1,4 @@
-"""The page of a watched run, as one HTML text: for each quantity a curve per layer over steps and a profile by layer, and the last log as
-a table.
-"""
+"""The page of a watched run, as one HTML text: events on the loss, each quantity over steps and layers, and the last log as a table."""
 
 from __future__ import annotations
 
@@ -19,6 +17,7 @@ from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT, UNITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from pandas import DataFrame, Series
 
     from rankfall.check.bands import ReferenceBand
@@ -44,6 +43,8 @@ SAYS = {
     "first_share": "Weight on the first token in the rows of the others: near 1, attention is a sink and mixes nothing.",
     "gradient_queries": "Where tokens are equal, this vanishes: attention can no longer learn whom to look at.",
 }  # fmt: skip
+MAPPED = ("residual", "norm", "entropy")  # drawn as a map of layers and steps, too
+EVENT_COLOUR = "#b3261e"
 BANDED = ("residual",)  # the quantities whose bands ship with the package
 BAND_COLOURS = ("#9ec9ea", "#f2c48d")  # at birth, after training
 DECADES = 30.0  # ratio of largest to smallest value above which an axis is logarithmic
@@ -78,11 +79,9 @@ def page_of(table: DataFrame, name: str) -> str:
 <main id="main">
 <h1>{html.escape(name)}</h1>
 <p class="lead">{html.escape(about(table, rows))}</p>
-<ul>{"".join(f"<li>{html.escape(one)}</li>" for one in find_sentences(rows))}</ul>
-<section id="events"><h2>What happened</h2>{list_events(events)}</section>
+<section id="events"><h2>What happened</h2>{list_events(events)}{draw_events(rows, events)}</section>
 {sections}
 <section id="last"><h2>The last log</h2>{last_log(rows)}</section>
-<section id="columns"><h2>Columns</h2><div class="terms">{terms()}</div></section>
 </main>
 <footer><p>Made by Rankfall {__version__} from {html.escape(name)}; this page opens from disk and loads nothing.</p></footer>
 </body>
@@ -102,6 +101,29 @@ def list_events(events: Sequence[Event]) -> str:
     return f"<ul>{lines}{more}</ul>" if events else "<p>No alarm was raised.</p>"
 
 
+def draw_events(rows: DataFrame, events: Sequence[Event]) -> str:
+    """Draw the loss over steps with the events, or nothing without either."""
+    first = rows[rows.layer == rows.layer.min()]
+    if not events and first.loss.isna().all():
+        return ""
+    with apply_style():
+        figure, ((axes,),) = canvas(1, 1, WIDTH * 1.35, 2.0)
+        axes.plot(first.step, first.loss, ".-", color="#222222")
+        axes.set(xlabel="step", ylabel="loss" if first.loss.notna().any() else "", xlim=(0, max(rows.step.max(), 1)))
+        mark_events(axes, events)
+        return f'<figure class="chart">{as_svg(figure, "events", "The loss over steps, with events")}</figure>'
+
+
+def mark_events(axes: Axes, events: Sequence[Event], label: bool = True) -> None:
+    """Mark steps of events by lines, with the kind and the layer at the upper end."""
+    for one in events[:MOST_EVENTS]:
+        axes.axvline(one.step, color=EVENT_COLOUR, linewidth=0.8, linestyle=":", zorder=0)
+        text = one.kind if one.layer is None else f"{one.kind} {one.layer}"
+        if label:
+            axes.annotate(text, (one.step, 1.0), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
+                          fontsize=6, color=EVENT_COLOUR)  # fmt: skip
+
+
 def about(table: DataFrame, rows: DataFrame) -> str:
     steps, runs = rows.step.unique(), table.run.nunique()
     last = rows[rows.step == steps[-1]]
@@ -115,25 +137,6 @@ def about(table: DataFrame, rows: DataFrame) -> str:
     )
 
 
-def find_sentences(rows: DataFrame) -> list[str]:
-    """Return sentences on the residual of the last layer over steps, and on its minimum over layers at the end."""
-    layer, steps = rows.layer.max(), rows.step.unique()
-    there = rows[(rows.layer == layer) & rows.residual.notna()]
-    said = []
-    if len(there):
-        first, last = there.iloc[0], there.iloc[-1]
-        course = f"{first.residual:.3g} at step {first.step}, {last.residual:.3g} at step {last.step}"
-        said.append(f"Residual of layer {layer}: {course}.")
-    ended = rows[(rows.step == steps[-1]) & rows.residual.notna()]
-    if len(ended) > 1:
-        least, first = ended.loc[ended.residual.idxmin()], ended.iloc[0]
-        beside = f", beside {first.residual:.3g} at layer {first.layer}" if first.layer != least.layer else ""
-        said.append(f"At step {steps[-1]} it is least at layer {least.layer}: {least.residual:.3g}{beside}.")
-        if bool(least.residual_floor):
-            said.append(f"That is rounding of {least['dtype']}: the true value may be smaller.")
-    return said
-
-
 def section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
     """Return the section of a quantity: heading, description and picture, or the reason if there is no number."""
     head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, describe_column(column))}</p>'
@@ -144,7 +147,8 @@ def section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
         return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
     bands, of = bands_of_run(rows) if column in BANDED else ([], "")
     note = f'<p class="note">{html.escape(describe_bands(bands, of))}</p>' if of else ""
-    return f'{head}<figure class="chart">{picture(rows, column, bands, events)}</figure>{note}</section>'
+    mapped = f'<figure class="chart">{heat_map(rows, column, events)}</figure>' if column in MAPPED else ""
+    return f'{head}<figure class="chart">{picture(rows, column, bands, events)}</figure>{note}{mapped}</section>'
 
 
 def describe_bands(bands: Sequence[ReferenceBand], of: str) -> str:
@@ -162,19 +166,48 @@ def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = (), e
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
         draw_steps(over_steps, rows, column)
         draw_layers(over_layers, rows, column)
-        for one in events:
-            over_steps.axvline(one.step, color="#b3261e", linewidth=0.8, linestyle=":", zorder=0)
+        mark_events(over_steps, events, label=False)
         draw_bands(over_steps, over_layers, rows, bands)
         if spread_widely(rows[column]):
             over_steps.set_yscale("log")
             over_layers.set_yscale("log")
-        drawn = io.StringIO()
-        figure.savefig(drawn, format="svg", metadata=WITHOUT_TIME["svg"])
+        return as_svg(figure, column, f"{TITLES[column]}: over steps by layer, and over layers by step")
+
+
+def heat_map(rows: DataFrame, column: str, events: Sequence[Event] = ()) -> str:
+    """Draw a quantity as a map of layers and logged steps, with the layers of events."""
+    with apply_style():
+        figure, ((axes,),) = canvas(1, 1, WIDTH * 1.35, 2.4)
+        draw_map(axes, rows, column)
+        mark_events(axes, events)
+        for one in events[:MOST_EVENTS]:
+            if one.layer is not None:
+                axes.plot(one.step, one.layer, "x", color=EVENT_COLOUR, markersize=5)
+        return as_svg(figure, f"{column}-map", f"{TITLES[column]}: a map of layers and steps")
+
+
+def draw_map(axes: Axes, rows: DataFrame, column: str) -> None:
+    """Draw a cell for each layer and log, as wide as the steps to the next log."""
+    from matplotlib.colors import LogNorm
+
+    cells = rows.pivot_table(index="layer", columns="step", values=column, aggfunc="last")  # (layers, logs)
+    steps = list(cells.columns)
+    edges = [*steps, steps[-1] + max(steps[-1] - steps[-2] if len(steps) > 1 else 1, 1)]
+    lines = [cells.index.min() - 0.5, *(layer + 0.5 for layer in cells.index)]
+    norm = LogNorm() if spread_widely(rows[column]) else None
+    drawn = axes.pcolormesh(edges, lines, cells.to_numpy(float), norm=norm, cmap="viridis", rasterized=True)
+    assert axes.figure is not None
+    axes.figure.colorbar(drawn, ax=axes, label=TITLES[column])
+    axes.set(xlabel="step", ylabel="layer")
+
+
+def as_svg(figure: Figure, name: str, label: str) -> str:
+    """Return a figure as an SVG element whose ids differ from those of the page's other pictures."""
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg", metadata=WITHOUT_TIME["svg"])
     text = drawn.getvalue()
-    label = html.escape(f"{TITLES[column]}: over steps by layer, and over layers by step", quote=True)
-    # Ids inside a picture must differ from those of the other pictures on the page.
-    named = re.sub(r'(\bid="|url\(#|href="#)', lambda match: f"{match[1]}{column}-", text[text.index("<svg") :])
-    return named.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    named = re.sub(r'(\bid="|url\(#|href="#)', lambda match: f"{match[1]}{name}-", text[text.index("<svg") :])
+    return named.replace("<svg ", f'<svg role="img" aria-label="{html.escape(label, quote=True)}" ', 1)
 
 
 def spread_widely(values: Series) -> bool:
@@ -248,7 +281,3 @@ def last_log(rows: DataFrame) -> str:
 def describe_column(column: str) -> str:
     text = next(one.meaning for one in COLUMNS if one.name == column)
     return html.escape(text[0].upper() + text[1:] + ".")
-
-
-def terms() -> str:
-    return "".join(f"<div><dt>{one.name}</dt><dd>{html.escape(one.meaning)}</dd></div>" for one in COLUMNS)

@@ -21,12 +21,11 @@ class CaptureOptions:
     """Options of the measurement of a pass."""
 
     samples: int = 8
-    batch_axis: int = 0
+    batch_axis: int | None = None
     mask: MaskFunction | bool | None = None
     states: StatesFunction | None = None
     passes: str = "training"
-    automatic: bool = False  # whether layers are found where blocks do not return their states
-    turned: bool = False  # whether to check that states have batch and tokens in the same order as the input
+    heads: bool = False  # whether to keep the numbers of each attention head
 
 
 @dataclass

@@ -10,11 +10,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from rankfall.rank.powers import NOT_FINITE, outside
-from rankfall.watch.blocks import Blocks
 from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, STATE
 from rankfall.watch.gradients import QueryKeyWeights, squared_norm
+from rankfall.watch.layers import Layers
+from rankfall.watch.parameters import parameter_rows
 from rankfall.watch.records import LayerRecord, PassRecord
 from rankfall.watch.statistics import STATES, WEIGHTS, effective_ranks, wide_dtype
 
@@ -40,24 +42,28 @@ class Log:
     numbers: list[int]  # of the layers
     reasons: list[str]  # why a layer has no gradient
     sums: Tensor  # (layers, len(NAMES), 2)
+    heads: list[Tensor | None]  # of each layer (len(WEIGHTS), H, 2)
+    names: Sequence[str] = ()  # of parameters
+    parameters: Tensor | None = None  # (P, 3, 2)
     ready: Any = None  # CUDA event after the sums
 
 
 def log_of(
     record: PassRecord,
-    blocks: Blocks,
+    found: Layers,
     weights: Sequence[QueryKeyWeights],
     step: int,
     scale: float,
     together: bool = False,
+    heads: bool = False,
 ) -> Log:
     """Reduce a pass and the gradients of its step. `scale`: the loss scale of the gradients in mixed precision. `together`: whether the
-    sums of several processes will be added. Nothing waits."""
+    sums of several processes will be added. `heads`: whether to keep each head. Nothing waits."""
     order = [one.block for one in record.layers if one.block is not None]
     once = len(set(order)) == len(order) and order == sorted(order)
     numbers = [0 if one.block is None else one.block + 1 if once else place for place, one in enumerate(record.layers)]
-    names = ["" if one.block is None else blocks.names[one.block] for one in record.layers]
-    reasons, sums = [], []
+    names = ["" if one.block is None else found.names[one.block] for one in record.layers]
+    reasons, values = [], []
     device = next((one.states.device for one in record.layers if one.states is not None), torch.device("cpu"))
     for layer in record.layers:
         squares: list[Tensor | None] = [None, None]
@@ -65,25 +71,44 @@ def log_of(
         if layer.block is not None:
             squares, reason = gradient_squares(weights[layer.block], scale, together)
         reasons.append(reason)
-        sums.append(layer_sums(layer, [*squares, layer.dead, record.loss], device))
-    log = Log(step, time.time(), record.layers, names, numbers, reasons, torch.stack(sums))
+        values.append(layer_values(layer, [*squares, layer.dead, record.loss], device))
+    each = [None if one.weights is None or not heads else sum_and_count(one.weights.mT) for one in record.layers]
+    log = Log(
+        step,
+        time.time(),
+        record.layers,
+        names,
+        numbers,
+        reasons,
+        sum_and_count(pad_sequence(values, True, math.nan).mT),
+        each,
+    )
     if device.type == "cuda":
         log.ready = torch.cuda.Event()
         log.ready.record()
     return log
 
 
-def layer_sums(layer: LayerRecord, scalars: Sequence[Tensor | None], device: torch.device) -> Tensor:
-    """Return the sum over samples of each value that is not NaN, and their count, (len(NAMES), 2)."""
-    none = torch.full((1, 1), torch.nan, device=device, dtype=wide_dtype(torch.empty(0, device=device)))
-    states = none.expand(len(STATES), 1) if layer.states is None else layer.states
-    weights = none.expand(len(WEIGHTS), 1) if layer.weights is None else layer.weights.mean(-1)
-    others = [none if one is None else one.reshape(1, 1) for one in scalars]
-    parts = []
-    for one in (states, weights, *others):
-        values = one.to(device, none.dtype, non_blocking=True)
-        parts.append(torch.stack([values.nansum(-1), (~values.isnan()).sum(-1)], -1))
-    return torch.cat(parts)
+def layer_values(layer: LayerRecord, scalars: Sequence[Tensor | None], device: torch.device) -> Tensor:
+    """Return the values of a layer (S, len(NAMES)), NaN where there are none."""
+    states, weights = layer.states, layer.weights
+    samples = max([1, *(one.shape[1] for one in (states, weights) if one is not None)])
+    dtype = wide_dtype(torch.empty(0, device=device))
+    values = torch.full((samples, len(NAMES)), torch.nan, device=device, dtype=dtype)
+    if states is not None:
+        values[:, : len(STATES)] = states.T
+    begin = len(STATES) + len(WEIGHTS)
+    if weights is not None:
+        values[:, len(STATES) : begin] = weights.mean(-1).T
+    for place, one in enumerate(scalars, begin):
+        if one is not None:
+            values[0, place] = one
+    return values
+
+
+def sum_and_count(values: Tensor) -> Tensor:
+    """Return the sum of values (..., S) that are not NaN, and their count, (..., 2)."""
+    return torch.stack([values.nansum(-1), (~values.isnan()).sum(-1)], -1)
 
 
 def gradient_squares(weights: QueryKeyWeights, scale: float, together: bool) -> tuple[list[Tensor | None], str]:
@@ -107,6 +132,7 @@ def finish_log(log: Log) -> list[dict[str, Any]]:
 def rows_of_log(log: Log) -> list[dict[str, Any]]:
     sums = log.sums.double().cpu() if log.sums.device.type != "mps" else log.sums.cpu().double()
     rows = []
+    parameters = None if log.parameters is None else parameter_rows(log.names, log.parameters.cpu(), log.blocks)
     for place, layer in enumerate(log.layers):
         total, count = (dict(zip(NAMES, one.tolist())) for one in sums[place].unbind(-1))
         mean = {name: finite(total[name] / count[name]) if count[name] else None for name in NAMES}
@@ -124,6 +150,7 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
         row |= state_columns(layer, mean, total, row["samples"])
         row |= attention_columns(layer, mean)
         row |= gradient_columns(mean, log.reasons[place])
+        row |= {"heads": head_columns(log.heads[place]), "parameters": parameters and parameters[place]}
         rows.append(row)
     if len(rows) > 1:
         rows[0]["mask"] = rows[1]["mask"]
@@ -152,6 +179,14 @@ def attention_columns(layer: LayerRecord, mean: dict[str, float | None]) -> dict
     found = {name: mean[name] for name in ATTENTION}
     reason = "the weights are not finite, or of one token" if None in found.values() else ""
     return found | {"attention_reason": reason, "queries": layer.queries}
+
+
+def head_columns(sums: Tensor | None) -> list[dict[str, float | None]] | None:
+    """Return the means over samples of each head, from sums and counts (len(WEIGHTS), H, 2)."""
+    if sums is None:
+        return None
+    values = dict(zip(WEIGHTS, (sums[..., 0] / sums[..., 1]).tolist()))
+    return [dict(zip(ATTENTION, map(finite, head))) for head in zip(*(values[name] for name in ATTENTION))]
 
 
 def gradient_columns(mean: dict[str, float | None], reason: str) -> dict[str, Any]:

@@ -8,91 +8,54 @@ from typing import Any
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
+from rankfall.streams.record import tensors_in
 
 StatesFunction = Callable[[Any], Tensor]
-HINT = "say states= as a function from what a block returns to (batch, tokens, width)"
 
 
-def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction | None, batch_axis: int) -> Tensor:
-    """Return the states (B, T, D) as a view of the block's output."""
-    found = states(output) if states is not None else output
-    called = f"block {name} ({type(block).__name__})"
-    if isinstance(found, (tuple, list)) and found and states is None:
-        refuse_two(found, called)
-        found = found[0]
-    if isinstance(found, Mapping):
-        keys = ", ".join(map(str, found))
-        some = next(iter(found), "x")
+def states_of(output: Any, name: str, states: StatesFunction | None, axis: int) -> Tensor:
+    """Return the states (B, T, D) as a view of the block's output: its tensor, or the first of a tuple."""
+    parts = [states(output)] if states is not None else output if isinstance(output, (tuple, list)) else [output]
+    first = next(iter(parts), None)
+    alike = [one for one in parts[1:] if isinstance(one, Tensor) and is_state(first) and one.shape == first.shape]
+    if not is_state(first) or any(one.is_floating_point() and one is not first for one in alike):
+        keys = f"dict with {', '.join(map(str, output))}: " if isinstance(output, Mapping) else ""
+        found = ", ".join(f"{str(one.dtype)[6:]} {tuple(one.shape)}" for _, one in tensors_in(output))
         raise RankfallError(
-            f"{called} returns a dict with {keys}: {HINT}, such as states=lambda output: output[{some!r}]"
+            f"block {name} returns {keys}{found or type(output).__name__}, where states (batch, tokens, width) are needed: say states= as "
+            "a function from what a block returns to them, such as states=lambda output: output[0], or name other layers by blocks="
         )
-    if not isinstance(found, Tensor):
-        raise RankfallError(
-            f"{called} returns {type(found).__name__}, not a tensor of states: {HINT}, or name other modules by blocks="
-        )
-    found = gather(found)
-    if found.is_nested:
-        raise RankfallError(f"{called} returns a nested tensor: say enable_nested_tensor=False, or {HINT}")
-    shape = tuple(found.shape)
-    if found.ndim == 4 and states is None:
-        raise RankfallError(f"{called} returns {shape}: of (batch, height, width, channels) say states=lambda output: "
-        f"output.flatten(1, 2), "
-                            "of (batch, channels, height, width) output.flatten(2).mT")  # fmt: skip
-    if found.ndim != 3 or not found.is_floating_point() or not found.numel():
-        said = f"{str(found.dtype).removeprefix('torch.')} {shape}"
-        if found.ndim == 2 and found.is_floating_point():  # of one graph, for example
-            said += " (states=lambda output: output[None], if its rows are tokens of one sample)"
-        raise RankfallError(
-            f"{called} returns {said} where states (batch, tokens, width) are needed: {HINT}, or name other modules by blocks="
-        )
-    return found.detach().transpose(0, 1) if batch_axis else found.detach()
+    return view(first, axis)
 
 
-def gather(states: Any) -> Tensor:
-    """Return the whole of a DTensor, by a collective of its processes, and other tensors as they are."""
-    return states.detach().full_tensor() if hasattr(states, "to_local") else states
+def is_state(value: Any) -> bool:
+    return (
+        isinstance(value, Tensor)
+        and not value.is_nested
+        and value.ndim == 3
+        and value.is_floating_point()
+        and value.numel() > 0
+    )
 
 
-def refuse_two(output: Sequence[Any], called: str) -> None:
-    """Raise an error if several tensors of the output could be the state, or their sum."""
-    first = output[0]
-    if not isinstance(first, Tensor) or first.ndim != 3:
-        return
-    alike = [
-        n
-        for n, one in enumerate(output)
-        if isinstance(one, Tensor)
-        and one.shape == first.shape
-        and one.is_floating_point()
-        and (n == 0 or one is not first)
-    ]
-    if len(alike) > 1:
-        raise RankfallError(
-            f"{called} returns {len(alike)} tensors {tuple(first.shape)}: say states=lambda output: output[0] + output[{alike[1]}] where "
-            f"the next block adds them, or output[0] or output[{alike[1]}] where that alone is the state"
-        )
+def view(states: Any, axis: int) -> Tensor:
+    """Return states (B, T, D) without gradients. A DTensor is gathered by a collective of its processes."""
+    whole: Tensor = states.detach().full_tensor() if hasattr(states, "to_local") else states.detach()
+    return whole.transpose(0, 1) if axis else whole
 
 
 def input_states(
-    args: Sequence[Any], kwargs: Mapping[str, Any], states: StatesFunction | None, batch_axis: int
+    args: Sequence[Any], kwargs: Mapping[str, Any], states: StatesFunction | None, axis: int
 ) -> Tensor | None:
     """Return the states (B, T, D) in the arguments of a block, or None if no argument is such a tensor."""
-    given = [
-        one
-        for one in (*args, *kwargs.values())
-        if isinstance(one, Tensor) and one.is_floating_point() and not one.is_nested
-    ]
-    if states is not None and not any(one.ndim == 3 for one in given):
+    given = [*args, *kwargs.values()]
+    first = next((one for one in given if is_state(one)), None)
+    if first is None and states is not None and given:
         try:  # the function is meant for the outputs of blocks, which may have the form of their inputs
-            found = states(args[0] if args else next(iter(kwargs.values())))
+            first = states(given[0])
         except Exception:
             return None
-        given = [found] if isinstance(found, Tensor) else []
-    first = next((one for one in given if one.ndim == 3 and one.numel()), None)
-    if first is None:
-        return None
-    first = gather(first)
-    return first.detach().transpose(0, 1) if batch_axis else first.detach()
+    return view(first, axis) if is_state(first) else None
 
 
 def check_not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) -> None:
@@ -106,26 +69,16 @@ def check_not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) 
         )
 
 
-def axis_of_batch(blocks: Sequence[nn.Module], names: Sequence[str], asked: int | None) -> int:
+def axis_of_batch(blocks: Mapping[str, nn.Module], asked: int | None) -> int:
     """Return the batch axis of states, 0 or 1: the requested one, or the one of PyTorch's layers.
 
     Other blocks that hold attention with the batch second may or may not transpose the axes, so they need an explicit value.
     """
     if asked is not None:
-        if asked not in (0, 1) or isinstance(asked, bool):
-            raise RankfallError(
-                f"batch_axis is {asked!r}: 0 where states are (batch, tokens, width), 1 where they are (tokens, batch, width)"
-            )
         return asked
-    own = [
-        one
-        for one in blocks
-        if isinstance(one, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.MultiheadAttention))
-    ]
-    if own:
-        attention = own[0] if isinstance(own[0], nn.MultiheadAttention) else own[0].self_attn
-        return 0 if attention.batch_first else 1
-    for name, block in zip(names, blocks):
+    for name, block in blocks.items():
+        if isinstance(block, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
+            return 0 if block.self_attn.batch_first else 1
         for inner, part in block.named_modules():
             if isinstance(part, nn.MultiheadAttention) and not part.batch_first:
                 raise RankfallError(
@@ -133,14 +86,6 @@ def axis_of_batch(blocks: Sequence[nn.Module], names: Sequence[str], asked: int 
                     "(tokens, batch, width), or batch_axis=0 if they are (batch, tokens, width)"
                 )
     return 0
-
-
-def address(states: Tensor) -> int:
-    """Return where the numbers of a tensor lie, or 0 for a tensor that does not say so."""
-    try:
-        return states.data_ptr()
-    except RuntimeError:
-        return 0
 
 
 def scalar_in(output: Any) -> Tensor | None:

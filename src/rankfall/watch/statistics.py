@@ -18,7 +18,7 @@ WEIGHTS = ("entropy", "largest_share", "first_share", "largest_logit", "causal")
 MOST_NUMBERS = 2**22  # numbers of states in one pass; larger states are measured a few samples at a time
 MOST_TOKENS = 512  # tokens of a sample in its Gram matrix
 WORK = 8 * 256**3  # limit for the Gram matrices of a layer: samples x size^3
-MOST_WEIGHTS = 2**18  # attention weights of a layer
+MOST_WEIGHTS = 2**16  # attention weights of a layer
 QUERIES = (16, 256)  # fewest and most queries of a sample
 
 
@@ -43,11 +43,11 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
     count = x.new_full((len(x),), x.shape[1])
     if real is not None:
         count, x = real.sum(-1).to(x.dtype), torch.where(real[..., None], x, 0.0)
-    size = x.abs()
-    largest = size.amax((-2, -1))  # (S,)
+    largest = torch.linalg.vector_norm(x, torch.inf, (-2, -1))  # (S,)
     exponent = exponent_of(largest, ())
     scale = power(-exponent.clamp(-126, 126), x.dtype)[:, None, None]  # sums neither overflow nor vanish
-    x, whole = x * scale, composite_norm(size.mul_(scale))
+    x = x * scale
+    whole = composite_norm(x.abs())
     first = x[:, :1] if real is None else x.take_along_dim(real.int().argmax(-1)[:, None, None], 1)  # (S, 1, D)
     rest = x - first  # about a token, so that equal tokens leave exactly 0
     rest = rest if mask is None else rest.mul_(mask)
@@ -56,7 +56,7 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
     finite = largest.isfinite()
     known = finite & (largest >= least(states.dtype))
     residual = torch.where(known & (count > 1), share(composite_norm(rest.abs_()), whole), torch.nan)
-    length = torch.linalg.vector_norm(x, dim=-1).sum(-1) / count
+    length = torch.linalg.vector_norm(x, dim=(-2, -1)) / count.sqrt()
     kept = x[: max(many, 0)]
     if min(kept.shape[1:]) > MOST_TOKENS:
         kept = kept[:, evenly_spaced(kept.shape[1], MOST_TOKENS, kept.device)]

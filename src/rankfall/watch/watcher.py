@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -16,15 +15,16 @@ from torch.optim import Optimizer
 
 from rankfall.errors import RankfallError
 from rankfall.watch.alarms import Event
-from rankfall.watch.blocks import Blocks
 from rankfall.watch.capture import Capture
 from rankfall.watch.clock import OptimizerClock
 from rankfall.watch.compiled import TRACING
 from rankfall.watch.condition import StopCondition
 from rankfall.watch.gradients import QueryKeyWeights
+from rankfall.watch.layers import Layers
 from rankfall.watch.outbox import Outbox
+from rankfall.watch.parameters import Parameters
 from rankfall.watch.records import CaptureOptions, PassRecord
-from rankfall.watch.rows import log_of
+from rankfall.watch.rows import Log, log_of, sum_and_count
 from rankfall.watch.sinks.open import RowSink
 
 PATIENCE = timedelta(minutes=5)  # for other processes, which may be slow in a step
@@ -37,12 +37,13 @@ class Watcher:
     def __init__(
         self,
         model: nn.Module,
-        blocks: Blocks,
-        weights_of: Callable[[nn.Module | None], QueryKeyWeights],
+        named: Mapping[str, nn.Module],
+        settle: Callable[[Layers], list[QueryKeyWeights]],
         sinks: list[RowSink],
         stop: list[StopCondition],
         report: Callable[[Event], Any] | None,
         options: CaptureOptions,
+        parameters: Parameters | None,
         every: int,
         start: int,
         automatic: bool,
@@ -51,7 +52,9 @@ class Watcher:
         self.model, self.together = model, together
         self.outbox, self.every = Outbox(sinks, stop, report), every
         self.steps, self.first, self.logs = start, start + 1, 0
-        self.capture = Capture(model, blocks, weights_of, options, self.remove)
+        self.parameters = parameters
+        self.waiting: Log | None = None  # log of a step whose update is still to be measured
+        self.capture = Capture(model, named, options, settle, self.remove, self.begin_pass)
         self.armed = self.closed = self.counted = self.recompiled = False
         self.misses = 0
         self.clock = OptimizerClock(model, self.before_step, self.after_step) if automatic else None
@@ -62,7 +65,7 @@ class Watcher:
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"every {self.every} steps"
-        return f"Watcher({self.capture.blocks.summary()}, {state}, step {self.steps}, {self.logs} logs)"
+        return f"Watcher({self.capture.summary()}, {state}, step {self.steps}, {self.logs} logs)"
 
     def __enter__(self) -> Watcher:
         return self
@@ -102,10 +105,12 @@ class Watcher:
         if not self.counted:
             self.count(optimizer)
         self.counted = False
+        self.put_updated()
 
     def count(self, optimizer: Optimizer | None = None) -> None:
         if self.closed:
             return
+        self.put_updated()
         self.steps += 1
         self.outbox.send()
         if self.armed:
@@ -130,13 +135,38 @@ class Watcher:
         self.armed = False
         self.capture.detach()
 
+    def begin_pass(self) -> None:
+        if self.parameters is not None:
+            self.put_updated()
+            self.parameters.keep_weights()
+
     def log(self, record: PassRecord, scale: float) -> None:
+        assert self.capture.layers is not None
         together = self.together and process_count() > 1
-        log = log_of(record, self.capture.blocks, self.capture.weights, self.steps, scale, together)
-        if together:
-            add_over_processes(log.sums, self.steps)
-        blocks = self.capture.blocks.summary()
-        self.outbox.put(log, partial(refuse, blocks=blocks) if not self.logs else lambda rows: None)
+        heads = self.capture.options.heads
+        log = log_of(record, self.capture.layers, self.capture.weights, self.steps, scale, together, heads)
+        if self.parameters is None:
+            self.put(log)
+        else:
+            self.parameters.keep_gradients(scale, together)
+            self.waiting = log
+            self.put_updated()
+
+    def put_updated(self, closing: bool = False) -> None:
+        """Pass on the log that waits for the update of its step, which may come before or after the step is counted."""
+        if self.waiting is None or self.parameters is None or not (closing or self.parameters.are_updated()):
+            return
+        log, self.waiting = self.waiting, None
+        squares = self.parameters.take_squares(self.together and process_count() > 1)
+        log.names, log.parameters = self.parameters.names, sum_and_count(squares[..., None])
+        self.put(log)
+
+    def put(self, log: Log) -> None:
+        if self.together and process_count() > 1:
+            for one in (log.sums, *log.heads, log.parameters):
+                if one is not None:
+                    add_over_processes(one, log.step)
+        self.outbox.put(log)
         if not self.logs:  # so that a mistake is reported in the step that shows it
             self.outbox.send(wait=True)
         self.logs += 1
@@ -153,19 +183,17 @@ class Watcher:
             return True
         self.misses += 1
         with_gradients, without = sum(self.capture.passes[1:]), self.capture.passes[0]
-        if not self.logs and (self.misses > 1 or without or with_gradients):
-            if without and not with_gradients:
-                raise RankfallError(
-                    f"step {self.steps}: the model was called {without} times, always without gradients (torch.no_grad, as in evaluation), "
-                    "but training passes have gradients: pass passes='all' to measure these too"
-                )
-            if not with_gradients or self.capture.loose:
-                raise RankfallError(
-                    f"step {self.steps}: the blocks {self.capture.blocks.summary()} were not called in {self.misses} steps "
-                    f"({with_gradients} calls of what "
-                    "contains them): watch the model that is trained, not a copy, and name blocks that it uses, blocks="
-                )
-        self.capture.loose = True
+        if not self.logs and without and not with_gradients:
+            raise RankfallError(
+                f"step {self.steps}: the model was called {without} times, always without gradients (torch.no_grad, as in evaluation), "
+                "but training passes have gradients: pass passes='all' to measure these too"
+            )
+        if not self.logs and (self.capture.loose if with_gradients else self.misses > 1):
+            raise RankfallError(
+                f"step {self.steps}: the layers, {self.capture.summary()}, were not called in {self.misses} steps ({with_gradients} calls "
+                "of what contains them): watch the model that is trained, not a copy, and name layers that it uses, blocks="
+            )
+        self.capture.loosen()
         return True
 
     def remove(self) -> None:
@@ -181,6 +209,7 @@ class Watcher:
         """Remove all hooks and close the sinks. Warn if no step was counted, unless `quiet`."""
         if self.closed:
             return
+        self.put_updated(closing=True)
         unseen = self.clock is not None and self.steps < self.first and process_number() == 0 and not quiet
         self.remove()
         self.closed = True
@@ -231,17 +260,3 @@ def scale_of(optimizer: Optimizer | None) -> float:
     """Return the loss scale of the gradients that a fused optimiser of mixed precision receives."""
     scale = getattr(optimizer, "grad_scale", None)
     return float(scale) if scale is not None else 1.0
-
-
-def refuse(rows: list[dict[str, Any]], blocks: str) -> None:
-    """Raise an error if all states of the first pass have one token, so that there is nothing to compare."""
-    single = [row for row in rows if row["norm"] is not None]
-    if (
-        single
-        and not any(row["residual"] for row in rows)
-        and all((row["tokens"] or 1) <= row["samples"] for row in rows)
-    ):
-        raise RankfallError(
-            f"blocks {blocks} return states of one token ({rows[-1]['samples']} samples): a residual compares tokens, so pass sequences of "
-            "two or more; or say batch_axis=1 if states are (tokens, batch, width)"
-        )

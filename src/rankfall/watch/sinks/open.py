@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from rankfall.errors import RankfallError
 
+NAMED = {
+    "stdout": "StdoutSink", "tensorboard": "TensorBoardSink", "wandb": "WandbSink", "trackio": "TrackioSink", "mlflow": "MLflowSink",
+    "parquet": "ParquetSink",
+}  # fmt: skip
 ALLOWED = (
-    "a path that ends in .parquet, 'tensorboard:FOLDER', a SummaryWriter, 'wandb', a run of wandb, a function of rows, "
-    "or a list of these"
+    "a path that ends in .parquet, 'stdout', 'tensorboard:FOLDER', a SummaryWriter, 'wandb', a run of wandb, 'trackio', 'mlflow', a "
+    "function of rows, or a list of these"
 )
 
 
@@ -43,26 +48,18 @@ def open_sinks(to: Any) -> list[RowSink]:
 
 
 def open_sink(to: Any) -> RowSink:
-    if isinstance(to, str) and to.partition(":")[0] == "tensorboard":
-        from rankfall.watch.sinks.tensorboard import TensorBoardSink
-
-        return TensorBoardSink(to.partition(":")[2] or "runs")
-    if isinstance(to, str) and to == "wandb":
-        from rankfall.watch.sinks.wandb import WandbSink
-
-        return WandbSink()
+    kind, _, argument = to.partition(":") if isinstance(to, str) else ("", "", "")
+    options: dict[str, Any] = {}
     if isinstance(to, (str, os.PathLike)) and Path(to).suffix == ".parquet":
-        from rankfall.watch.sinks.parquet import ParquetSink
-
-        return ParquetSink(Path(to))
-    if hasattr(to, "add_scalar"):
-        from rankfall.watch.sinks.tensorboard import TensorBoardSink
-
-        return TensorBoardSink(writer=to)
-    if hasattr(to, "define_metric") and hasattr(to, "log"):
-        from rankfall.watch.sinks.wandb import WandbSink
-
-        return WandbSink(to)
-    if callable(to) and not isinstance(to, type):
-        return FunctionSink(to)
-    raise RankfallError(f"to={to!r} is not a destination for rows; supported are {ALLOWED}")
+        kind, options = "parquet", {"path": Path(to)}
+    elif kind == "tensorboard":
+        options = {"folder": argument or "runs"}
+    elif hasattr(to, "add_scalar"):
+        kind, options = "tensorboard", {"writer": to}
+    elif hasattr(to, "define_metric") and hasattr(to, "log"):
+        kind, options = "wandb", {"run": to}
+    elif to not in ("stdout", "wandb", "trackio", "mlflow"):
+        if callable(to) and not isinstance(to, type):
+            return FunctionSink(to)
+        raise RankfallError(f"to={to!r} is not a destination for rows; supported are {ALLOWED}")
+    return cast("RowSink", getattr(import_module(f"rankfall.watch.sinks.{kind}"), NAMED[kind])(**options))

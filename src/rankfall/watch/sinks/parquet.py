@@ -71,8 +71,8 @@ def read_table(path: Path) -> pa.Table:
         raise RankfallError(
             f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}; name another file, or remove it"
         ) from error
-    if found.schema.names != SCHEMA.names:
+    if not {"run", "step", "layer", "residual"} <= set(found.schema.names) <= set(SCHEMA.names):
         raise RankfallError(
             f"{path} is not a table of a watched run: its columns are {', '.join(found.schema.names[:6])}, ...; name another file"
         )
-    return found.cast(SCHEMA)
+    return pa.Table.from_pylist(found.to_pylist(), SCHEMA)  # columns that an earlier version did not write are null

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rankfall.errors import RankfallError
-from rankfall.watch.columns import CURVES
+from rankfall.watch.columns import curves_of
 
 
 class TensorBoardSink:
@@ -25,12 +25,8 @@ class TensorBoardSink:
         self.writer = writer
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        for row in rows:
-            for name in CURVES:
-                if row[name] is not None:
-                    self.writer.add_scalar(
-                        f"rankfall/{name}/layer_{row['layer']:02d}", row[name], row["step"], row["time"]
-                    )
+        for name, value in curves_of(rows).items():
+            self.writer.add_scalar(name, value, rows[0]["step"], rows[0]["time"])
         self.writer.flush()
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rankfall.errors import RankfallError
-from rankfall.watch.columns import CURVES
+from rankfall.watch.columns import curves_of
 
 
 class WandbSink:
@@ -30,14 +30,10 @@ class WandbSink:
         run.define_metric("rankfall/*", step_metric="rankfall/step")
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        values = {
-            f"rankfall/{name}/layer_{row['layer']:02d}": row[name]
-            for row in rows
-            for name in CURVES
-            if row[name] is not None
-        }
         self.flush()
-        self.run.log({"rankfall/step": rows[0]["step"], **values}, commit=False)  # they join what the user logs next
+        self.run.log(
+            {"rankfall/step": rows[0]["step"], **curves_of(rows)}, commit=False
+        )  # they join what the user logs next
         self.open_at = self.run.step
 
     def flush(self) -> None:

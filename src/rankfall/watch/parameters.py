@@ -1,0 +1,76 @@
+"""The gradient and the update of every parameter at a logged step.
+
+Weights are copied when the measured pass begins, and compared after the update, so that one step needs the memory of a second copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.streams.names import inner_modules
+from rankfall.watch.columns import PARAMETER
+from rankfall.watch.gradients import local_part, squared_norm
+from rankfall.watch.statistics import wide_dtype
+
+
+class Parameters:
+    """The parameters of a model, by their names inside wrappers."""
+
+    def __init__(self, model: nn.Module) -> None:
+        found: dict[int, tuple[str, nn.Parameter]] = {}
+        for name, module in inner_modules(model):
+            for key, weight in module.named_parameters(recurse=False):
+                found.setdefault(id(weight), (f"{name}.{key}".strip("."), weight))
+        self.names = [name for name, _ in found.values()]
+        self.weights = [weight for _, weight in found.values()]
+        self.before: list[Tensor] = []
+        self.versions: list[int] = []
+        self.gradients: list[Tensor | None] = []
+
+    def keep_weights(self) -> None:
+        """Copy what this process holds of the weights."""
+        local = [local_part(weight.detach(), 0, -1)[0] for weight in self.weights]
+        self.before, self.versions = [one.clone() for one in local], [one._version for one in local]
+
+    def keep_gradients(self, scale: float, together: bool) -> None:
+        self.gradients = [squared_norm([(weight, 0, -1)], scale, together)[0] for weight in self.weights]
+
+    def are_updated(self) -> bool:
+        """Return whether an optimiser has written to the weights since they were copied."""
+        return any(
+            local_part(weight.detach(), 0, -1)[0]._version != version
+            for weight, version in zip(self.weights, self.versions)
+        )
+
+    def take_squares(self, together: bool) -> Tensor:
+        """Return the squared norms (P, 3) of gradients, of updates, and of the weights before, NaN where not known, and drop the copy."""
+        updated, rows = self.are_updated(), []
+        device = next((one.device for one in self.before), torch.device("cpu"))
+        none = torch.full((), torch.nan, dtype=wide_dtype(torch.empty(0, device=device)), device=device)
+        for weight, before, gradient in zip(self.weights, self.before, self.gradients):
+            now, shards = local_part(weight.detach(), 0, -1)
+            known = updated and (shards == 1 or together)
+            squares = [shards * square_of(one) if known else none for one in (now - before, before)]
+            rows.append(torch.stack([none if gradient is None else gradient.to(none.device), *squares]))
+        self.before = []
+        return torch.stack(rows)
+
+
+def square_of(values: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(values, dtype=wide_dtype(values)).square()
+
+
+def parameter_rows(names: Sequence[str], sums: Tensor, layers: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """Return the parameters of each layer, by the names of their modules; of layer 0 those outside all layers. `sums` (P, 3, 2)."""
+    found: list[list[dict[str, Any]]] = [[] for _ in layers]
+    squares = (sums[..., 0] / sums[..., 1]).tolist()  # 0 / 0 is NaN
+    for name, (gradient, update, weight) in zip(names, squares):
+        layer = next((place for place, one in enumerate(layers) if one and name.startswith(f"{one}.")), 0)
+        ratio = update / weight if weight else float("nan")
+        values = [None if not 0 <= one < float("inf") else one**0.5 for one in (gradient, ratio)]
+        found[layer].append({"name": name, **dict(zip(PARAMETER, values))})
+    return found
