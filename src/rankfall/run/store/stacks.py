@@ -79,6 +79,7 @@ class Stacks(Vault):
         contents = {"keys": list(keys), "shared": shared, "records": own, "meta": dict(meta or {})}
         path = self.root / "stacks" / check_name(group) / (_identity(keys, records) + SUFFIX)
         write_sealed(path, tensors, {"kind": "stack", "contents": json.dumps(contents)})
+        self.keep(path)
         return path
 
     def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
