@@ -74,6 +74,8 @@ def test_a_damaged_copy_is_fetched_again(tmp_path: Path, bucket: str) -> None:
     one, other = store(tmp_path / "one", bucket), store(tmp_path / "other", bucket)
     save(one)
     (cell,) = {record.stack for record in other.records()}
+    assert not cell.exists(), "a search for cells reads headers alone"
+    other.load_cells(KEYS)
     content = bytearray(cell.read_bytes())
     content[-1] ^= 1
     cell.write_bytes(content)
