@@ -12,7 +12,7 @@ import pytest
 import yaml
 from checkout import CONFIG, ROOT, Checkout, changed
 from cluster import Unavailable, wait_for
-from swift import BUCKET, KEY, SECRET, Swift, swift
+from swift_server import BUCKET, KEY, SECRET, Swift, swift
 
 from rankfall.report.runs import differences
 from rankfall.run.objects import find_objects

@@ -39,12 +39,13 @@ class Objects:
     def names(self, folder: str) -> dict[str, int]:
         """Return the names of all objects in a folder, relative to the results, with their sizes."""
         try:
-            found = self.system.find(f"{self.root}/{folder}", detail=True)
+            found = self.system.find(self.root, detail=True, prefix=f"{folder}/")
         except FileNotFoundError:
             return {}
         except Exception as error:  # each kind of object store has its own
             raise self._failure("list", folder, error) from error
-        return {name[len(self.root) + 1 :]: about["size"] for name, about in found.items()}
+        sizes = {name[len(self.root) + 1 :]: about["size"] for name, about in found.items()}
+        return {name: size for name, size in sizes.items() if name.startswith(f"{folder}/")}
 
     def fetch(self, path: Path) -> bool:
         """Copy an object to its path. Return False if there is none."""
@@ -102,7 +103,8 @@ class Objects:
         options: dict[str, Any] = {"use_listings_cache": False}
         if self.url.startswith("s3:"):
             secrets = {name: os.environ.get(f"SNAKEMAKE_STORAGE_S3_{words}") for name, words in SECRETS.items()}
-            options |= {"endpoint_url": self.endpoint_url, **{name: value for name, value in secrets.items() if value}}
+            options |= {name: value for name, value in secrets.items() if value}
+            options |= {"endpoint_url": self.endpoint_url, "max_concurrency": 1}  # or each object is asked for its size first
         elif self.url.startswith("file:"):
             options["auto_mkdir"] = True
         try:
