@@ -104,7 +104,10 @@ class Objects:
         if self.url.startswith("s3:"):
             secrets = {name: os.environ.get(f"SNAKEMAKE_STORAGE_S3_{words}") for name, words in SECRETS.items()}
             options |= {name: value for name, value in secrets.items() if value}
-            options |= {"endpoint_url": self.endpoint_url, "max_concurrency": 1}  # or each object is asked for its size first
+            options |= {
+                "endpoint_url": self.endpoint_url,
+                "max_concurrency": 1,
+            }  # or each object is asked for its size first
         elif self.url.startswith("file:"):
             options["auto_mkdir"] = True
         try:

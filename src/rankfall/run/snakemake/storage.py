@@ -27,7 +27,7 @@ def mark_results(workflow: Any, run: RunPlan) -> Path:
 
 def fetch_plan(workflow: Any) -> tuple[RunPlan, str]:
     """Return, in a job that sees nothing but the object store, the plan of its run, and the folder of results by its name in rules."""
-    planned = Path(workflow.overwrite_configfiles[0]).parent
+    planned = Path(os.path.relpath(workflow.overwrite_configfiles[0])).parent
     results = str(planned.parents[1])
     objects = objects_of(workflow, results)
     objects.mark()
