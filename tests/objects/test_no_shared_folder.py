@@ -104,7 +104,7 @@ class StoredCheckout(Checkout):
         """Name of each object -> its time of writing."""
         objects = find_objects(self.results)
         assert objects is not None
-        found = objects.system.find(f"{objects.root}/{folder}", detail=True)
+        found = objects.system.find(objects.root, detail=True, prefix=f"{folder}/")
         return {name.removeprefix(f"{objects.root}/"): str(about["LastModified"]) for name, about in found.items()}
 
     def job_folders(self) -> list[str]:

@@ -98,16 +98,15 @@ class Objects:
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
+        """Return `system` and `root`. Secrets are those of Snakemake's plugin, which a job gets from its executor, or else AWS's own."""
         import fsspec
 
         options: dict[str, Any] = {"use_listings_cache": False}
         if self.url.startswith("s3:"):
             secrets = {name: os.environ.get(f"SNAKEMAKE_STORAGE_S3_{words}") for name, words in SECRETS.items()}
             options |= {name: value for name, value in secrets.items() if value}
-            options |= {
-                "endpoint_url": self.endpoint_url,
-                "max_concurrency": 1,
-            }  # or each object is asked for its size first
+            # With more, each object is asked for its size before it is read.
+            options |= {"endpoint_url": self.endpoint_url, "max_concurrency": 1}
         elif self.url.startswith("file:"):
             options["auto_mkdir"] = True
         try:
@@ -129,7 +128,7 @@ class Objects:
     def _failure(self, action: str, name: str, error: Exception) -> StoreError:
         return StoreError(
             f"cannot {action} {self.url}/{name}: {describe_error(error)}\n"
-            "finished results are untouched; mend this and run again"
+            f"finished results are untouched; mend this and run again, or remove {self.folder / MARKER} to use the folder alone"
         )
 
 
