@@ -28,9 +28,11 @@ from rankfall.report.style import FORMATS, escape
 from rankfall.run.config.types import read
 from rankfall.run.forks.client import ADDRESS
 from rankfall.run.forks.start import start
+from rankfall.run.objects import forget_objects
 from rankfall.run.snakemake.lock import lock_results
 from rankfall.run.snakemake.publish import is_published
 from rankfall.run.snakemake.run_plan import PLAN, check_paths, plan_or_load
+from rankfall.run.snakemake.storage import fetch_plan, mark_results
 from rankfall.terminal import clean
 
 # A part of another workflow, which gives it its configuration, and whose own handlers are called alone when a run starts and ends.
@@ -46,8 +48,17 @@ try:
         for file in workflow.overwrite_configfiles or ["config.yaml"]:
             update_config(config, read(file))
         update_config(config, workflow.config_settings.config)
-    RUN = plan_or_load(dict(config), JOB)
-    RESULTS = str(RUN.results)
+    # With a default storage, files of rules are objects, named as without one. Jobs see copies of them in a folder of Snakemake's: HERE.
+    STORED = bool(workflow.storage_settings.default_storage_provider)
+    if STORED and JOB:
+        RUN, RESULTS = fetch_plan(workflow)
+        HERE = RUN.results
+    else:
+        RUN = plan_or_load(dict(config), JOB)
+        RESULTS = str(RUN.results)
+        HERE = mark_results(workflow, RUN) if STORED else RUN.results
+        if not STORED and not JOB:
+            forget_objects(RUN.results)
 except RankfallError as error:
     sys.exit(f"error: {clean(str(error))}")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
+PLAN = "RANKFALL_PLAN"  # environment variable: the folder of the run's plan
 FILE = "RANKFALL_EVENTS"  # environment variable: the file to append to
 KEPT = (
     *("jobid", "job_id", "rule_name", "wildcards", "output", "log", "threads", "cores", "stats"),
@@ -19,11 +20,24 @@ KEPT = (
 )
 
 
+def find_copies(names: Any) -> list[str]:
+    """Return the paths in the folder of results of files that Snakemake names, which may be objects (`s3://... (send to storage)`)."""
+    from rankfall.run.objects import find_objects
+
+    objects = find_objects(Path(os.environ[PLAN]).parents[1])
+    bare = [str(name).partition(" (")[0] for name in names]
+    return [name.replace(objects.url, str(objects.folder), 1) for name in bare] if objects else list(map(str, names))
+
+
 def last_error(logs: Any) -> str | None:
     """Why a job ended, by its log; None where there is none."""
     try:
+        from rankfall.run.objects import find_objects
         from rankfall.run.screen.logs import error_in
 
+        if objects := find_objects(Path(os.environ[PLAN]).parents[1]):
+            for log in logs or ():
+                objects.fetch(Path(log))
         return next((error_in(Path(str(log))) for log in logs or () if Path(str(log)).is_file()), None)
     except Exception:  # whatever it is, the run goes on
         return None
@@ -41,6 +55,9 @@ class LogHandler(LogHandlerBase):
             return
         event = str(getattr(record, "event", None) or "text")
         found = {name: getattr(record, name) for name in KEPT if getattr(record, name, None) is not None}
+        found |= {
+            name: find_copies(found[name]) for name in ("output", "log") if PLAN in os.environ and found.get(name)
+        }
         found |= {"event": event, "time": record.created, "level": record.levelname}
         if event == "job_error":  # now: before the job is tried again, Snakemake takes its log away
             found["error"] = last_error(found.get("log"))

@@ -6,14 +6,15 @@ from pathlib import Path
 from snakemake.logging import logger
 
 import rankfall
+from rankfall.run.objects import find_objects
 
 # What every job is told. As paths: they are of no result's identity, and Snakemake compares params of plain types alone.
-PLACES = {"config": RUN.config, "results": RUN.results, "package": Path(rankfall.__file__).parent}
+PLACES = {"config": RUN.config, "results": HERE, "package": Path(rankfall.__file__).parent}
 PLANNED = (
     "--config {params.config:q} --results {params.results:q} --package {params.package:q} --expect {wildcards.digest}"
 )
 WORK, LOGS = f"{RESULTS}/work", f"{RESULTS}/logs"
-FINAL = RUN.paths(RUN.final.values())
+FINAL = [f"{RESULTS}/{file}" for file in RUN.final.values()]
 MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
 
 
@@ -25,10 +26,20 @@ def inputs(pattern):
     def list_inputs(wildcards):
         write_plan()
         job = RUN.find(pattern, wildcards)
-        done = all(map(os.path.isfile, RUN.paths(job.files)))
-        return [ancient(file) for file in RUN.paths(job.inputs) if not done or os.path.isfile(file)]
+        done = all(map(is_there, job.files))
+        return [ancient(f"{RESULTS}/{file}") for file in job.inputs if not done or is_there(file)]
 
     return list_inputs
+
+
+def is_there(file):
+    return file in stored_names() if STORED else os.path.isfile(f"{RESULTS}/{file}")
+
+
+@functools.cache
+def stored_names():
+    """Return the work files in the object store when the run begins. A job needs all its inputs, and does not ask."""
+    return frozenset() if JOB else frozenset(find_objects(RUN.results).names("work"))
 
 
 @functools.cache
@@ -36,6 +47,8 @@ def write_plan():
     """What jobs read; neither in a job nor in a dry run, which is known as such by the time that jobs are asked for their inputs."""
     if not JOB and not workflow.dryrun:
         RUN.write()
+        if STORED:
+            find_objects(RUN.results).put_new(RUN.folder)
         not_ahead([RUN.results / "work"])  # or Snakemake fails a job whose input is newer than its output
 
 

@@ -22,6 +22,7 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
     from rankfall.run.store import Store
     from rankfall.run.store.inventory import DAY, remove
@@ -29,6 +30,11 @@ def run(args: argparse.Namespace) -> int:
     plans = [make_plan(config) for config in args.config]
     results = args.results or choose_results(plans)
     store = Store(results / "store")
+    if store.objects:
+        raise RankfallError(
+            f"these results are in {store.objects.url}, and gc cleans folders only\n"
+            "fix: remove objects there, by age for example; what is missing is computed again"
+        )
     running, unneeded = find_unneeded(store, results, plans)
     items = [item for item in unneeded if item.kind in AT_ONCE or item.age >= args.keep_days * DAY]
     young = len(unneeded) - len(items)

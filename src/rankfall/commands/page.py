@@ -102,9 +102,10 @@ def read_provenances(plan: "Plan", run: "RunPlan", results: Path) -> Iterator[di
 
     if not (results / "store").is_dir():
         return
-    records = Store(results / "store").find_cells(
-        (cell.key for cell in plan.cells), {cell.group for cell in plan.cells}
-    )
+    store = Store(results / "store")
+    if store.objects:
+        store.objects.fetch_new("logs")
+    records = store.find_cells((cell.key for cell in plan.cells), {cell.group for cell in plan.cells})
     snippets: dict[str, str | None] = {}
     logs: dict[Path, str | None] = {}
     number = 918273645  # a seed that occurs nowhere else in a snippet

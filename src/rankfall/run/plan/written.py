@@ -21,6 +21,7 @@ from typing import Any
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError
 from rankfall.report.quantities import lend
+from rankfall.run.objects import find_objects
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell, alike
 
@@ -72,6 +73,10 @@ def pack_cells(plan: Plan, cells: Sequence[Cell]) -> bytes:
 
 def read_plan(folder: Path, *files: str) -> Plan:
     """Return a written plan with the cells of these files."""
+    if objects := find_objects(folder.parents[1]):
+        for file in (WITHOUT_CELLS, *files):
+            if not (folder / file).exists():
+                objects.fetch(folder / file)
     plan: Plan = _unpickle(folder / WITHOUT_CELLS)
     lend(plan.modules)
     cells: list[Cell] = []

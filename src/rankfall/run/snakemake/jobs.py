@@ -194,7 +194,8 @@ class PlanJobs:
         digests = [[job.digest for job in jobs] for jobs in (given, drawn)]
         made_of = digest("page", text, *digests, sorted(self.plan.figures), code)
         what = f"{len(given)} tables and {len(drawn)} figures"
-        return PlannedJob(key, made_of, what, tuple(job.files[0] for job in (*given, *drawn)), lambda: code)
+        inputs = tuple(job.files[-1] for job in (*given, *drawn))  # of a figure, its caption
+        return PlannedJob(key, made_of, what, inputs, lambda: code)
 
     def _table_parts(self, table: str) -> list[PlannedJob]:
         """Return the jobs whose files a table combines."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rankfall.disk import atomic, cannot
 from rankfall.errors import RankfallError
+from rankfall.run.objects import find_objects
 from rankfall.run.screen.logs import SILENT, error_in
 from rankfall.run.snakemake.jobs import PlannedJob
 from rankfall.run.snakemake.run_plan import RunPlan
@@ -37,6 +38,9 @@ def publish(run: RunPlan) -> list[str]:
 
     A published file whose work file is missing is of an earlier plan, and is removed: readers would take its numbers for current ones.
     """
+    if objects := find_objects(run.results):
+        objects.fetch_new("work", run.final.values())
+        objects.fetch_new("logs")
     for name, file in run.final.items():
         if not (run.results / file).is_file():
             (run.results / name).unlink(missing_ok=True)

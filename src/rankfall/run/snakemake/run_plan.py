@@ -17,6 +17,7 @@ from typing import Any
 from rankfall.errors import RankfallError
 from rankfall.run.config.problems import problem
 from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.objects import find_objects
 from rankfall.run.plan.build import Plan, make_plan
 from rankfall.run.plan.cell import digest
 from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, read_jobs, shard_file, write_once, write_parts
@@ -160,10 +161,12 @@ class RunPlan:
         """Return the jobs that a run has to do: those of missing final files, and of their missing inputs."""
         found: dict[str, PlannedJob] = {}
         waiting = [*self.final.values()]
+        objects = find_objects(self.results)
+        there = objects.names("work") if objects else {}
         while waiting:
             file = waiting.pop()
             job = self.makers[file]
-            if job.key not in found and not os.path.exists(self.results / file):
+            if job.key not in found and file not in there and not os.path.exists(self.results / file):
                 found[job.key] = job
                 waiting += job.inputs
         return [job for key, job in self.jobs.items() if key in found]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankfall.disk import atomic, cannot, cause
 from rankfall.errors import RankfallError
+from rankfall.run.objects import find_objects
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -108,17 +109,21 @@ def _stamp(stat: os.stat_result) -> Stamp:
 
 class Vault:
     """The root folder of a store. It lists files, reads them, handles damage, and remembers by name and stamp what it read. With
-    `only_reads` it leaves damaged files where they are: the folder may belong to another version of Rankfall, which can read them."""
+    `only_reads` it leaves damaged files where they are: the folder may belong to another version of Rankfall, which can read them. If
+    the results are in an object store, the folder is a cache: files are fetched when they are looked for, and put when they are written."""
 
     def __init__(self, root: Path | str, only_reads: bool = False) -> None:
         self.root = Path(root)
         self.only_reads = only_reads
+        self.objects = find_objects(self.root.parent)
         self._memory: dict[Path, tuple[Stamp, Any]] = {}
         self._unreadable: dict[Path, Stamp] = {}
 
     def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
         """Return the finished files of a folder by name. An absent folder has none. Hidden names are temporary files. Files
         that could not be read and have not changed since are left out, in case they could not be set aside."""
+        if self.objects:
+            self.objects.fetch_new(self._name(folder))
         try:
             with os.scandir(self.root / folder) as entries:
                 found = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
@@ -137,6 +142,8 @@ class Vault:
 
     def folders(self, folder: str) -> list[str]:
         """Return the names of the folders inside a folder."""
+        if self.objects:
+            self.objects.fetch_new(self._name(folder))
         try:
             with os.scandir(self.root / folder) as entries:
                 return sorted(entry.name for entry in entries if Path(entry.path).is_dir())
@@ -164,6 +171,8 @@ class Vault:
     def read(self, path: Path, read: Callable[[Path], T], patience: float = 0.2) -> T | None:
         """Return `read(path)`, or None if the file is missing, vanishes between listing and opening, or is damaged (then it is set
         aside)."""
+        if self.objects and not path.exists():
+            self.objects.fetch(path)
         for last in (False, True):
             try:
                 before = os.stat(path)
@@ -174,11 +183,21 @@ class Vault:
                     self.set_aside(path, str(damage), before)
                     return None
                 time.sleep(patience)  # read again before the file counts as damaged: shared file systems may be slow
+                if self.objects:
+                    self.objects.fetch(path)
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.ESTALE):
                     return None
                 raise cannot("read", path, error) from error
         return None
+
+    def keep(self, path: Path) -> None:
+        """Put a finished file into the object store, if there is one."""
+        if self.objects:
+            self.objects.put(path)
+
+    def _name(self, folder: str) -> str:
+        return f"{self.root.name}/{folder}"
 
     def set_aside(self, path: Path, reason: str, seen: os.stat_result) -> None:
         """Move a damaged file to damaged/, unless another process has replaced it meanwhile."""
@@ -192,6 +211,9 @@ class Vault:
                 return
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, target)
+            if self.objects:
+                self.objects.put(target)
+                self.objects.remove(path)
         except FileNotFoundError:
             return  # another process was first
         except OSError as error:

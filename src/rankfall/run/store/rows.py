@@ -54,6 +54,7 @@ class StoredRows(Vault):
         )
         with atomic(path) as handle:
             handle.write(content)
+        self.keep(path)
         return path
 
     def find_covered(self, name: str) -> dict[str, Path]:

@@ -47,6 +47,7 @@ class Datasets(Vault):
             f"{n}.targets": split.targets for n, split in made.splits.items() if split.targets is not split.inputs
         }
         write_sealed(path, tensors, {"kind": "dataset", "key": key, "numbers": json.dumps(numbers)})
+        self.keep(path)
         return made
 
 
@@ -61,19 +62,28 @@ class Checkpoints(Vault):
         """Save the state of a running stack and replace its last checkpoint. A kill during writing leaves the last one intact."""
         path = self.checkpoint_file(stack_id)
         write_sealed(path, tensors, {"kind": "checkpoint", "stack": stack_id, "meta": json.dumps(dict(meta))})
+        self.keep(path)
         return path
 
     def load_checkpoint(self, stack_id: str, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return (tensors, meta) of the last checkpoint, or None. A checkpoint that is damaged, or whose meta names other `cells`, is set
         aside with a warning."""
-        return self.read(self.checkpoint_file(stack_id), partial(_read_checkpoint_of, cells=cells))
+        path = self.checkpoint_file(stack_id)
+        if self.objects:
+            self.objects.fetch(path)  # a copy may be of an earlier attempt
+        return self.read(path, partial(_read_checkpoint_of, cells=cells))
 
     def drop_checkpoint(self, stack_id: str) -> None:
         """Delete a checkpoint, if it exists."""
+        path = self.checkpoint_file(stack_id)
         try:
-            self.checkpoint_file(stack_id).unlink(missing_ok=True)
+            path.unlink()
+        except FileNotFoundError:
+            return
         except OSError as error:
-            raise cannot("remove", self.checkpoint_file(stack_id), error) from error
+            raise cannot("remove", path, error) from error
+        if self.objects:
+            self.objects.remove(path)
 
     def find_checkpoints(self) -> dict[Path, list[str] | None]:
         """Return every checkpoint with the `cells` in its meta, or None if it has none. Only headers are read."""
@@ -90,12 +100,15 @@ class Trials(Vault):
 
     def has_passed(self, key: str) -> bool:
         """Return whether this trial was passed. A file appears complete or never, so its existence is enough."""
-        return (self.root / "trials" / f"{key}{TRIAL}").is_file()
+        path = self.root / "trials" / f"{key}{TRIAL}"
+        return path.is_file() or (self.objects is not None and self.objects.fetch(path))
 
     def keep_trial(self, key: str, about: Mapping[str, Any]) -> None:
         """Store a trial that was passed. `about` is information for readers only."""
-        with atomic(self.root / "trials" / f"{key}{TRIAL}") as handle:
+        path = self.root / "trials" / f"{key}{TRIAL}"
+        with atomic(path) as handle:
             handle.write(json.dumps(dict(about)).encode())
+        self.keep(path)
 
 
 def read_dataset(path: Path) -> Dataset:

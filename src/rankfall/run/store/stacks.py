@@ -25,6 +25,7 @@ from rankfall.run.store.files import (
 if TYPE_CHECKING:
     from torch import Tensor
 
+HEADERS = "headers"  # folder of stack files without their tensors, in an object store: what a search for cells reads
 PREFERENCE = {"done": 0, "diverged": 1}  # if two files hold a cell, the better ending counts, then the first name
 
 
@@ -78,17 +79,23 @@ class Stacks(Vault):
         own = [{name: value for name, value in record.items() if name not in shared} for record in records]
         contents = {"keys": list(keys), "shared": shared, "records": own, "meta": dict(meta or {})}
         path = self.root / "stacks" / check_name(group) / (_identity(keys, records) + SUFFIX)
-        write_sealed(path, tensors, {"kind": "stack", "contents": json.dumps(contents)})
+        about = {"kind": "stack", "contents": json.dumps(contents)}
+        write_sealed(path, tensors, about)
+        if self.objects:
+            self.keep(path)
+            write_sealed(self._header(path), {}, about)
+            self.keep(self._header(path))
         return path
 
     def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
         """Yield every record of these groups (None: of all), including stale ones and duplicates, in the order of file names. A plan
         compares them to explain why a cell is stale."""
-        for group in self.folders("stacks") if groups is None else sorted(set(groups)):
-            for entry in self.files(f"stacks/{group}"):
+        folder = HEADERS if self.objects else "stacks"
+        for group in self.folders(folder) if groups is None else sorted(set(groups)):
+            for entry in self.files(f"{folder}/{group}"):
                 contents = self.read_once(entry, _read_records)
                 if contents is not None:
-                    path = Path(entry.path)
+                    path = self.root / "stacks" / group / entry.name
                     for index, (key, record) in enumerate(zip(contents.keys, contents.records)):
                         yield CellRecord(key, group, path, index, record, contents.meta)
 
@@ -116,6 +123,7 @@ class Stacks(Vault):
                 stack = self.read(path, partial(_load, keys={cell.key for cell in by_file[path]}))
                 if stack is None:
                     failures += 1
+                    self._forget(path)
                 else:
                     loaded.append(stack)
             if not failures:
@@ -123,6 +131,15 @@ class Stacks(Vault):
             there = {key for stack in loaded for key in stack.keys}
             missing = [key for key in missing if key not in there]  # another file may hold the same cells: search again
         return loaded
+
+    def _header(self, path: Path) -> Path:
+        return self.root / HEADERS / path.parent.name / path.name
+
+    def _forget(self, path: Path) -> None:
+        """Remove the header of a stack that is missing or damaged."""
+        if self.objects:
+            self._header(path).unlink(missing_ok=True)
+            self.objects.remove(self._header(path))
 
 
 def rank(cell: CellRecord) -> int:

@@ -1,0 +1,157 @@
+"""Results in an object store: a folder of results is then a cache, and each of its files is an object under the same name.
+
+Snakemake keeps the files of its rules there itself, if a profile has a `default-storage-provider`. This module serves what Snakemake
+does not know: the store, the written plan, and the published files. Names are digests and files appear whole, so reading is "get if it
+exists", writing is one put, and nothing is locked. The file `objects.json` in a folder of results says where its objects are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rankfall.disk import StoreError, atomic
+from rankfall.errors import RankfallError, describe_error
+
+MARKER = "objects.json"
+TOGETHER = 16  # requests at a time
+SECRETS = {"key": "ACCESS_KEY", "secret": "SECRET_KEY", "token": "TOKEN"}  # option of s3fs -> variable of Snakemake
+
+
+class Objects:
+    """The objects of a folder of results."""
+
+    def __init__(self, folder: Path, url: str, endpoint_url: str | None = None) -> None:
+        self.folder, self.url, self.endpoint_url = folder, url.rstrip("/"), endpoint_url
+
+    def mark(self) -> None:
+        """Write down where the objects are, for every process that opens the folder."""
+        (self.folder / "store").mkdir(parents=True, exist_ok=True)
+        with atomic(self.folder / MARKER) as file:
+            file.write(json.dumps({"url": self.url, "endpoint_url": self.endpoint_url}).encode())
+
+    def names(self, folder: str) -> dict[str, int]:
+        """Return the names of all objects in a folder, relative to the results, with their sizes."""
+        try:
+            found = self.system.find(self.root, detail=True, prefix=f"{folder}/")
+        except FileNotFoundError:
+            return {}
+        except Exception as error:  # each kind of object store has its own
+            raise self._failure("list", folder, error) from error
+        sizes = {name[len(self.root) + 1 :]: about["size"] for name, about in found.items()}
+        return {name: size for name, size in sizes.items() if name.startswith(f"{folder}/")}
+
+    def fetch(self, path: Path) -> bool:
+        """Copy an object to its path. Return False if there is none."""
+        try:
+            content = self.system.cat_file(self._address(path))
+        except FileNotFoundError:
+            return False
+        except Exception as error:
+            raise self._failure("read", self._name(path), error) from error
+        with atomic(path) as file:
+            file.write(content)
+        return True
+
+    def fetch_new(self, folder: str, names: Iterable[str] | None = None) -> None:
+        """Copy the objects of a folder, or those of them in `names`, of which there is no copy of the same size."""
+        found = self.names(folder)
+        wanted = found if names is None else found.keys() & names
+        self._each(self.fetch, [self.folder / name for name in wanted if _size(self.folder / name) != found[name]])
+
+    def put(self, path: Path) -> None:
+        """Copy a finished file to its object."""
+        try:
+            self.system.put_file(str(path), self._address(path))
+        except Exception as error:
+            raise self._failure("write", self._name(path), error) from error
+
+    def put_new(self, folder: Path) -> None:
+        """Copy the files of a folder of which there is no object of the same size."""
+        found = self.names(self._name(folder))
+        paths = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
+        self._each(self.put, [path for path in paths if found.get(self._name(path)) != _size(path)])
+
+    def remove(self, path: Path) -> None:
+        """Remove an object, if it exists."""
+        try:
+            with suppress(FileNotFoundError):
+                self.system.rm_file(self._address(path))
+        except Exception as error:
+            raise self._failure("remove", self._name(path), error) from error
+
+    @property
+    def system(self) -> Any:
+        """Return the file system of fsspec that has the objects."""
+        return self._opened[0]
+
+    @property
+    def root(self) -> str:
+        """Return the folder of the objects in that file system."""
+        return self._opened[1]
+
+    @cached_property
+    def _opened(self) -> tuple[Any, str]:
+        """Return `system` and `root`. Secrets are those of Snakemake's plugin, which a job gets from its executor, or else AWS's own."""
+        import fsspec
+
+        options: dict[str, Any] = {"use_listings_cache": False}
+        if self.url.startswith("s3:"):
+            secrets = {name: os.environ.get(f"SNAKEMAKE_STORAGE_S3_{words}") for name, words in SECRETS.items()}
+            options |= {name: value for name, value in secrets.items() if value}
+            # With more, each object is asked for its size before it is read.
+            options |= {"endpoint_url": self.endpoint_url, "max_concurrency": 1}
+        elif self.url.startswith("file:"):
+            options["auto_mkdir"] = True
+        try:
+            system, root = fsspec.core.url_to_fs(self.url, **options)
+        except ImportError as error:
+            raise RankfallError(f"{self.url}: {error}\nfix: pip install 'rankfall[s3]'") from None
+        return system, root.rstrip("/")
+
+    def _each(self, call: Any, paths: list[Path]) -> None:
+        with ThreadPoolExecutor(TOGETHER) as pool:
+            list(pool.map(call, paths))
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.folder).as_posix()
+
+    def _address(self, path: Path) -> str:
+        return f"{self.root}/{self._name(path)}"
+
+    def _failure(self, action: str, name: str, error: Exception) -> StoreError:
+        return StoreError(
+            f"cannot {action} {self.url}/{name}: {describe_error(error)}\n"
+            f"finished results are untouched; mend this and run again, or remove {self.folder / MARKER} to use the folder alone"
+        )
+
+
+def find_objects(results: Path) -> Objects | None:
+    """Return the objects of a folder of results, or None if its files are in the folder alone."""
+    try:
+        about = json.loads((results / MARKER).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise RankfallError(
+            f"{results / MARKER} cannot be read: {error}\nfix: remove it; the next run writes it"
+        ) from None
+    return Objects(results, about["url"], about["endpoint_url"])
+
+
+def forget_objects(results: Path) -> None:
+    """Make a folder of results one whose files are in the folder alone."""
+    (results / MARKER).unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,209 @@
+"""A run whose jobs see nothing but an object store: a real server, each job in an empty folder, and the tables of a local run."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from checkout import CONFIG, ROOT, Checkout, changed
+from cluster import Unavailable, wait_for
+from swift_server import BUCKET, KEY, SECRET, Swift, swift
+
+from rankfall.report.runs import differences
+from rankfall.run.objects import find_objects
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("s3fs", reason="needs rankfall[s3]")
+pytest.importorskip("snakemake_storage_plugin_s3", reason="needs rankfall[s3]")
+
+OWN = '''\
+"""A normaliser of the project."""
+
+import torch
+from torch import Tensor
+
+
+def cubes(logits: Tensor) -> Tensor:
+    weights = logits.masked_fill(logits.isneginf(), 0.0).abs() ** 3 + 1e-3 * logits.isfinite()
+    return weights / weights.sum(-1, keepdim=True)
+'''
+# Three cells that share a job, one after the other, each two seconds long and checkpointed every quarter of a second.
+SLOW = changed(
+    CONFIG,
+    trainings={"slow": {"lr": 1.0e-3, "epochs": 300, "batch": 30}},
+    grid=[{"task": "sorting", "architecture": "soft", "training": "slow", "seed": [0, 1, 2]}],
+    compute={"engine": "plain", "threads": 1, "stack": 1, "checkpoint_seconds": 0.25},
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swift]:
+    try:
+        with swift(tmp_path_factory.mktemp("swift")) as made:
+            yield made
+    except Unavailable as reason:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no object store: {reason}")
+
+
+class StoredCheckout(Checkout):
+    """A checkout, under git as a user's is, whose jobs run in empty folders."""
+
+    server: Swift
+
+    def prepare(self, server: Swift, prefix: str) -> None:
+        import s3fs
+
+        self.server = server
+        profile = yaml.safe_load((self.folder / "workflow" / "profiles" / "kubernetes" / "config.yaml").read_text())
+        profile |= {
+            "executor": "emptyfolder",
+            "default-storage-prefix": f"s3://{BUCKET}/{prefix}",
+            "storage-s3-endpoint-url": server.endpoint,
+            "seconds-between-status-checks": 1,
+            "retries": 0,
+            "jobs": 2,
+        }
+        profile.pop("container-image")
+        (self.folder / "profile").mkdir()
+        (self.folder / "profile" / "config.yaml").write_text(yaml.safe_dump(profile))
+        self.jobs.mkdir()
+        (self.folder / ".gitignore").write_text("results/\n.snakemake/\n__pycache__/\n")
+        for words in (["init", "-q"], ["add", "-A"]):
+            subprocess.run(["git", *words], cwd=self.folder, check=True, capture_output=True)
+        s3fs.S3FileSystem(key=KEY, secret=SECRET, endpoint_url=server.endpoint).mkdirs(BUCKET, exist_ok=True)
+
+    @property
+    def jobs(self) -> Path:
+        """The folders of jobs, which lie outside of the checkout."""
+        return self.folder.with_name(f"{self.folder.name}.jobs")
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "rankfall.cli", "run", "--profile", "profile", *arguments]
+
+    def environment(self) -> dict[str, str]:
+        path = [str(self.folder / "src"), str(self.folder / "engine" / "src"), str(Path(__file__).parent)]
+        secrets = {"SNAKEMAKE_STORAGE_S3_ACCESS_KEY": KEY, "SNAKEMAKE_STORAGE_S3_SECRET_KEY": SECRET}
+        about = {"RANKFALL_TEST_FOLDERS": str(self.jobs), "PYTHONPATH": os.pathsep.join(path)}
+        python = f"{Path(sys.executable).parent}{os.pathsep}"
+        before = super().environment()
+        return before | secrets | about | {"PATH": python + before["PATH"]}
+
+    def run_all(self) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(), cwd=self.folder, env=self.environment(), capture_output=True, text=True, check=False
+        )
+
+    def objects(self, folder: str) -> dict[str, str]:
+        """Name of each object -> its time of writing."""
+        objects = find_objects(self.results)
+        assert objects is not None
+        found = objects.system.find(objects.root, detail=True, prefix=f"{folder}/")
+        return {name.removeprefix(f"{objects.root}/"): str(about["LastModified"]) for name, about in found.items()}
+
+    def job_folders(self) -> list[str]:
+        return sorted(path.name for path in self.jobs.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def stored(server: Swift, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredCheckout:
+    monkeypatch.setenv("SNAKEMAKE_STORAGE_S3_ACCESS_KEY", KEY)
+    monkeypatch.setenv("SNAKEMAKE_STORAGE_S3_SECRET_KEY", SECRET)
+    made = StoredCheckout.make(tmp_path / "checkout")
+    assert isinstance(made, StoredCheckout)
+    (made.folder / "lab.py").write_text(OWN)
+    made.prepare(server, tmp_path.name)
+    return made
+
+
+def same_tables(one: Checkout, other: Checkout) -> None:
+    names = sorted(path.stem for path in (other.results / "tables").glob("*.parquet"))
+    assert {"cells", "training", "paths"} <= set(names)
+    for name in names:
+        assert not differences(one.table(name), other.table(name))
+
+
+def test_tables_of_a_local_run_with_a_component_of_ones_own(stored: StoredCheckout, tmp_path: Path) -> None:
+    config = changed(CONFIG)
+    config["architectures"]["own"] = {**config["architectures"]["soft"], "normaliser": "lab:cubes"}
+    config["grid"][0]["architecture"] = ["soft", "own"]
+    stored.configure(config)
+    local = Checkout.make(tmp_path / "local", config)
+    (local.folder / "lab.py").write_text(OWN)
+    local.run()
+
+    done = stored.run_all()
+    assert done.returncode == 0, done.stdout + done.stderr
+    same_tables(stored, local)
+    assert not (stored.results / "store" / "stacks").exists()
+    kinds = {name.partition(".")[0] for name in stored.job_folders()}
+    assert kinds == {"train", "measure"}
+    before, jobs = stored.objects("store") | stored.objects("work"), stored.job_folders()
+
+    # Nothing to do; and on another machine, the bucket is all there is.
+    again = stored.run_all()
+    assert again.returncode == 0, again.stdout + again.stderr
+    shutil.rmtree(stored.results)
+    shutil.rmtree(stored.folder / ".snakemake")
+    elsewhere = stored.run_all()
+    assert elsewhere.returncode == 0, elsewhere.stdout + elsewhere.stderr
+    same_tables(stored, local)
+    assert stored.job_folders() == jobs
+    assert stored.objects("store") | stored.objects("work") == before
+
+
+def test_a_killed_job_loses_only_what_is_unfinished(stored: StoredCheckout, tmp_path: Path) -> None:
+    stored.configure(SLOW)
+    local = Checkout.make(tmp_path / "local", SLOW)
+    local.run()
+
+    process = stored.start()
+    wait_for("the plan", lambda: (stored.results / "objects.json").exists(), 120)
+    wait_for("a finished cell and a checkpoint", lambda: begun(stored), 240, 0.05)
+    os.killpg(training(stored), signal.SIGKILL)
+    assert stored.finish(process).code != 0
+    finished, folders = stored.objects("store/stacks"), stored.job_folders()
+    assert 0 < len(finished) < 3
+    done = stored.run_all()
+    assert done.returncode == 0, done.stdout + done.stderr
+    same_tables(stored, local)
+    now = stored.objects("store/stacks")
+    assert {name: now[name] for name in finished} == finished, "finished cells were trained again"
+    assert len(now) == 3
+    assert not stored.objects("store/checkpoints")
+    logs = [path.read_text() for path in (stored.results / "logs" / "train").rglob("*.log")]
+    assert any("resuming a stack" in log for log in logs)
+    assert len(stored.job_folders()) == len(folders) + 2  # training again, and measuring
+
+
+def begun(stored: StoredCheckout) -> bool:
+    return bool(stored.objects("store/stacks") and stored.objects("store/checkpoints"))
+
+
+def training(stored: StoredCheckout) -> int:
+    """Return the process group of the training job."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            cwd = str((path / "cwd").readlink())
+        except OSError:
+            continue
+        if cwd.startswith(str(stored.jobs)) and words[1:4] == ["-m", "rankfall.cli", "train"]:
+            return os.getpgid(int(path.name))
+    raise AssertionError("no training process")
+
+
+def test_smoke_preset(stored: StoredCheckout, tmp_path: Path) -> None:
+    smoke = yaml.safe_load((ROOT / "workflow" / "presets" / "smoke.yaml").read_text()) | {"results": "results"}
+    stored.configure(smoke)
+    local = Checkout.make(tmp_path / "local", smoke)
+    local.run()
+    done = stored.run_all()
+    assert done.returncode == 0, done.stdout + done.stderr
+    same_tables(stored, local)
