@@ -116,7 +116,7 @@ PUBLISHED = read_published(__file__)
 
 
 TABLES = ["influence", "cell_influence"]
-LINES = {"averaging": ("uniform averaging", WHOLE, "-"), "in squares": ("random maps, in squares", "#999999", "--")}
+LINES = {"averaging": ("uniform averaging", WHOLE, "-"), "in squares": ("mean square for random maps", "#999999", "--")}
 NETWORKS = {
     "none": ("no position", BLUE, "o", 5.0),
     "rope": ("RoPE", RED, ".", 3.0),

@@ -152,15 +152,12 @@ def why(one: Any) -> str:
         return f"{one.failed} of {one.failed + one.seeds} seeds failed"
     if one.sense.startswith("all "):
         return f"only {one.held} of {one.seeds} seeds are {one.sense.removeprefix('all ')}"
-    if one.sense == "equal":
-        return (
-            f"{abs(one.difference):.2g} too {'high' if one.difference > 0 else 'low'}, {one.tolerance:.2g} is allowed"
-        )
     if one.sense == "magnitude":
         return f"a factor {one.ours / one.published:.2g}, {10**one.tolerance:.2g} is allowed"
     if one.sense == "floor":
         return f"above the floor of {one.tolerance:.0e}"
-    return f"not {one.sense} {one.published:.3g}"
+    allowed = f", {one.tolerance:.2g} is allowed" if one.tolerance else ""
+    return f"{abs(one.difference):.2g} too {'high' if one.difference > 0 else 'low'}{allowed}"
 
 
 def worst(misses: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankfall.annotations import Axes, DataFrame, Read, Series
 from rankfall.report.captions import describe_missing
-from rankfall.report.colours import CHANCE
+from rankfall.report.colours import CHANCE, colour
 from rankfall.report.labels import many
 from rankfall.report.lines import POSITIVE, below, collect_labels, on, steps
 from rankfall.report.looks import label
@@ -112,7 +112,7 @@ def figure(
             "step",
             "ratio",
             "width",
-            widths,
+            widths if len(widths) > 1 else {shown: colour(architecture)},
             estimator=None,
             units="key",
             errorbar=None,

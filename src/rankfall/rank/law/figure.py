@@ -135,7 +135,7 @@ def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
             color="black",
             linewidth=0.9,
             linestyle=":",
-            label="slope log10 3 a layer",
+            label="slope of a cubic law",
         )
     for name in ("float64", "float32"):
         panel.axhline(

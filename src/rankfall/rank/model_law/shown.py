@@ -152,5 +152,5 @@ def slope(panel: Axes, points: DataFrame) -> None:
         [top - (end - start) * np.log10(3) + 0.4, top + 0.4],
         color="#888888",
         linewidth=1.0,
-        label="slope log10 3 a layer",
+        label="slope of a cubic law",
     )
