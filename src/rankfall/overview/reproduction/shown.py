@@ -141,7 +141,7 @@ def figure(read: Read, *, most: int = MOST) -> Picture:
 def experiment(one: Any) -> str:
     """Return the paper and the place in it where a number appears."""
     place = one.place.partition(";")[0]
-    return f"{one.source}, {'curves by layer' if CURVES in one.name else place}"
+    return ", ".join(filter(None, (one.source, "curves by layer" if CURVES in one.name else place)))
 
 
 def why(one: Any) -> str:
