@@ -10,7 +10,8 @@ from matplotlib.collections import PolyCollection
 
 from rankfall import components
 from rankfall.report import style
-from rankfall.report.captions import describe_ends, describe_missing
+from rankfall.report.captions import describe_coinciding, describe_ends, describe_missing
+from rankfall.report.lines import legend_below, lines, steps
 from rankfall.report.looks import looks
 
 WHOLE, WARM, COLD = "net_whole", "net_warm", "net_cold"
@@ -171,3 +172,20 @@ def test_of_networks_of_two_depths_the_deepest_are_drawn(name: str, source: str)
     assert alone.numbers is not None and alone.numbers.equals(deep.numbers)
     assert f"Not drawn: 3 networks (another depth is drawn: {WHOLE} 3)" in deep.caption
     assert "another depth" not in alone.caption
+
+
+def test_lines_on_top_of_each_other_are_named() -> None:
+    """A reader saw two lines where the legend has four."""
+    heights = {"A": [1.0, 0.5, 0.1], "B": [1.0, 0.5005, 0.1], "C": [1.0, 0.9, 0.8], "D": [1.0, 0.5, 0.8]}
+    table = pd.DataFrame(
+        {"layer": layer, "value": value if panel == "left" else value + place / 5, "line": name, "panel": panel}
+        for panel in ("left", "right")
+        for place, (name, values) in enumerate(heights.items())
+        for layer, value in enumerate(values)
+    )
+    grid = lines(table, "layer", "value", "line", steps(heights), col="panel")
+    legend_below(grid)
+    assert describe_coinciding(grid.figure) == " Lines on top of each other: A and B (left)."
+    alone = lines(table[table.panel == "right"], "layer", "value", "line", steps(heights))
+    legend_below(alone)
+    assert describe_coinciding(alone.figure) == ""

@@ -99,7 +99,7 @@ WRONG = {
     "0.5,equal": ("half,equal", "published 'half' is not a number"),
     "small,architecture": ("smal,architecture", "setting 'smal' is unknown; allowed: any, small; did you mean 'small'?"),
     "entropy: Nobody": ("enthropy: Nobody", "source 'entropy' is not explained; did you mean 'enthropy'?"),
-    ",,,,,": (",", "expected 16 fields"),
+    ",,,,,": (",", "more or fewer fields than the header"),
 }  # fmt: skip
 
 
