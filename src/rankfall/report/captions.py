@@ -152,9 +152,10 @@ def coincide(panel: Axes, one: Any, other: Any) -> bool:
     """Return whether two lines have nearly the same height wherever the shorter one has points."""
     if any(line.get_transform() != panel.transData or line.get_linestyle() == "None" for line in (one, other)):
         return False
-    points = [dict(zip(line.get_xdata(), line.get_ydata())) for line in (one, other)]
+    points = [dict(zip(line.get_xdata(orig=False), line.get_ydata(orig=False))) for line in (one, other)]
     few, most = sorted(points, key=len)
     if len(few) < 2 or not set(few) <= set(most):
         return False
-    ends = [panel.transAxes.inverted().transform(panel.transData.transform([[x, few[x]], [x, most[x]]])) for x in few]
-    return all(abs(low - high) < ALIKE for (_, low), (_, high) in ends)
+    shown = panel.transData + panel.transAxes.inverted()
+    heights = [shown.transform([(x, line[x]) for x in few])[:, 1] for line in (few, most)]
+    return bool((abs(heights[0] - heights[1]) < ALIKE).all())
