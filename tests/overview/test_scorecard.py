@@ -221,6 +221,9 @@ def test_the_best_learning_rate_of_each_architecture_is_one_more_setting() -> No
         for seed in (0, 1)
     ]
     best = rows_of("sorting, short, depth 6, best of 2 lr by test accuracy", cells=cells)
-    assert {key: row["accuracy"] for key, row in best.items()} == {("falls", "lr 0.01"): 0.8, ("stays", "lr 0.001"): 0.9}
+    assert {key: row["accuracy"] for key, row in best.items()} == {
+        ("falls", "lr 0.01"): 0.8,
+        ("stays", "lr 0.001"): 0.9,
+    }
     single = [one for one in cells if one["lr"] == 0.01]
     assert not [row for row in scores_of(cells=single) if "best" in row["setting"]]

@@ -76,7 +76,12 @@ def test_five_columns_are_enough(own: Path) -> None:
     (own / "published.csv").write_text("\n".join(short))
     (value,) = [value for value in published_numbers() if value["table"] == "mylab.entropy"]
     assert (value["source"], value["setting"], value["at"]) == ("entropy", "small", "training=short;depth=2")
-    assert (value["kind"], value["sense"], value["what"], value["less"]) == ("measured", "equal", "entropy at the end", "")
+    assert (value["kind"], value["sense"], value["what"], value["less"]) == (
+        "measured",
+        "equal",
+        "entropy at the end",
+        "",
+    )
 
 
 def test_one_of_a_user_is_compared(own: Path) -> None:

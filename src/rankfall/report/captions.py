@@ -108,7 +108,7 @@ ALIKE = 0.01  # share of a panel's height below which the distance of two lines 
 def describe_coinciding(figure: Figure) -> str:
     """Return a sentence on lines that lie on top of each other, preceded by a space; empty if all lines can be distinguished."""
     panels = [panel for panel in figure.axes if len(panel.lines) > 1]
-    titles = [" ".join(panel.get_title("left").split()) for panel in panels]
+    titles = [" ".join((panel.get_title("left") or panel.get_title()).split()) for panel in panels]
     found: dict[tuple[str, ...], list[str]] = {}
     for panel, title in zip(panels, titles):
         groups: list[set[str]] = []
@@ -141,7 +141,9 @@ def name_pair(figure: Figure, panel: Axes, pair: Sequence[Any]) -> set[str]:
     colours = [to_hex(line.get_color()) for line in pair]
     dashes = [line.get_linestyle() for line in pair]
     if colours[0] == colours[1]:
-        names = {dash: text for colour, dash, text in entries if colour == to_hex(".2")}  # as seaborn draws entries of dashes
+        names = {
+            dash: text for colour, dash, text in entries if colour == to_hex(".2")
+        }  # as seaborn draws entries of dashes
         return {names[dash] for dash in dashes if dash in names}
     names = {colour: text for colour, _, text in reversed(entries)}
     names |= {to_hex(text.get_color()): text.get_text() for text in panel.texts}

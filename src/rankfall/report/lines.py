@@ -171,7 +171,7 @@ def whole_ticks(panel: Axes, values: Series) -> None:
 def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
     """Return the arguments that distinguish lines. Each line is thinner than the one below it, so that coinciding lines are all visible."""
     names = list(palette)
-    step = 2.1 / max(3, len(names) - 1)
+    step = 1.5 / max(3, len(names) - 1)
     widths = {name: 1.1 + step * place for place, name in enumerate(reversed(names))}
     return {"hue": hue, "hue_order": names, "palette": dict(palette), "size": hue, "size_order": names, "sizes": widths}
 

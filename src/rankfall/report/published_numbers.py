@@ -87,7 +87,9 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
     if wrong := [f"lacks {one}" for one in NEEDED if one not in columns] + [
         f"has {one!r}{suggest(str(one), list(FIELDS))}" for one in columns if one not in FIELDS
     ]:
-        raise RankfallError(f"{file}: its header {'; '.join(wrong)}\ncolumns are {', '.join(FIELDS)}; the first five are needed")
+        raise RankfallError(
+            f"{file}: its header {'; '.join(wrong)}\ncolumns are {', '.join(FIELDS)}; the first five are needed"
+        )
     only = {"source": [*papers], "setting": [*settings][1:] or [ANY]}  # left out where there is only one
     usual = dict.fromkeys(FIELDS, "") | {"kind": "measured", "sense": "equal"}
     usual |= {name: words[0] for name, words in only.items() if len(words) == 1}

@@ -47,6 +47,12 @@ def write_score(row: Series, headline: Headline, between: str = "±") -> str:
     return f"{number}{between}{write_float(deviation, headline.digits, value)}{reached}"
 
 
+def is_equal(rows: DataFrame, headline: Headline) -> bool:
+    """Return whether all of several architectures have the same number, which says nothing about them."""
+    known = len(rows) > 1 and rows[headline.name].notna().all()
+    return known and len({write_score(row, headline) for _, row in rows.iterrows()}) == 1
+
+
 def share_of_attainable(row: Series, headline: Headline) -> float | None:
     """Return the share of the accuracy attainable with its mask that a row has reached; None if the mask limits nothing or is unknown."""
     if "attainable" not in headline.beside:
@@ -192,9 +198,11 @@ def as_latex(
     scores: DataFrame, columns: Sequence[str] = (), setting: str = "", architectures: Sequence[str] = ()
 ) -> str:
     """Return a LaTeX table (booktabs) of one setting, with rows in the order of `architectures`, those of the configuration. Comments above
-    it have what its caption needs."""
+    it have what its caption needs. Without `columns`, numbers that are the same for all are in a comment."""
     at, shown = choose(scores, columns, setting, "--latex")
     rows = rows_at(scores, at)
+    equal = [headline for headline in shown if not columns and is_equal(rows, headline)]
+    shown = [headline for headline in shown if headline not in equal]
     places = {name: place for place, name in enumerate(architectures)}
     rows = rows.sort_values("architecture", key=lambda names: names.map(places), kind="stable") if places else rows
     said = [
@@ -202,6 +210,8 @@ def as_latex(
         "A deviation that rounds to zero is left out; floor: rounding noise; --: measured, but there is no number",
         *notes(rows),
         *list_attainable(rows, shown, titles=True),
+        *(f"{headline.title}: {write_score(rows.iloc[0], headline)} for all" for headline in equal),
+        f"{len(shown)} numbers; `--columns A,B` chooses: {','.join(headline.name for headline in shown)}",
         r"\usepackage{booktabs}",
     ]
     lines = [f"% {' '.join(note.split())}" for note in said]

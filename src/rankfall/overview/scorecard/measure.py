@@ -53,7 +53,7 @@ def scorecard(context: Context) -> list[dict[str, Any]]:
 
 def choose_rates(rows: Mapping[Any, Value]) -> Iterator[Value]:
     """Yield the rows of a setting in which each architecture has the learning rate of its highest mean test accuracy, if the grid varies
-    the rate. `variant` names the rate. The choice is by the accuracy that is shown, which flatters it equally for equal numbers of rates."""
+    the rate. `variant` names the rate. The choice is by the accuracy that is shown, which flatters all rows alike."""
     tried: dict[Any, list[tuple[str, Value]]] = {}
     for (architecture, design, setting), row in rows.items():
         if rate := RATE.search(setting):

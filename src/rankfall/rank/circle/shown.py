@@ -190,6 +190,6 @@ def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None
     for marker, one in zip(MARKERS, start.sort_values("token").itertuples()):
         panel.plot([one.x], [one.y], marker, color="black", fillstyle="none", markersize=6, zorder=3)
     end = table[table.step == table.step.max()].sort_values("token", ascending=False)
-    for (marker, colour, size), one in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
-        panel.plot([one.x], [one.y], marker, color=colour, markeredgecolor="black", markersize=size, zorder=4)
+    for (marker, fill, size), one in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
+        panel.plot([one.x], [one.y], marker, color=fill, markeredgecolor="black", markersize=size, zorder=4)
     return drawn
