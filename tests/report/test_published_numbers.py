@@ -74,6 +74,7 @@ def test_every_file_is_read_by_its_quantity() -> None:
 def test_five_columns_are_enough(own: Path) -> None:
     short = [*LINES[:3], "where,name,published,tolerance,column", "layer=2,entropy at the end,0.5,0.1,entropy"]
     (own / "published.csv").write_text("\n".join(short))
+    make_plan(CONFIG)
     (value,) = [value for value in published_numbers() if value["table"] == "mylab.entropy"]
     assert (value["source"], value["setting"], value["at"]) == ("entropy", "small", "training=short;depth=2")
     assert (value["kind"], value["sense"], value["what"], value["less"]) == (
