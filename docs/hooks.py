@@ -1,8 +1,8 @@
 """For mkdocs: pages that do not lie in docs/ as they are shown.
 
 README.md, CONTRIBUTING.md and CHANGELOG.md lie outside. Their links to `docs/x.md` become links to `x.md`. A link to a file that is no page
-of the site (sources, presets) is shown as the file's path. `tables.md` is written from the declarations of tables, `claims.md` from
-docs/claims.csv and the files of claims.
+of the site (sources, presets) is shown as the file's path. `tables.md` is written from the declarations of tables, `configuration.md` from
+the types of a configuration, `claims.md` from docs/claims.csv and the files of claims.
 """
 
 import re
@@ -13,6 +13,7 @@ from mkdocs.structure.files import File, Files
 
 from rankfall.report.claim_text import page_of_verdicts
 from rankfall.report.docs import document
+from rankfall.run.config.document import document_fields
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
@@ -24,6 +25,7 @@ def on_files(files: Files, config: Any) -> Files:
         text = (ROOT / name).read_text().replace("](docs/", "](")
         files.append(File.generated(config, page, content=text))
     files.append(File.generated(config, "tables.md", content=document()))
+    files.append(File.generated(config, "configuration.md", content=document_fields()))
     files.append(File.generated(config, "claims.md", content=page_of_verdicts(ROOT / "docs" / "claims.csv")))
     return files
 

@@ -8,6 +8,7 @@ import yaml
 
 from rankfall.report.claim_text import page_of_verdicts
 from rankfall.report.docs import document
+from rankfall.run.config.document import document_fields
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -17,7 +18,11 @@ OUTSIDE = {
     "contributing.md": ROOT / "CONTRIBUTING.md",
     "changelog.md": ROOT / "CHANGELOG.md",
 }
-GENERATED = {"tables.md": document(), "claims.md": page_of_verdicts(DOCS / "claims.csv")}  # by docs/hooks.py
+GENERATED = {
+    "tables.md": document(),
+    "configuration.md": document_fields(),
+    "claims.md": page_of_verdicts(DOCS / "claims.csv"),
+}  # by docs/hooks.py
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 

@@ -193,3 +193,23 @@ def test_seeds_of_an_architecture_share_its_readings() -> None:
     row = rows_of("sorting, short, depth 6", cells=cells, cost=timed)["one", ""]
     assert (row["cost_ms"], row["cost_ms_seeds"], row["cost_ms_of"]) == (2.0, 3, 5)
     assert row["cost_ms_each"] == "0=1.0 1=2.0 2=6.0" and row["cost_ms_deviation"] == pytest.approx(7**0.5)
+
+
+def test_nothing_is_scored_without_cells() -> None:
+    assert scores_of() == [] == scores_of(cells=[])
+
+
+def test_the_best_learning_rate_of_each_architecture_is_one_more_setting() -> None:
+    accuracies = {("falls", 0.001): 0.6, ("falls", 0.01): 0.8, ("stays", 0.001): 0.9, ("stays", 0.01): 0.7}
+    cells = [
+        cell(f"{name}{rate}{seed}", name, seed, training="short", epochs=3, lr=rate, test_accuracy=accuracy, steps=9)
+        for (name, rate), accuracy in accuracies.items()
+        for seed in (0, 1)
+    ]
+    best = rows_of("sorting, short, depth 6, best of 2 lr by test accuracy", cells=cells)
+    assert {key: row["accuracy"] for key, row in best.items()} == {
+        ("falls", "lr 0.01"): 0.8,
+        ("stays", "lr 0.001"): 0.9,
+    }
+    single = [one for one in cells if one["lr"] == 0.01]
+    assert not [row for row in scores_of(cells=single) if "best" in row["setting"]]

@@ -10,7 +10,8 @@ from matplotlib.collections import PolyCollection
 
 from rankfall import components
 from rankfall.report import style
-from rankfall.report.captions import describe_ends
+from rankfall.report.captions import describe_coinciding, describe_ends, describe_missing
+from rankfall.report.lines import legend_below, lines, steps
 from rankfall.report.looks import looks
 
 WHOLE, WARM, COLD = "net_whole", "net_warm", "net_cold"
@@ -149,3 +150,42 @@ def test_ends_of_several_settings_are_not_compared() -> None:
     assert describe_ends(table[table.architecture == "b"], "value", "{:.1f}".format) == "0.5 (b)"
     deeper = table.assign(depth=table.depth + (table.architecture == "b"))
     assert describe_ends(deeper, "value", 2) == "not compared, since lines have different settings"
+
+
+def test_values_that_a_model_lacks_are_counted_with_their_reason() -> None:
+    table = pd.DataFrame({"panel": "bert", "variant": ["SAN", "SAN", "transformer"], "value": [None, 1.0, 1.0],
+                          "value_reason": ["beyond float64", "", ""]}).convert_dtypes()  # fmt: skip
+    assert describe_missing(table, ["panel", "variant"], "value") == " Not drawn: 1 value (beyond float64: bert 1)."
+    assert describe_missing(table.iloc[1:], ["panel", "variant"], "value") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "source"), [("curves", "training"), ("extrapolation", "extrapolation"), ("attribution", "attribution")]
+)
+def test_of_networks_of_two_depths_the_deepest_are_drawn(name: str, source: str) -> None:
+    """After minutes of a run it said that they are two networks a seed."""
+    table = tables()[source].query("architecture == @WHOLE")
+    both = pd.concat([table, table.assign(depth=table.depth - 1, key="f" + table.key)])
+    datasets = pd.DataFrame({"task": "sorting", "split": "test", "length": [4]})
+    read = {**tables(), "datasets": datasets}
+    alone, deep = (components.load("figure", name)({**read, source: one}.__getitem__) for one in (table, both))
+    assert alone.numbers is not None and alone.numbers.equals(deep.numbers)
+    assert f"Not drawn: 3 networks (another depth is drawn: {WHOLE} 3)" in deep.caption
+    assert "another depth" not in alone.caption
+
+
+def test_lines_on_top_of_each_other_are_named() -> None:
+    """A reader saw two lines where the legend has four."""
+    heights = {"A": [1.0, 0.5, 0.1], "B": [1.0, 0.5005, 0.1], "C": [1.0, 0.9, 0.8], "D": [1.0, 0.5, 0.8]}
+    table = pd.DataFrame(
+        {"layer": layer, "value": value if panel == "left" else value + place / 5, "line": name, "panel": panel}
+        for panel in ("left", "right")
+        for place, (name, values) in enumerate(heights.items())
+        for layer, value in enumerate(values)
+    )
+    grid = lines(table, "layer", "value", "line", steps(heights), col="panel")
+    legend_below(grid)
+    assert describe_coinciding(grid.figure) == " Lines on top of each other: A and B (left)."
+    alone = lines(table[table.panel == "right"], "layer", "value", "line", steps(heights))
+    legend_below(alone)
+    assert describe_coinciding(alone.figure) == ""

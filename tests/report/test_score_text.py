@@ -13,7 +13,8 @@ from score_rows import row
 from rankfall import cli
 from rankfall.report import tables
 from rankfall.report.conform import conform
-from rankfall.report.score_text import as_latex, as_lines
+from rankfall.report.headlines import headlines
+from rankfall.report.score_text import as_latex, as_lines, math
 
 CHANCE = {"accuracy__chance": 0.125}
 ROWS = [
@@ -32,7 +33,8 @@ def scores() -> pd.DataFrame:
 def test_a_table_for_latex(scores: pd.DataFrame) -> None:
     text = as_latex(scores, ["residual_last", "accuracy", "cost_ms", "log_residual"], "sorting, long, depth 6")
     lines = [line for line in text.splitlines() if not line.startswith("%")]
-    assert lines[0] == r"\begin{tabular}{lrrrr}" and lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    assert lines.pop(0).startswith(r"\resizebox")  # to the width of the text, if it is wider
+    assert lines[0] == r"\begin{tabular}{lrrrr}" and lines[-2:] == [r"\bottomrule", r"\end{tabular}}"]
     assert lines[2].startswith(
         r"architecture & \shortstack[r]{residual at\\the last layer} & \shortstack[r]{test accuracy} & "
     )
@@ -46,6 +48,27 @@ def test_a_table_for_latex(scores: pd.DataFrame) -> None:
     ordered = as_latex(scores, ["residual_last"], "sorting, long, depth 6", ["none", "a_b & 50%"]).splitlines()
     assert [line.split()[0] for line in ordered if line.endswith(r"\\")][1:3] == ["none", r"a\_b"]
     assert "flat" not in text and "mean ± deviation over 3 seeds" in text.splitlines()[0]
+
+
+def test_many_numbers_run_down_and_one_power_serves_a_number_and_its_deviation(scores: pd.DataFrame) -> None:
+    text = as_latex(scores, [one.name for one in headlines()], "sorting, long, depth 6")
+    lines = [line for line in text.splitlines() if not line.startswith("%")]
+    assert lines[3].count(" & ") == 4 and lines[3].endswith(r"& chance \\")  # three architectures
+    assert sum(line.startswith("residual at the last layer & ") for line in lines) == 1
+    assert math(r"7.6e-7 \pm 1.9e-7") == r"$(7.6 \pm 1.9) \times 10^{-7}$"
+    assert math(r"7.6e-7 \pm 1.9e-8") == r"$7.6 \times 10^{-7} \pm 1.9 \times 10^{-8}$"
+
+
+def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
+    text = "\n".join(as_lines(scores))
+    deep, flat = (
+        text.index("sorting, long, depth 6 (width 48, 2 heads, float32)"),
+        text.index("sorting, long, depth 2 ("),
+    )
+    assert deep < text.index("a_b & 50%") < flat < text.index("flat", flat + 1)  # the setting with most numbers first
+    assert re.search(r"\(chance\) +0\.13", text)  # of 1/8, as the page writes it
+    alone = "\n".join(as_lines(scores, ["residual_last"], "sorting, long, depth 2"))
+    assert "a_b" not in alone and "0.900" in alone
 
 
 def named(architecture: str, label: str) -> dict[str, Any]:

@@ -95,9 +95,11 @@ def run_job(
 
     compute = planned.plan.config.compute
     device = prepare(compute.device, compute.threads, insist=insist)
+    curves = planned.results / "curves" if compute.tensorboard else None
+    settings = Settings(device, compute.stack, compute.checkpoint_seconds, curves)
     with guard_job(codes, planned.results):
         try:
-            work(Store(planned.results / "store"), Settings(device, compute.stack, compute.checkpoint_seconds))
+            work(Store(planned.results / "store"), settings)
         except Interrupted as reason:
             print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
             return INTERRUPTED

@@ -145,7 +145,7 @@ FINDINGS = 3  # findings that a run prints, so that its last lines are at most f
 
 
 def read_findings(results: Path) -> list[str]:
-    """Return the first findings of the run's page."""
+    """Return the first questions of the run's page with their answers."""
     from rankfall.report import tables
     from rankfall.report.page.findings import choose_findings, findings
 
@@ -153,7 +153,7 @@ def read_findings(results: Path) -> list[str]:
         path = results / "tables" / f"{name}.parquet"
         return tables.read_frame(path, name) if path.is_file() else None
 
-    return [one.answer for one in choose_findings(findings(read))[:FINDINGS]]
+    return [f"{one.question} {one.answer}" for one in choose_findings(findings(read))[:FINDINGS]]
 
 
 def unlock_command(again: str) -> str:

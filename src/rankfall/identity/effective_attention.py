@@ -33,7 +33,7 @@ def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = 
         points, "layer", "value", "kind", steps(KINDS), row="panel", row_order=sorted(set(titles)), col="weight",
         col_order=list(QUANTITIES.values()), errorbar=None, shared=("row", True),
     )  # fmt: skip
-    grid.set(ylim=(0, 1), ylabel="share of weight")
+    grid.set(ylim=(-0.03, 1), ylabel="share of weight")
     legend_below(grid, 4)
     first = points[points.kind == "first"].groupby(["panel", "weight"]).value.mean().unstack()
     said = "; ".join(f"{row.raw:.2f} and {row.effective:.2f} ({name})" for name, row in first.iterrows())

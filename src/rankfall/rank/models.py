@@ -11,7 +11,7 @@ from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.residuals.shown import MODEL_RESIDUAL
 from rankfall.report.captions import describe_lines, describe_missing
-from rankfall.report.colours import colour, colours
+from rankfall.report.colours import CHANCE, colour, colours
 from rankfall.report.labels import join
 from rankfall.report.lines import POSITIVE, legend_below, lines
 from rankfall.report.looks import label
@@ -64,11 +64,13 @@ def figure(
         name, of_sizes = PUBLISHED_CURVES.get(short(model), ("", ()))
         known = overlay[(overlay.model == name) & (overlay.phase == phase) & (tuple(sizes) == of_sizes)]
         for variant, line in known.groupby("variant"):
-            panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.7, linestyle="--")
+            panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.8, linestyle="--")
             ours = points[(points.panel == title) & (points.variant == variant)].set_index("layer")["mean"]
             off += [(ours - line.set_index("layer")["mean"]).abs().max()]
+    if off:
+        panel.plot([], [], color=CHANCE, linewidth=0.8, linestyle="--", label="published curve")
     grid.set(ylabel="relative residual", ylim=(0, max(1.05, 1.02 * float((points["mean"] + points.samples).max()))))
-    legend_below(grid, 5)
+    legend_below(grid, 3)
     dashed = f" Dashed: published curves, which differ from ours by up to {max(off):.2f}." if off else ""
     caption = (
         f"Relative residual by layer, of whole models and of models without some of their parts: "

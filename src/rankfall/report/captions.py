@@ -1,10 +1,11 @@
 """Sentences that the captions of figures share: what lines and bands are, where lines end, and what is not drawn."""
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
-from rankfall.annotations import DataFrame, Series
-from rankfall.report.labels import many
+from rankfall.annotations import Axes, DataFrame, Figure, Series
+from rankfall.report.labels import join, many
 from rankfall.report.looks import label
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import average, say_mean
@@ -99,3 +100,64 @@ def name_line(line: Any, by: Sequence[str]) -> str:
     """Return the name of a line; values that are not names stand after their column."""
     values = line if isinstance(line, tuple) else (line,)
     return " ".join(label(one) if isinstance(one, str) else f"{column} {one}" for column, one in zip(by, values))
+
+
+ALIKE = 0.01  # share of a panel's height below which the distance of two lines cannot be seen
+
+
+def describe_coinciding(figure: Figure) -> str:
+    """Return a sentence on lines that lie on top of each other, preceded by a space; empty if all lines can be distinguished."""
+    panels = [panel for panel in figure.axes if len(panel.lines) > 1]
+    titles = [" ".join((panel.get_title("left") or panel.get_title()).split()) for panel in panels]
+    found: dict[tuple[str, ...], list[str]] = {}
+    for panel, title in zip(panels, titles):
+        groups: list[set[str]] = []
+        for pair in combinations(panel.lines, 2):
+            names = name_pair(figure, panel, pair)
+            if len(names) == 2 and coincide(panel, *pair):
+                names = names.union(*(group for group in groups if group & names))
+                groups = [group for group in groups if not group & names] + [names]
+        for group in groups:
+            found.setdefault(tuple(sorted(group)), []).append(title)
+    said = []
+    for group, at in sorted(found.items(), key=lambda one: -len(one[1])):
+        named = len(set(titles)) == len(panels) and len(at) <= 2
+        where = f" ({join(at) if named else f'{len(at)} of {len(panels)} panels'})" * (len(at) < len(panels))
+        said.append(f"{join(group)}{where}")
+    said = said[:NAMED] + [f"{len(said) - NAMED} more"] * (len(said) > NAMED)
+    return f" Lines on top of each other: {'; '.join(said)}." if said else ""
+
+
+def name_pair(figure: Figure, panel: Axes, pair: Sequence[Any]) -> set[str]:
+    """Return the names of two lines in the legend or beside their ends: by colour, or if they have the same colour by their dashes."""
+    from matplotlib.colors import to_hex
+
+    entries = [
+        (to_hex(handle.get_color()), handle.get_linestyle(), text.get_text())
+        for legend in figure.legends
+        for handle, text in zip(legend.legend_handles, legend.get_texts())
+        if hasattr(handle, "get_linestyle") and hasattr(handle, "get_color")
+    ]
+    colours = [to_hex(line.get_color()) for line in pair]
+    dashes = [line.get_linestyle() for line in pair]
+    if colours[0] == colours[1]:
+        names = {
+            dash: text for colour, dash, text in entries if colour == to_hex(".2")
+        }  # as seaborn draws entries of dashes
+        return {names[dash] for dash in dashes if dash in names}
+    names = {colour: text for colour, _, text in reversed(entries)}
+    names |= {to_hex(text.get_color()): text.get_text() for text in panel.texts}
+    return {names[colour] for colour in colours if colour in names} if dashes[0] == dashes[1] else set()
+
+
+def coincide(panel: Axes, one: Any, other: Any) -> bool:
+    """Return whether two lines have nearly the same height wherever the shorter one has points."""
+    if any(line.get_transform() != panel.transData or line.get_linestyle() == "None" for line in (one, other)):
+        return False
+    points = [dict(zip(line.get_xdata(orig=False), line.get_ydata(orig=False))) for line in (one, other)]
+    few, most = sorted(points, key=len)
+    if len(few) < 2 or not set(few) <= set(most):
+        return False
+    shown = panel.transData + panel.transAxes.inverted()
+    heights = [shown.transform([(x, line[x]) for x in few])[:, 1] for line in (few, most)]
+    return bool((abs(heights[0] - heights[1]) < ALIKE).all())

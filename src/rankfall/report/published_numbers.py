@@ -3,8 +3,11 @@
     # a comment: how they were read
     source paper: Dong et al. 2021; Attention is not all you need; https://arxiv.org/abs/2103.03404
     setting sorting: task_component=sorting(length=8);depth=6
-    name,source,place,what,kind,published,sense,tolerance,column,where,less,over,least,within,setting,by
-    short paths,paper,section 4.2,accuracy of 20 paths of length 1,claimed,0.6,above,0,accuracy,kind=path;length=1,,,,,sorting,architecture
+    name,published,tolerance,column,where
+    accuracy of paths of length 1,0.6,0.05,accuracy,kind=path;length=1
+
+Five columns are needed, in any order. Without others, the number is `measured` and ours has to be `equal`; the source and the setting are
+those above the header if there is one of each.
 
 - source: a word for the paper or code, which a line above the header explains by a name, a title and a link;
 - place: figure or section; what: what the number is;
@@ -36,8 +39,8 @@ from rankfall.errors import RankfallError, suggest
 from rankfall.report.quantities import lent, sources
 
 ANY = "any"
-FIELDS = ("name", "source", "place", "what", "kind", "published", "sense", "tolerance", "column", "where", "less", "over", "least",
-          "within", "setting", "by")  # fmt: skip
+NEEDED = ("name", "published", "tolerance", "column", "where")
+FIELDS = (*NEEDED, "source", "place", "what", "kind", "sense", "less", "over", "least", "within", "setting", "by")
 KINDS = ("measured", "typed", "claimed", "exact")
 SENSES = ("equal", "magnitude", "floor", "above", "below", "all above", "all below")
 SETTING, SOURCE = "setting ", "source "
@@ -80,11 +83,17 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
                     f"source {word}: Author 2021; Title; https://..."
                 )
     reader = csv.DictReader(lines)
-    if tuple(reader.fieldnames or ()) != FIELDS:
+    columns = list(reader.fieldnames or ())
+    if wrong := [f"lacks {one}" for one in NEEDED if one not in columns] + [
+        f"has {one!r}{suggest(str(one), list(FIELDS))}" for one in columns if one not in FIELDS
+    ]:
         raise RankfallError(
-            f"{file}: its columns are {', '.join(reader.fieldnames or ['none'])}; they have to be {', '.join(FIELDS)}"
+            f"{file}: its header {'; '.join(wrong)}\ncolumns are {', '.join(FIELDS)}; the first five are needed"
         )
-    return tuple(_check_row(row, settings, papers, file) for row in reader)
+    only = {"source": [*papers], "setting": [*settings][1:] or [ANY]}  # left out where there is only one
+    usual = dict.fromkeys(FIELDS, "") | {"kind": "measured", "sense": "equal"}
+    usual |= {name: words[0] for name, words in only.items() if len(words) == 1}
+    return tuple(_check_row(usual | {"what": row["name"]} | row, settings, papers, file) for row in reader)
 
 
 def _check_row(
@@ -92,7 +101,7 @@ def _check_row(
 ) -> dict[str, Any]:
     where = f"{file}, {row['name']!r}"
     if None in row.values() or None in row:
-        raise RankfallError(f"{where}: expected {len(FIELDS)} fields; put a field with a comma in quotes")
+        raise RankfallError(f"{where}: it has more or fewer fields than the header; put a field with a comma in quotes")
     for name, allowed in (("kind", KINDS), ("sense", SENSES), ("setting", tuple(settings))):
         if row[name] not in allowed:
             hint = suggest(row[name], list(allowed))

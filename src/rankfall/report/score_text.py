@@ -14,6 +14,8 @@ from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
 
 ABSENT = "–"
 HEADING = 14  # letters of a line of a heading in LaTeX
+ACROSS = 7  # numbers of a LaTeX table that stand side by side; more run down
+FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # no wider than the text
 NAMED = 6  # largest number of rows or columns that are listed with another number of seeds
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -45,6 +47,12 @@ def write_score(row: Series, headline: Headline, between: str = "±") -> str:
     ):
         return number + reached
     return f"{number}{between}{write_float(deviation, headline.digits, value)}{reached}"
+
+
+def is_equal(rows: DataFrame, headline: Headline) -> bool:
+    """Return whether all of several architectures have the same number, which says nothing about them."""
+    known = len(rows) > 1 and rows[headline.name].notna().all()
+    return known and len({write_score(row, headline) for _, row in rows.iterrows()}) == 1
 
 
 def share_of_attainable(row: Series, headline: Headline) -> float | None:
@@ -192,9 +200,11 @@ def as_latex(
     scores: DataFrame, columns: Sequence[str] = (), setting: str = "", architectures: Sequence[str] = ()
 ) -> str:
     """Return a LaTeX table (booktabs) of one setting, with rows in the order of `architectures`, those of the configuration. Comments above
-    it have what its caption needs."""
+    it have what its caption needs. Without `columns`, numbers that are the same for all are in a comment."""
     at, shown = choose(scores, columns, setting, "--latex")
     rows = rows_at(scores, at)
+    equal = [headline for headline in shown if not columns and is_equal(rows, headline)]
+    shown = [headline for headline in shown if headline not in equal]
     places = {name: place for place, name in enumerate(architectures)}
     rows = rows.sort_values("architecture", key=lambda names: names.map(places), kind="stable") if places else rows
     said = [
@@ -202,19 +212,28 @@ def as_latex(
         "A deviation that rounds to zero is left out; floor: rounding noise; --: measured, but there is no number",
         *notes(rows),
         *list_attainable(rows, shown, titles=True),
-        r"\usepackage{booktabs}",
+        *(f"{headline.title}: {write_score(rows.iloc[0], headline)} for all" for headline in equal),
+        f"{len(shown)} numbers; `--columns A,B` chooses: {','.join(headline.name for headline in shown)}",
+        r"\usepackage{booktabs,graphicx}",
     ]
-    lines = [f"% {' '.join(note.split())}" for note in said]
-    lines += [rf"\begin{{tabular}}{{l{'r' * len(shown)}}}", r"\toprule"]
-    heads = [r"\\".join(map(escape, wrap(headline.title, HEADING))) for headline in shown]
-    lines += [write_line(["architecture", *(rf"\shortstack[r]{{{head}}}" for head in heads)]), r"\midrule"]
-    for _, row in rows.iterrows():
-        cells = [math(write_score(row, headline, r" \pm ")) for headline in shown]
-        lines.append(write_line([escape(name_row(row)), *cells]))
     chances = [math(write_chance(rows, headline).replace(" to ", "$--$")) for headline in shown]
-    if any(chances):
-        lines += [r"\midrule", write_line(["chance", *chances])]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    grid = [["chance", *chances]] * any(chances)
+    grid[:0] = [
+        [escape(name_row(row)), *(math(write_score(row, headline, r" \pm ")) for headline in shown)]
+        for _, row in rows.iterrows()
+    ]
+    if len(shown) > ACROSS:  # numbers run down
+        grid = [list(line) for line in zip(["", *(escape(headline.title) for headline in shown)], *grid)]
+        head = grid.pop(0)
+    else:
+        heads = [r"\\".join(map(escape, wrap(headline.title, HEADING))) for headline in shown]
+        head = ["architecture", *(rf"\shortstack[r]{{{head}}}" for head in heads)]
+    body = [write_line(line) for line in grid]
+    if any(chances) and len(shown) <= ACROSS:
+        body.insert(len(rows), r"\midrule")
+    lines = [f"% {' '.join(note.split())}" for note in said]
+    lines += [FITTED, rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}", r"\toprule", write_line(head), r"\midrule"]
+    return "\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}}", ""])
 
 
 def write_line(cells: Iterable[str]) -> str:
@@ -229,6 +248,7 @@ def math(text: str) -> str:
         return text
     if text == ABSENT:
         return "--"
+    text = re.sub(r"(\S+)(e\S+)( \\pm )(\S+)\2$", r"(\1\3\4)\2", text)  # one power for a number and its deviation
     power = re.sub(r"e(-?\d+)", r" \\times 10^{\1}", text.replace(",", "{,}").replace("%", r"\%"))
     return f"${power}$"
 

@@ -3,7 +3,7 @@
 import re
 import sys
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,10 @@ def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
 
 
 def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
-    """Write PNG, PDF, SVG and CSV side by side, and the caption. The same data give the same bytes."""
+    """Write PNG, PDF, SVG and CSV side by side, and the caption, with the lines that coincide. The same data give the same bytes."""
+    from rankfall.report.captions import describe_coinciding
+
+    picture = replace(picture, caption=picture.caption + describe_coinciding(picture.figure))
     out.parent.mkdir(parents=True, exist_ok=True)
     for kind, content in files(picture).items():
         with atomic(out.with_suffix(f".{kind}")) as handle:

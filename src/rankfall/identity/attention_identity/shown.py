@@ -150,10 +150,10 @@ MODEL_PUBLISHED = read_published(__file__, "model_published.csv")
 LOOSE = 1e-3
 MOST = ("pi", 80)  # from the tenth to the ninetieth percentile
 PANELS = {
-    "null_simplex": "free directions of a\nrow, its sum kept",
-    "distance": "farthest distribution",
-    "width_largest": "interval of the\nlargest weight",
-    "correlation": "correlation,\nraw and effective",
+    "null_simplex": "free directions\nof a row",
+    "distance": "distance to the\nfarthest other row",
+    "width_largest": "range of the\nlargest weight",
+    "correlation": "correlation of raw\nand effective weights",
 }
 
 
@@ -179,16 +179,17 @@ def model_figure(read: Read, *, models: list[str] | None = None) -> Picture:
     rank = longest[(longest.quantity == "rank") & longest.tolerance.isin([EXACT, LOOSE])]
     on(panels[5], rank.assign(tolerance=rank.tolerance.map("{:g}".format)), "layer", "value", "line", palette, errorbar=None,
        style="tolerance", style_order=[f"{EXACT:g}", f"{LOOSE:g}"], dashes=["", (2, 1.5)])  # fmt: skip
-    for panel, title in zip(panels[4:], ("farthest distribution", "rank of T")):
+    for panel, title in zip(panels[4:], ("distance to the\nfarthest other row", "rank of T")):
         panel.set(xlabel="layer", ylabel=title, xticks=space_ticks(1, int(table.layer.max()) if len(table) else 1))
     limits(panels[0], panels[5], table, palette)
     below(figure, collect_labels([panels[0]], ("line",)), 4)
     points = exactly.groupby(["line", "tokens", "layer", "quantity"]).value
     caption = (
-        "How far attention weights are determined by what the attention returns, against the length of the text (means over "
-        "layers and heads, "
-        "bands from the tenth to the ninetieth percentile) and, last two, by layer at the greatest length (a head returns its "
-        f"weights times T; ranks of T at relative tolerances 1e-10, solid, and 1e-3, dashed; dotted: what the head width gives). "
+        "How far the output of a head determines its attention weights: in how many directions a row of weights can change without "
+        "effect, how far away the farthest row with the same output is, in which range its largest weight can lie, and how weights "
+        "correlate with their part that has an effect. By length of the text, means over layers and heads, bands from the tenth to the "
+        "ninetieth percentile; last two, by layer at the greatest length. A head returns its weights times T; the rank of T is at "
+        "relative tolerances 1e-10 (solid) and 1e-3 (dashed). Dotted: what the head width gives. "
         f"{describe_finding(exactly)}"
     )
     numbers = points.agg(

@@ -24,7 +24,7 @@ METHODS = (
 SHARES = ("own share", "distance 1", "distance 2", "distance 3", "distance 4-5", "distance 6-10", "distance 11+")
 DRAWN = [*SHARES, "not first", "spearman of others"]
 QUANTILES = {"med": "median", "q1": "lower", "q3": "upper", "whislo": "low", "whishi": "high"}
-TITLES = ("own share", "share by distance", "another token\nis first", "rank correlation\nwith the Jacobian")
+TITLES = ("own share", "share\nby distance", "another token\nis first", "rank correlation\nwith the Jacobian")
 PUBLISHED = {1: 0.306, 6: 0.149, 12: 0.107}  # medians of own shares in BERT-base, second-hand (Brunner et al. 2020)
 
 
@@ -73,11 +73,15 @@ def draw_networks(
     for row, (name, table) in zip(axes, networks.items()):
         layers = sorted(table.layer.unique())
         draw_boxes(row[0], table, published)
-        draw_distances(row[1], table)
-        draw_methods(row[2], select(table, ALL_TOKENS | {"quantity": "not first"}), LOSES)
+        draw_distances(row[1], table, length)
         others = select(table, {"quantity": "spearman of others"})
         first, second = others.method == JACOBIAN["method"], others.other == JACOBIAN["method"]
-        draw_methods(row[3], others.assign(method=others.other.where(first, others.method))[first | second], KEEPS)
+        others = others.assign(method=others.other.where(first, others.method))[first | second]
+        not_first = select(table, ALL_TOKENS | {"quantity": "not first"})
+        methods = [name for name in METHODS if name in {*others.method, *not_first.method}]
+        draw_methods(row[2], not_first, LOSES, methods)
+        draw_methods(row[3], others, KEEPS, methods)
+        row[3].set_yticks([])  # the same methods as to its left
         if length:
             row[0].axhline(1 / length, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
         for axis in row[:2]:
@@ -97,7 +101,7 @@ def draw_networks(
         f"Where each token's state comes from, by layer{on}. From left to right: the share of a token's own input, by norms of Jacobian "
         "blocks (boxes: quartiles over tokens, whiskers: 5 and 95%); the shares of other tokens by distance; how often another token has "
         "the largest share, by method; the rank correlation of each method's shares of other tokens with the Jacobian's."
-        f"{' Crosses: published medians, second-hand.' * published}{equal} "
+        f"{' The published medians are second-hand.' * published}{equal} "
     )
     parts = [part[part.quantity.isin(DRAWN)].assign(network=name) for name, part in networks.items()]
     by = ["network", "quantity", "kept_tokens", "method", "other", "layer"]
@@ -112,12 +116,13 @@ def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
     axis.bxp(boxes, positions=list(means.index), widths=0.6, showfliers=False, medianprops={"color": RED})
     if published:
         shown = {layer: value for layer, value in PUBLISHED.items() if layer <= means.index.max()}
-        axis.plot(list(shown), list(shown.values()), color=BLUE, marker="x", linestyle="none", markersize=6)
+        axis.plot(list(shown), list(shown.values()), color=BLUE, marker="x", linestyle="none", markersize=6,
+                  label="published medians")  # fmt: skip
     axis.set_ylim(0, 1.02)
 
 
-def draw_distances(axis: Axes, table: DataFrame) -> None:
-    """Draw the shares by distance as stacked bars."""
+def draw_distances(axis: Axes, table: DataFrame, length: int | None) -> None:
+    """Draw the shares by distance as stacked bars. `length`: of the texts, which limits the last distance."""
     from seaborn import color_palette
 
     part = select(table, JACOBIAN | {"quantity": list(SHARES)})
@@ -129,19 +134,20 @@ def draw_distances(axis: Axes, table: DataFrame) -> None:
     below_it = stacked.cumsum(axis=1) - stacked
     for name, colour in zip(SHARES, color_palette("cividis", len(SHARES))):
         if name in stacked and (stacked[name] > 0).any():
-            axis.bar(stacked.index, stacked[name], bottom=below_it[name], width=0.85, color=colour, label=name)
+            start, _, end = name.partition("-")
+            shown = f"{start}-{length - 1}" if end and length and length <= int(end) else name
+            axis.bar(stacked.index, stacked[name], bottom=below_it[name], width=0.85, color=colour, label=shown)
     axis.set_ylim(0, 1.02)
     axis.grid(visible=False)
 
 
-def draw_methods(axis: Axes, part: DataFrame, colour: str) -> None:
+def draw_methods(axis: Axes, part: DataFrame, colour: str, methods: list[str]) -> None:
     """Draw a row per method and a column per layer: lines of methods would lie on each other. Numbers are means over seeds."""
     import seaborn as sns
 
     part = part.dropna(subset="value").astype({"value": float, "layer": int})
-    grid = part.pivot_table(index="method", columns="layer", values="value")
-    grid = grid.reindex([name for name in METHODS if name in grid.index])
-    if grid.empty:
+    grid = part.pivot_table(index="method", columns="layer", values="value").reindex(methods)
+    if part.empty:
         axis.set_axis_off()
         return
     few = len(grid.columns) <= 8

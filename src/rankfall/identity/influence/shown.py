@@ -86,9 +86,11 @@ PUBLISHED = read_published(__file__)
 
 
 TABLES = ["influence", "cell_influence"]
-LINES = {"averaging": ("uniform averaging", WHOLE, "-"), "in squares": ("random maps, in squares", "#999999", "--")}
-# Rings around points, since the two coincide.
-NETWORKS = {"none": ("no position", BLUE, "o", 5.0), "rope": ("RoPE", RED, ".", 3.0)}
+LINES = {"averaging": ("uniform averaging", WHOLE, "-"), "in squares": ("mean square for random maps", "#999999", "--")}
+NETWORKS = {
+    "none": ("no position", BLUE, "o", 5.0),
+    "rope": ("RoPE", RED, ".", 3.0),
+}  # rings around points, since the two coincide
 
 
 def figure(

@@ -176,7 +176,7 @@ def draw_rates(
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     figure = panels(table if drawn is None else drawn, networks, candidates, transfer, **band)
     caption = (
-        f"Share of tokens whose embedding is the nearest to their mapped state, {about}"
+        f"Share of tokens whose embedding is the nearest to their state, as it is (naive) or mapped back, {about}"
         f"{' Below: linear maps of one layer on the states of another.' * transfer} "
         f"{describe_finding(table, networks, candidates[-1])}{left_out}"
     )

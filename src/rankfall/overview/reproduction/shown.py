@@ -108,7 +108,7 @@ def figure(read: Read, *, most: int = MOST) -> Picture:
 def experiment(one: Any) -> str:
     """Return the paper and the place in it where a number appears."""
     place = one.place.partition(";")[0]
-    return f"{one.source}, {'curves by layer' if CURVES in one.name else place}"
+    return ", ".join(filter(None, (one.source, "curves by layer" if CURVES in one.name else place)))
 
 
 def why(one: Any) -> str:
@@ -119,15 +119,12 @@ def why(one: Any) -> str:
         return f"{one.failed} of {one.failed + one.seeds} seeds failed"
     if one.sense.startswith("all "):
         return f"only {one.held} of {one.seeds} seeds are {one.sense.removeprefix('all ')}"
-    if one.sense == "equal":
-        return (
-            f"{abs(one.difference):.2g} too {'high' if one.difference > 0 else 'low'}, {one.tolerance:.2g} is allowed"
-        )
     if one.sense == "magnitude":
         return f"a factor {one.ours / one.published:.2g}, {10**one.tolerance:.2g} is allowed"
     if one.sense == "floor":
         return f"above the floor of {one.tolerance:.0e}"
-    return f"not {one.sense} {one.published:.3g}"
+    allowed = f", {one.tolerance:.2g} is allowed" if one.tolerance else ""
+    return f"{abs(one.difference):.2g} too {'high' if one.difference > 0 else 'low'}{allowed}"
 
 
 def worst(misses: DataFrame) -> DataFrame:

@@ -11,7 +11,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.headlines import Headline
 from rankfall.report.quantities import STUDIES
 from rankfall.report.ranking import shade
-from rankfall.report.score_text import choose, list_attainable, name_row, say_seeds, write_chance, write_score
+from rankfall.report.score_text import choose, is_equal, list_attainable, name_row, say_seeds, write_chance, write_score
 from rankfall.report.settings import Setting, rows_at, say_setting
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -54,15 +54,6 @@ def scorecard(
     draw(panel, table, shown, at, across)
     figure.suptitle(f"{say_setting(at.label)} ({at.sizes})", fontsize=8.5)
     return Picture(figure, caption(table, at, shown, equal, left, others))
-
-
-def is_equal(table: DataFrame, headline: Headline) -> bool:
-    """Return whether all of several architectures have the same number, which says nothing about them."""
-    return (
-        len(table) > 1
-        and table[headline.name].notna().all()
-        and len({write_score(row, headline) for _, row in table.iterrows()}) == 1
-    )
 
 
 def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting, across: bool) -> None:
@@ -113,6 +104,7 @@ def caption(
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
         f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}. "
-        "Darker: more is kept, compared seed by seed; ties are alike. Grey: neither end is better, or one seed decides nothing. "
+        "Darker: more is kept, or less time is taken, compared seed by seed; ties are alike. Grey: neither end is better, or one seed "
+        "decides nothing. "
         f"Dash: no such number. Blank: not measured. Floor: rounding noise of float64.{kept}{same}{beside}{gone}{more}"
     )

@@ -12,7 +12,7 @@ of an architecture.
 
 import re
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rankfall.annotations import DataFrame
@@ -29,6 +29,7 @@ TABLES = ["cells"]  # further tables of headlines are read if the run makes them
 FINDS = ["headline"]
 ROW = ["architecture", "design", "setting"]
 DECIMAL = re.compile(r"-?\d+\.\d+")  # in a reason: the part that differs between seeds
+RATE = re.compile(r", lr ([^,]+)")  # in the label of a setting, if the grid varies the learning rate
 Value = dict[str, Any]
 
 
@@ -46,7 +47,22 @@ def scorecard(context: Context) -> list[dict[str, Any]]:
         for place, row in rows.items():
             found = of_parts(headline, parts, row) if headline.components else numbers[place]
             row |= {f"{headline.name}{suffix}": value for suffix, value in found.items()}
-    return list(rows.values())
+    return [*rows.values(), *choose_rates(rows)]
+
+
+def choose_rates(rows: Mapping[Any, Value]) -> Iterator[Value]:
+    """Yield the rows of a setting in which each architecture has the learning rate of its highest mean test accuracy, if the grid varies
+    the rate. `variant` names the rate. The choice is by the accuracy that is shown, which flatters all rows alike."""
+    tried: dict[Any, list[tuple[str, Value]]] = {}
+    for (architecture, design, setting), row in rows.items():
+        if rate := RATE.search(setting):
+            tried.setdefault((architecture, design, RATE.sub("", setting)), []).append((rate[1], row))
+    for (_, _, setting), alike in tried.items():
+        known = [(rate, row) for rate, row in alike if not is_missing(row["accuracy"])]
+        if len(alike) > 1 and known:
+            rate, best = max(known, key=lambda one: one[1]["accuracy"])
+            variant = ", ".join(filter(None, (best["variant"], f"lr {rate}")))
+            yield best | {"setting": f"{setting}, best of {len(alike)} lr by test accuracy", "variant": variant}
 
 
 def about(part: DataFrame) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def title(mask: str, sentinels: str) -> str:
 def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
     entries: list[Any] = [
         Patch(color=ALL, label=f"all {n} rows distinct at random weights"),
-        Patch(color=SOME, label="so many of them"),
+        Patch(color=SOME, label="as many distinct rows as written"),
         Patch(color=ONE, label="all rows equal"),
         Patch(facecolor="#ffffff", edgecolor="#555555", hatch="/////", label=f"theory: fewer than {n} for all weights"),
     ]
@@ -201,7 +201,7 @@ def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
     for fill, text in (("#111111", "all"), ("#888888", "some"), ("#ffffff", "no")) if learned else ():
         style: dict[str, Any] = {"markerfacecolor": fill, "markeredgecolor": "#111111", "markersize": 5}
         entries.append(
-            Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds left find the places", **style)
+            Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds find the places", **style)
         )
     figure.legend(handles=entries, loc="outside lower center", ncols=2, title=DIRECTION)
 

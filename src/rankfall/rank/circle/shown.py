@@ -9,7 +9,7 @@ import numpy as np
 
 from rankfall.annotations import Axes, DataFrame, Read, Series
 from rankfall.report.captions import describe_missing
-from rankfall.report.colours import CHANCE
+from rankfall.report.colours import CHANCE, colour
 from rankfall.report.labels import many
 from rankfall.report.lines import POSITIVE, below, collect_labels, on, steps
 from rankfall.report.looks import label
@@ -110,7 +110,7 @@ def figure(
             "step",
             "ratio",
             "width",
-            widths,
+            widths if len(widths) > 1 else {shown: colour(architecture)},
             estimator=None,
             units="key",
             errorbar=None,
@@ -188,6 +188,6 @@ def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None
     for marker, one in zip(MARKERS, start.sort_values("token").itertuples()):
         panel.plot([one.x], [one.y], marker, color="black", fillstyle="none", markersize=6, zorder=3)
     end = table[table.step == table.step.max()].sort_values("token", ascending=False)
-    for (marker, colour, size), one in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
-        panel.plot([one.x], [one.y], marker, color=colour, markeredgecolor="black", markersize=size, zorder=4)
+    for (marker, fill, size), one in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
+        panel.plot([one.x], [one.y], marker, color=fill, markeredgecolor="black", markersize=size, zorder=4)
     return drawn

@@ -66,10 +66,10 @@ CHARTS = (
 
 TABLES = ["decomposition", "cells"]
 LINES = {  # column -> (row of panels, label, colour)
-    "output_share": ("share", "of the output", BLUE),
-    "norm_share": ("share", "of norms", ORANGE),
+    "output_share": ("share", "share of the output", BLUE),
+    "norm_share": ("share", "share of the norms", ORANGE),
     "accuracy_alone": ("accuracy per token", "accuracy of this length alone", GREEN),
-    "accuracy_without": ("accuracy per token", "accuracy of all others", PINK),
+    "accuracy_without": ("accuracy per token", "accuracy of all other lengths", PINK),
 }
 
 
@@ -110,7 +110,7 @@ def figure(
         lengths = list(range(depth + 1))
         if row == "share":
             counts = [comb(depth, k) * heads**k / (1 + heads) ** depth for k in lengths]
-            panel.plot(lengths, counts, color=CHANCE, linestyle="--", label="of the number of paths")
+            panel.plot(lengths, counts, color=CHANCE, linestyle="--", label="share of the number of paths")
         else:
             panel.axhline(chosen.accuracy.mean(), color=WHOLE, label="accuracy of the whole network")
             for guess in guesses[training] if len(guesses[training]) == 1 else ():

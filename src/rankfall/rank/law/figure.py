@@ -136,7 +136,7 @@ def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
             color="black",
             linewidth=0.9,
             linestyle=":",
-            label="slope log10 3 a layer",
+            label="slope of a cubic law",
         )
     for name in ("float64", "float32"):
         panel.axhline(
@@ -257,5 +257,5 @@ def slope(panel: Axes, points: DataFrame) -> None:
         [top - (end - start) * np.log10(3) + 0.4, top + 0.4],
         color="#888888",
         linewidth=1.0,
-        label="slope log10 3 a layer",
+        label="slope of a cubic law",
     )

@@ -191,7 +191,7 @@ def draw_groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
     shared = [column[:2] for column in columns]
     for group in dict.fromkeys(shared):
         places = [i for i, each in enumerate(shared) if each == group]
-        text = " + ".join(word(part) for part in reversed(group) if part != "none") or "no mask, no token"
+        text = " + ".join(word(part) for part in reversed(group) if part != "none") or "neither"
         text = text if len(places) > 2 else text.replace(", ", ",\n").replace(" + ", "\n+ ")
         panel.plot([places[0] + 0.08, places[-1] + 0.92], [-0.2, -0.2], color="#555555", linewidth=1, clip_on=False)
         panel.text(

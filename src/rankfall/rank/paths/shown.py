@@ -95,7 +95,7 @@ SENTENCES = (
     ask_range(
         "Do short paths do the work?",
         "short_paths",
-        "paths through at most a third of the layers give most of the accuracy in",
+        "paths through a third of the layers or fewer give the largest share of accuracy in",
         percent,
         place=70,
     ),

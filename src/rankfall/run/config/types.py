@@ -104,6 +104,7 @@ class Compute(Entry):
     shard_minutes: Annotated[Number, Field(gt=0)] = Field(20.0, description="about how long one job should take")
     costs: str | None = Field(None, description="file of measured costs, by `rankfall plan --calibrate`")
     checkpoint_seconds: Annotated[Number, Field(gt=0)] = Field(60.0, description="what a killed job loses at most")
+    tensorboard: bool = Field(False, description="write curves of cells that train to `curves/` of the results")
 
 
 class Config(Entry):

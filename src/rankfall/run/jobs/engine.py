@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ class Settings:
     device: torch.device
     stack: int = 32  # members at most
     checkpoint_seconds: float = 60.0
+    curves: Path | None = None  # folder of TensorBoard's files; None: none are written
 
 
 class StackCheckpoint:

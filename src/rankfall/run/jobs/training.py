@@ -14,6 +14,7 @@ from rankfall.errors import NoKernel, describe_error
 from rankfall.run.guards import Unproved, check_files, check_job
 from rankfall.run.jobs.cells import Datasets, datasets_of, shape_of, stack_data
 from rankfall.run.jobs.checks import check_cells
+from rankfall.run.jobs.curves import Curves
 from rankfall.run.jobs.engine import (
     Interrupted,
     Settings,
@@ -159,14 +160,19 @@ def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
         restore(members, history, state)
         progress.note(f"resuming a stack of {len(members)} at step {members.step_count}")
 
+    objective, course = recipe.objective(training), recipe.course(training)
+    steps = steps_per_epoch(data.samples, course.batch)
+    curves = Curves(job.settings.curves, cells, members.step_count // steps)
+
     def after_step() -> None:
         progress.step(members, history)
+        curves.add(history, members.step_count // steps)
         checkpoint.after_step(TRAINING, members.step_count, lambda: state_of(members, history))
 
-    objective, course = recipe.objective(training), recipe.course(training)
-    progress.begin_stack(members, steps_per_epoch(data.samples, course.batch), course.epochs)
+    progress.begin_stack(members, steps, course.epochs)
     with recipe.products(training, device):
         fit(members, data, objective, course, history, after_step, clock)
+        curves.close()
         with separate_large_blocks():
             splits = select_splits(data.splits, training.epochs)
             final = {split: means_of(evaluate(members, data, objective, split)) for split in splits}

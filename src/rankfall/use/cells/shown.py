@@ -124,7 +124,7 @@ def say_depths(read: Read) -> tuple[str, str]:
 
 SENTENCES = (
     ask_range("What did they learn?", "accuracy", "test accuracy is highest in", percent, place=120),
-    TableQuestion("What does depth do to accuracy?", say_depths, place=130),
+    TableQuestion("What does depth do to accuracy?", say_depths, place=25),
 )
 
 

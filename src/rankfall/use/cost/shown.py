@@ -79,7 +79,7 @@ SENTENCES = (
         "What does it cost?",
         "cost_ms",
         "a training step of one network takes most processor time in",
-        place=40,
+        place=130,
         unit="ms",
     ),
 )
