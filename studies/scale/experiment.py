@@ -1,0 +1,135 @@
+"""Types of the transformers library at birth: how much of the residual the layers keep when their matrices are scaled."""
+
+import math
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall import RankfallError, relative_residual
+from studies.common import Rows, Unit
+
+TOKENS, SAMPLES, SYMBOLS = 32, 2, 100
+GAINS = (0.05, 0.15, 0.3, 0.5, 0.8, 1.5, 2.5, 5.0)
+ENTERING = (1.0, 0.02)  # RMS of the state that enters the first layer
+PLACES = {  # as the census measures it
+    "after the addition": ("bert", "roberta", "electra", "albert", "xlm-roberta", "mpnet", "deberta", "roformer"),
+    "before the branch": ("gpt2", "llama", "gpt_neox", "opt", "mistral", "stablelm", "phi", "gptj"),
+    "before and inside the branch": ("qwen3", "cohere"),
+    "before and behind the branch": ("gemma2", "glm4"),
+    "before, behind and inside the branch": ("gemma3_text", "afmoe"),
+    "behind the branch": ("olmo2", "olmo3"),
+}
+FEW = ("bert", "roberta", "electra", "mpnet", "gpt2", "llama", "gpt_neox", "phi", "qwen3", "gemma2", "glm4", "gemma3_text", "olmo2")
+
+
+def units(size: str) -> list[Unit]:
+    if size == "tiny":
+        grid = [(32, 3)]
+    elif size == "tenth":
+        grid = [(32, 6), (128, 6), (32, 24), (128, 24), (32, 96)]
+    else:
+        grid = [(w, d) for d, w in product((6, 24, 48, 96), (32, 128, 512, 1024)) if w * d <= 1024 * 8]
+    types = [(place, one) for place, found in PLACES.items() for one in found]
+    chosen = {"tiny": ("bert", "gpt2"), "tenth": FEW}.get(size, tuple(one for _, one in types))
+    return [
+        {"place": place, "type": kind, "width": width, "depth": depth, "seed": seed}
+        for width, depth in grid
+        for place, kind in types
+        if kind in chosen
+        for seed in range(2)
+    ]
+
+
+def measure(unit: Unit, device: str) -> Rows:
+    torch.manual_seed(unit["seed"])
+    model = build(unit["type"], unit["width"], unit["depth"]).to(device).eval()
+    blocks = blocks_of(model, unit["depth"])
+    matrices = {one: deviation(one) for block in blocks for one in block.parameters() if one.dim() > 1}
+    tokens = torch.randint(5, SYMBOLS, (SAMPLES, TOKENS), device=device)
+    rows = []
+    for entering, gain in product(ENTERING, GAINS):
+        with torch.no_grad():
+            for matrix, drawn in matrices.items():
+                fan_in = matrix.shape[0] if is_transposed(model, matrix) else matrix.shape[1]
+                matrix.copy_(drawn * (gain * fan_in**-0.5))
+            first, last = ends(model, blocks, tokens, entering)
+        kept = float(relative_residual(last).mean() / relative_residual(first).mean())
+        growth = float(last.square().mean().sqrt() / first.square().mean().sqrt())
+        rows.append({"entering": entering, "gain": gain, "kept": kept, "growth": growth})
+    return rows
+
+
+def build(kind: str, width: int, depth: int) -> nn.Module:
+    """Return a model of the library at this size, with heads of 16 and MLPs of four times the width."""
+    from transformers import AutoConfig, AutoModel
+
+    heads = width // 16
+    sizes: dict[str, Any] = {
+        "vocab_size": SYMBOLS,
+        "hidden_size": width,
+        "num_hidden_layers": depth,
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads,
+        "intermediate_size": 4 * width,
+        "embedding_size": width,
+        "head_dim": 16,
+        "max_position_embeddings": 64,
+        "word_embed_proj_dim": width,
+        "ffn_dim": 4 * width,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "num_hidden_groups": depth,
+        "rotary_dim": 8,
+        "query_pre_attn_scalar": 16,
+        "layer_types": None,
+        "use_cache": False,
+    }
+    known = AutoConfig.for_model(kind)
+    names = {**known.to_dict(), **dict.fromkeys(getattr(known, "attribute_map", {}))}
+    return AutoModel.from_config(AutoConfig.for_model(kind, **{k: v for k, v in sizes.items() if k in names}))
+
+
+def blocks_of(model: nn.Module, depth: int) -> list[nn.Module]:
+    """Return the layers: the first list of as many modules as there are layers."""
+    for one in model.modules():
+        if isinstance(one, nn.ModuleList) and len(one) == depth:
+            return list(one)
+    raise RankfallError(f"{type(model).__name__} has no list of {depth} layers")
+
+
+def deviation(matrix: Tensor) -> Tensor:
+    """Return numbers of deviation 1 of this shape, drawn anew, since some types begin with zeros."""
+    return torch.randn_like(matrix)
+
+
+def is_transposed(model: nn.Module, matrix: Tensor) -> bool:
+    """Return whether the first axis is that of inputs, as in GPT-2's own linear maps."""
+    return any(type(one).__name__ == "Conv1D" and one.weight is matrix for one in model.modules())
+
+
+def ends(model: nn.Module, blocks: list[nn.Module], tokens: Tensor, entering: float) -> tuple[Tensor, Tensor]:
+    """Return the states (B, T, D) that enter the first layer, scaled to an RMS, and leave the last."""
+    found: dict[str, Tensor] = {}
+
+    def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        inside = "hidden_states" in kwargs
+        x = kwargs["hidden_states"] if inside else args[0]
+        x = x * (entering / x.square().mean().sqrt())
+        found["first"] = x.double()
+        return (args, kwargs | {"hidden_states": x}) if inside else ((x, *args[1:]), kwargs)
+
+    def leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        found["last"] = (output if isinstance(output, Tensor) else output[0]).double()
+
+    hooks = [blocks[0].register_forward_pre_hook(enter, with_kwargs=True), blocks[-1].register_forward_hook(leave)]
+    try:
+        model(input_ids=tokens)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not math.isfinite(float(found["last"].sum())):
+        raise RankfallError(f"{type(model).__name__}: the last state is not finite")
+    return found["first"], found["last"]
