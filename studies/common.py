@@ -175,13 +175,21 @@ def by_band(found: Band, least: float) -> Answer:
 # --- a small transformer that interventions can change
 
 KNOBS = ("shared", "apart", "speed", "fixed", "deviation")
-FREE = (1.0, 1.0, 1.0, 0.0, 0.0)  # what tokens share in a branch is kept, so are differences; queries learn; entropy is free
+FREE = (
+    1.0,
+    1.0,
+    1.0,
+    0.0,
+    0.0,
+)  # what tokens share in a branch is kept, so are differences; queries learn; entropy is free
 
 
 class Small(nn.Module):
     """A transformer of one flat list of blocks. `knobs` (5,) are interventions, which may differ between steps."""
 
-    def __init__(self, symbols: int, classes: int, length: int, depth: int, width: int = 32, heads: int = 2, **block: Any):
+    def __init__(
+        self, symbols: int, classes: int, length: int, depth: int, width: int = 32, heads: int = 2, **block: Any
+    ):
         super().__init__()
         self.token, self.place = nn.Embedding(symbols, width), nn.Parameter(torch.randn(length, width))
         self.blocks = nn.ModuleList(Block(width, heads, **block) for _ in range(depth))
@@ -242,7 +250,9 @@ class Block(nn.Module):
     def attend(self, x: Tensor, knobs: Tensor | None) -> Tensor:
         query, key = self.query, self.key
         if knobs is not None:  # steps of queries and keys times knobs[2]: Adam ignores the scale of their gradients
-            query, key = (a.detach() + knobs[2] * (w - a.detach()) for w, a in ((query, self.first_query), (key, self.first_key)))
+            query, key = (
+                a.detach() + knobs[2] * (w - a.detach()) for w, a in ((query, self.first_query), (key, self.first_key))
+            )
         q, k, v = (self.split(x @ weight) for weight in (query, key, self.value))  # (B, H, T, D/H)
         scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5  # (B, H, T, T)
         if knobs is not None:

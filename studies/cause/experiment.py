@@ -1,4 +1,4 @@
-"""Train each architecture under all interventions at once, from the same initial weights on the same batches; read its base arm by `watch`."""
+"""Train each architecture under all interventions, from the same weights on the same batches; read its base arm by `watch`."""
 
 import math
 from copy import deepcopy
@@ -6,10 +6,10 @@ from itertools import product
 
 import torch
 from torch import Tensor
-from thousandfold import Adam, train_many
 
 from rankfall import attribution, watch
 from studies.common import FREE, TASKS, Rows, Small, Unit, chance, grade, score
+from thousandfold import Adam, train_many
 
 EARLY, LATE = 2 / 15, 10 / 15  # of the steps: 200 and 1,000 of 1,500
 UP, APART, DOWN = {0: 0.0}, {1: 3.0}, {1: 0.1}  # knob -> value
@@ -75,7 +75,14 @@ def measure(unit: Unit, device: str) -> Rows:
     while done < steps:
         until = min(1 if done == 0 else done - done % LOGGED + LOGGED, steps)
         result = train_many(
-            build, grade, batches, optimizer=Adam(lr=RATE, clip=1.0), seeds=members, steps=until, device=device, resume=state
+            build,
+            grade,
+            batches,
+            optimizer=Adam(lr=RATE, clip=1.0),
+            seeds=members,
+            steps=until,
+            device=device,
+            resume=state,
         )
         state, done = result.state, until
         accuracy.append(result.metrics["accuracy"])  # (steps, members)

@@ -1,19 +1,25 @@
 """Train networks of components to predict characters, and measure what their layers have added, at birth and after training."""
 
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from thousandfold import AdamW, train_many
 
 from rankfall import Architecture, Component, Network, Shape, build_network
 from studies.common import Rows, Unit, generator
+from thousandfold import AdamW, train_many
 
 LENGTH, BATCH, SEEDS, WIDTH = 32, 8, 3, 32
-PLAIN: dict[str, Any] = {"norm": "layer", "norm_placement": "pre", "residual": "add", "init": {"name": "deepnorm", "beta": 1.0}}
+PLAIN: dict[str, Any] = {
+    "norm": "layer",
+    "norm_placement": "pre",
+    "residual": "add",
+    "init": {"name": "deepnorm", "beta": 1.0},
+}
 KINDS: dict[str, dict[str, Any]] = {
     "pre-norm": {},
     "peri-norm": {"block": "peri"},
@@ -86,7 +92,7 @@ def layers_of(module: Single) -> Rows:
     with torch.no_grad():
         states = [network.narrow(x).double() for x in network.states(windows(starts)[0][None])]
     rows = []
-    for layer, (before, x) in enumerate(zip(states, states[1:]), 1):
+    for layer, (before, x) in enumerate(pairwise(states), 1):
         rows.append(
             {
                 "layer": layer,

@@ -21,7 +21,21 @@ PLACES = {  # as the census measures it
     "before, behind and inside the branch": ("gemma3_text", "afmoe"),
     "behind the branch": ("olmo2", "olmo3"),
 }
-FEW = ("bert", "roberta", "electra", "mpnet", "gpt2", "llama", "gpt_neox", "phi", "qwen3", "gemma2", "glm4", "gemma3_text", "olmo2")
+FEW = (
+    "bert",
+    "roberta",
+    "electra",
+    "mpnet",
+    "gpt2",
+    "llama",
+    "gpt_neox",
+    "phi",
+    "qwen3",
+    "gemma2",
+    "glm4",
+    "gemma3_text",
+    "olmo2",
+)
 
 
 def units(size: str) -> list[Unit]:
@@ -114,7 +128,9 @@ def ends(model: nn.Module, blocks: list[nn.Module], tokens: Tensor, entering: fl
     """Return the states (B, T, D) that enter the first layer, scaled to an RMS, and leave the last."""
     found: dict[str, Tensor] = {}
 
-    def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def enter(
+        module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         inside = "hidden_states" in kwargs
         x = kwargs["hidden_states"] if inside else args[0]
         x = x * (entering / x.square().mean().sqrt())

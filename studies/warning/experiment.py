@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from thousandfold import Adam, train_many
 
 from rankfall import RankfallError
 from studies.common import LENGTH, SYMBOLS, Rows, Small, Unit, grade, score, sorting
+from thousandfold import Adam, train_many
 
 SEEDS, RATE, LAST = 5, 2e-3, 20
 FLAGS = ("rank-kept", "gradients-flow", "activations-sane", "attention-alive")
@@ -32,7 +32,9 @@ def units(size: str) -> list[Unit]:
 
 def measure(unit: Unit, device: str) -> Rows:
     report = check(unit)
-    flagged = [one["check"] for one in report["results"] if one["check"] in FLAGS and one["verdict"] in ("warn", "FAIL")]
+    flagged = [
+        one["check"] for one in report["results"] if one["check"] in FLAGS and one["verdict"] in ("warn", "FAIL")
+    ]
     tried = [one for one in report["interventions"] if one["residuals"][-1] is not None]
     best = max(tried, key=lambda one: one["residuals"][-1])
     found: dict[str, list[float]] = {}
@@ -43,7 +45,13 @@ def measure(unit: Unit, device: str) -> Rows:
             return make(unit, change)
 
         result = train_many(
-            build, grade, sorting, optimizer=Adam(lr=RATE, clip=1.0), seeds=range(SEEDS), steps=unit["steps"], device=device
+            build,
+            grade,
+            sorting,
+            optimizer=Adam(lr=RATE, clip=1.0),
+            seeds=range(SEEDS),
+            steps=unit["steps"],
+            device=device,
         )
         accuracy = result.metrics["accuracy"][-LAST:].mean(0).tolist()  # (members,)
         found[arm] = [
@@ -56,7 +64,10 @@ def measure(unit: Unit, device: str) -> Rows:
         "residual": report["layers"][-1]["residual"],
         "residual_changed": best["residuals"][-1],
     }
-    return [about | {"seed": seed, "before": found["as it is"][seed], "after": found["changed"][seed]} for seed in range(SEEDS)]
+    return [
+        about | {"seed": seed, "before": found["as it is"][seed], "after": found["changed"][seed]}
+        for seed in range(SEEDS)
+    ]
 
 
 def make(unit: Unit, change: dict[str, Any]) -> Small:
@@ -99,7 +110,14 @@ def inputs():
         file.write_text(text)
         paths = [str(ROOT), *filter(None, sys.path)]
         done = subprocess.run(
-            [sys.executable, "-m", "rankfall", "check", f"{file}:build", "--inputs", f"{file}:inputs", "--json"],
+            [
+                Path(sys.executable).with_name("rankfall"),
+                "check",
+                f"{file}:build",
+                "--inputs",
+                f"{file}:inputs",
+                "--json",
+            ],
             capture_output=True,
             text=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
