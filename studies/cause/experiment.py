@@ -116,7 +116,7 @@ def make(unit: Unit) -> Small:
 def look(module: Small, batch: tuple[Tensor, ...]) -> dict[str, float]:
     """Return what `watch` reads of one step, at the last layer and for gradients as the norm over all layers, and the own share."""
     rows: list[dict[str, float]] = []
-    module = deepcopy(module)
+    module = deepcopy(module).requires_grad_(True)
     with watch(module, every=1, to=rows.extend, alarms=False) as watcher:
         grade(module, batch)[0].backward()
         watcher.step()

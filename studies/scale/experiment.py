@@ -60,14 +60,14 @@ def measure(unit: Unit, device: str) -> Rows:
     torch.manual_seed(unit["seed"])
     model = build(unit["type"], unit["width"], unit["depth"]).to(device).eval()
     blocks = blocks_of(model, unit["depth"])
-    matrices = {one: deviation(one) for block in blocks for one in block.parameters() if one.dim() > 1}
+    matrices = {one: torch.randn_like(one) for block in blocks for one in block.parameters() if one.dim() > 1}
+    transposed = {one.weight for one in model.modules() if type(one).__name__ == "Conv1D"}  # inputs first, as in GPT-2
     tokens = torch.randint(5, SYMBOLS, (SAMPLES, TOKENS), device=device)
     rows = []
     for entering, gain in product(ENTERING, GAINS):
         with torch.no_grad():
             for matrix, drawn in matrices.items():
-                fan_in = matrix.shape[0] if is_transposed(model, matrix) else matrix.shape[1]
-                matrix.copy_(drawn * (gain * fan_in**-0.5))
+                matrix.copy_(drawn * (gain * matrix.shape[0 if matrix in transposed else 1] ** -0.5))
             first, last = ends(model, blocks, tokens, entering)
         kept = float(relative_residual(last).mean() / relative_residual(first).mean())
         growth = float(last.square().mean().sqrt() / first.square().mean().sqrt())
@@ -112,16 +112,6 @@ def blocks_of(model: nn.Module, depth: int) -> list[nn.Module]:
         if isinstance(one, nn.ModuleList) and len(one) == depth:
             return list(one)
     raise RankfallError(f"{type(model).__name__} has no list of {depth} layers")
-
-
-def deviation(matrix: Tensor) -> Tensor:
-    """Return numbers of deviation 1 of this shape, drawn anew, since some types begin with zeros."""
-    return torch.randn_like(matrix)
-
-
-def is_transposed(model: nn.Module, matrix: Tensor) -> bool:
-    """Return whether the first axis is that of inputs, as in GPT-2's own linear maps."""
-    return any(type(one).__name__ == "Conv1D" and one.weight is matrix for one in model.modules())
 
 
 def ends(model: nn.Module, blocks: list[nn.Module], tokens: Tensor, entering: float) -> tuple[Tensor, Tensor]:
