@@ -13,15 +13,15 @@ from studies.common import Rows, Unit
 TOKENS, SAMPLES, SYMBOLS = 32, 2, 100
 GAINS = (0.05, 0.15, 0.3, 0.5, 0.8, 1.5, 2.5, 5.0)
 ENTERING = (1.0, 0.02)  # RMS of the state that enters the first layer
-PLACES = {  # as the census measures it; most with norms after are bidirectional and most with norms before causal, so each has exceptions
-    "after the addition": "bert roberta electra mpnet albert xlm-roberta nomic_bert roformer openai-gpt",  # the last is causal
-    "before the branch": "gpt2 llama gpt_neox phi roberta-prelayernorm megatron-bert opt mistral stablelm gptj cohere",  # the 5th, 6th: not
-    "before and inside the branch": "qwen3",
-    "before and behind the branch": "gemma2 glm4",
-    "before, behind and inside the branch": "gemma3_text afmoe",
-    "behind the branch": "olmo2 olmo3",
+PLACES = {  # as the census measures it; the tenth has the types before the bar. Most types with norms after are bidirectional, and most
+    # with norms before causal, so each has exceptions: openai-gpt is causal, roberta-prelayernorm and megatron-bert are bidirectional.
+    "after the addition": "bert roberta electra mpnet openai-gpt | albert xlm-roberta nomic_bert roformer",
+    "before the branch": "gpt2 llama gpt_neox phi roberta-prelayernorm megatron-bert | opt mistral stablelm gptj cohere",
+    "before and inside the branch": "qwen3 |",
+    "before and behind the branch": "gemma2 glm4 |",
+    "before, behind and inside the branch": "gemma3_text | afmoe",
+    "behind the branch": "olmo2 | olmo3",
 }
-FEW = "bert roberta electra mpnet openai-gpt gpt2 llama gpt_neox phi roberta-prelayernorm megatron-bert qwen3 gemma2 glm4 gemma3_text olmo2".split()
 
 
 def units(size: str) -> list[Unit]:
@@ -31,13 +31,16 @@ def units(size: str) -> list[Unit]:
         grid = [(32, 6), (128, 6), (32, 24), (128, 24), (32, 96)]
     else:
         grid = [(w, d) for d, w in product((6, 24, 48, 96), (32, 128, 512, 1024)) if w * d <= 1024 * 8]
-    types = [(place, one) for place, found in PLACES.items() for one in found.split()]
-    chosen = {"tiny": ("bert", "gpt2"), "tenth": FEW}.get(size, tuple(one for _, one in types))
+    types = [
+        (place, one)
+        for place, known in PLACES.items()
+        for one in (known.replace("|", "") if size == "full" else known.partition("|")[0]).split()
+        if size != "tiny" or one in ("bert", "gpt2")
+    ]
     return [
         {"place": place, "type": kind, "width": width, "depth": depth, "seed": seed}
         for width, depth in grid
         for place, kind in types
-        if kind in chosen
         for seed in range(2)
     ]
 
