@@ -29,6 +29,7 @@ def change(table: DataFrame, place: str, low: float, high: float) -> Any:
     some = table[place_of(table) == place].pivot_table(
         index=["type", "width", "depth", "entering"], columns="gain", values="kept"
     )
+    some = some.reindex(columns=[low, high])  # a table without these places has no rows of them
     return (some[high] - some[low]).groupby("type").mean()
 
 

@@ -15,8 +15,8 @@ GAINS = (0.05, 0.15, 0.3, 0.5, 0.8, 1.5, 2.5, 5.0)
 ENTERING = (1.0, 0.02)  # RMS of the state that enters the first layer
 PLACES = {  # as the census measures it; the tenth has the types before the bar. Most types with norms after are bidirectional, and most
     # with norms before causal, so each has exceptions: openai-gpt is causal, roberta-prelayernorm and megatron-bert are bidirectional.
-    "after the addition": "bert roberta electra mpnet openai-gpt | albert xlm-roberta nomic_bert roformer",
-    "before the branch": "gpt2 llama gpt_neox phi roberta-prelayernorm megatron-bert | opt mistral stablelm gptj cohere",
+    "after the addition": "bert roberta electra mpnet openai-gpt | albert nomic_bert roformer",
+    "before the branch": "gpt2 llama gpt_neox phi roberta-prelayernorm megatron-bert | opt stablelm gptj cohere",
     "before and inside the branch": "qwen3 |",
     "before and behind the branch": "gemma2 glm4 |",
     "before, behind and inside the branch": "gemma3_text | afmoe",
