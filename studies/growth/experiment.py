@@ -108,7 +108,7 @@ def layers_of(module: Single) -> Rows:
 def weights_of(block: Any) -> float:
     """Return |W_V| |W_O| + |W_1| |W_2|, Frobenius."""
     mlp = [one for name, one in block.mlp.named_parameters() if name.endswith("weight")]
-    norms = [float(one.norm()) for one in (block.attention.value.weight, block.attention.output.weight, *mlp)]
+    norms = [float(one.detach().norm()) for one in (block.attention.value.weight, block.attention.output.weight, *mlp)]
     return norms[0] * norms[1] + norms[2] * norms[3]
 
 
