@@ -1,0 +1,99 @@
+"""Effects of interventions on whether networks train, by architectures that fail and that train without them."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from rankfall import BLUE, GREY, RED, Band, DataFrame, band
+from studies.common import Answer, above, below, both, by_band, within_groups
+
+NETWORK = ["task", "placement", "skip", "depth", "gain"]
+EARLY = ["residual_step_50", "entropy_step_50", "gradient_queries_step_50", "gradient_keys_step_50", "own_step_50"]
+
+
+def summarise(table: DataFrame) -> DataFrame:
+    """Return one row for each network x arm, with what `watch` read of the base arm."""
+    read = [name for name in table if name.endswith(("_first", "_step_50"))]
+    return table[[*NETWORK, "steps", "arm", "seed", "score", "diverged", *read]]
+
+
+def effects(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
+    """Return for each architecture x task and arm the score less that of base, mean over seeds, and whether base fails."""
+    scores = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score")
+    found = scores.sub(scores["base"], axis=0).groupby(NETWORK).mean().drop(columns="base")
+    failing = (scores["base"].groupby(NETWORK).mean() < thresholds["trains"]).rename("failing")
+    return found.melt(ignore_index=False, var_name="arm", value_name="effect").join(failing).reset_index()
+
+
+def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
+    rows, least = effects(table, thresholds), thresholds["effect"]
+
+    def effect(arm: str, failing: bool) -> Any:
+        return rows[(rows.arm == arm) & (rows.failing == failing)].effect
+
+    return {
+        "up": below(effect("up", True), least),
+        "apart": below(effect("apart", True), least),
+        "down": above(effect("down", False), -least),
+        "fast": above(effect("fast", True), least),
+        "frozen": below(effect("frozen", False), -least),
+        "entropy": both(below(effect("entropy high", True), least), below(effect("entropy low", True), least)),
+        "residual_within": by_band(beyond(table, "residual_step_50"), thresholds["within"]),
+        "gradient_within": by_band(beyond(table, "gradient_queries_step_50"), thresholds["within"]),
+    }
+
+
+def beyond(table: DataFrame, number: str) -> Band:
+    """Return the correlation of the log of an early number with the score, beside flags of architecture x depth x task."""
+    base = table[(table.arm == "base") & (table[number] > 0)]
+    return within_groups(base.assign(log=np.log(base[number])), "log", "score", NETWORK)
+
+
+def share_explained(table: DataFrame) -> float:
+    """Return how much of the variance of the base score flags of architecture x depth x task explain: the null model."""
+    base = table[table.arm == "base"]
+    rest = base.score - base.groupby(NETWORK).score.transform("mean")
+    return float(1 - rest.var(ddof=0) / base.score.var(ddof=0))
+
+
+def by_arm(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
+    """Return the mean effect of each arm on failing and on training architectures, and the networks that change sides."""
+    rows = []
+    for (arm, failing), one in effects(table, thresholds).groupby(["arm", "failing"], sort=False):
+        scores = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score")
+        of_group = scores.reset_index().merge(one[[*NETWORK, "failing"]], on=NETWORK)
+        before, after = of_group["base"] >= thresholds["trains"], of_group[arm] >= thresholds["trains"]
+        found = band(one.effect)
+        rows.append(
+            {"arm": arm, "failing": failing, "effect": found.mean, "low": found.low, "high": found.high}
+            | {"architectures": found.seeds, "networks": len(of_group)}
+            | {"rescued": int((after & ~before).sum()), "broken": int((before & ~after).sum())}
+        )
+    return pd.DataFrame(rows)
+
+
+def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
+    rows = by_arm(table, thresholds)
+    arms = [arm for arm in table.arm.drop_duplicates() if arm != "base"][::-1]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), gridspec_kw={"width_ratios": (3, 2)})
+    for failing, colour, name in ((True, RED, "fail without it"), (False, BLUE, "train without it")):
+        some = rows[rows.failing == failing].set_index("arm").reindex(arms)
+        if some.effect.isna().all():
+            continue
+        y = np.arange(len(arms)) + (0.15 if failing else -0.15)
+        count = int(some.architectures.max())
+        left.hlines(y, some.low, some.high, color=colour)
+        left.plot(some.effect, y, "o", color=colour, markersize=5, label=f"{count} architectures x tasks that {name}")
+    left.axvspan(-thresholds["effect"], thresholds["effect"], color=GREY, alpha=0.15, lw=0)
+    left.set(yticks=range(len(arms)), yticklabels=arms, xlabel="change of the score (0 chance, 1 perfect)")
+    left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    base = table[table.arm == "base"]
+    for task, marker in zip(sorted(base.task.unique()), "os"):
+        some = base[base.task == task]
+        right.plot(some.residual_step_50, some.score, marker, color=GREY, markerfacecolor="none", label=task)
+    right.set(xscale="log", xlabel="residual of the last layer after 50 steps", ylabel="score at the end")
+    right.legend(fontsize=8)
+    figure.tight_layout()
+    return figure

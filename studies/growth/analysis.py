@@ -1,0 +1,115 @@
+"""Whether the variance that layers add grows like a power of the layer or exponentially, and whether it follows the weights."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from rankfall import Band, DataFrame, band, colours_of
+from studies.common import Answer, above, below, between, by_band, within_groups
+
+NETWORK = ["kind", "depth", "seed", "when"]
+LEAST = 16  # layers; fewer do not tell a power from an exponential
+
+
+def summarise(table: DataFrame) -> DataFrame:
+    return table[[*NETWORK, "steps", "layer", "added", "increment", "weights", "loss"]]
+
+
+def fits(table: DataFrame) -> DataFrame:
+    """Return for each network the power of the layer, and log10 of what the exponential leaves over what the power law leaves."""
+    rows = []
+    for key, one in table[table.depth >= LEAST].groupby(NETWORK):
+        late = one[one.layer >= one.depth / 4]
+        logs, y = np.log(late.layer.to_numpy(float)), np.log(late.added.to_numpy(float))
+        power, rest = line(logs, y)
+        rate, rest_exponential = line(late.layer.to_numpy(float), y)
+        rows.append(
+            dict(zip(NETWORK, key)) | {"power": power, "rate": rate, "ratio": np.log10(rest_exponential / rest)}
+        )
+    return pd.DataFrame(rows)
+
+
+def line(x: Any, y: Any) -> tuple[float, float]:
+    """Return the slope of the least-squares line, and the sum of squares that it leaves."""
+    slope, start = np.polyfit(x, y, 1)
+    return float(slope), float(((y - slope * x - start) ** 2).sum() + 1e-12)
+
+
+def follows(table: DataFrame, kind: str) -> Band:
+    """Return the correlation of log increment and log weights within a network, after a line in the layer is taken off both.
+
+    The interval is Student's t over networks, since the layers of a network are not independent."""
+    some = table[(table.kind == kind) & (table.when == "trained") & (table.depth >= LEAST)]
+    found = []
+    for _, one in some.groupby(NETWORK):
+        layer = one.layer.to_numpy(float)
+        a, b = (np.log(one[name].to_numpy(float)) for name in ("increment", "weights"))
+        a, b = (x - np.polyval(np.polyfit(layer, x, 1), layer) for x in (a, b))
+        found.append(float(a @ b / np.sqrt((a @ a) * (b @ b))))
+    return band(found) if len(found) > 1 else Band(np.nan, -1.0, 1.0, len(found))
+
+
+def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
+    rows = fits(table)
+    if rows.empty:
+        return {}
+
+    def numbers(kind: str, column: str, when: str = "trained") -> Any:
+        return rows[(rows.kind == kind) & (rows.when == when)].set_index(["depth", "seed"])[column]
+
+    linear = thresholds["linear_from"], thresholds["linear_to"]
+    return {
+        "pre_exponential": below(numbers("pre-norm", "ratio"), thresholds["ratio"]),
+        "pre_linear": between(numbers("pre-norm", "power"), *linear),
+        "peri_linear": between(numbers("peri-norm", "power"), *linear),
+        "pre_more_than_birth": above(numbers("pre-norm", "power") - numbers("pre-norm", "power", "birth"), 0.0),
+        "follows_weights": by_band(follows(table, "pre-norm"), thresholds["follows"]),
+    }
+
+
+def by_kind(table: DataFrame) -> DataFrame:
+    """Return power and ratio of each kind at birth and after training, with intervals over networks, and what follows the weights."""
+    rows = []
+    for (kind, when), one in fits(table).groupby(["kind", "when"], sort=False):
+        power, ratio = band(one.power), band(one.ratio)
+        rows.append(
+            {"kind": kind, "when": when, "power": str(power), "ratio": str(ratio), "networks": len(one)}
+            | {"follows": str(follows(table, kind)) if when == "trained" else ""}
+        )
+    return pd.DataFrame(rows)
+
+
+def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
+    kinds = list(table.kind.drop_duplicates())
+    colours = colours_of(sorted(kinds))
+    deepest = table[table.depth == table.depth.max()]
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.8))
+    for axis, when in zip(axes, ("birth", "trained")):
+        for kind in kinds:
+            some = deepest[(deepest.kind == kind) & (deepest.when == when)]
+            for _, one in some.groupby("seed"):
+                axis.plot(one.layer, one.added, color=colours[kind], lw=0.6, alpha=0.6)
+            mean = some.groupby("layer").added.mean()
+            axis.plot(mean.index, mean, color=colours[kind], lw=2, label=kind)
+        title = {"birth": "at birth", "trained": "after training"}[when]
+        axis.set(xscale="log", yscale="log", xlabel="layer", title=f"{title}, {deepest.depth.max()} layers")
+    axes[0].set(ylabel="mean square that layers have added")
+    axes[0].legend(fontsize=7)
+    trained = deepest[deepest.when == "trained"]
+    for kind in kinds:
+        some = trained[trained.kind == kind]
+        axes[2].plot(some.weights, some.increment, ".", color=colours[kind], markersize=4)
+    axes[2].set(
+        xscale="log", yscale="log", xlabel="norms of the layer's weights", ylabel="mean square that the layer adds"
+    )
+    figure.tight_layout()
+    return figure
+
+
+def null_and_flags(table: DataFrame) -> Band:
+    """Return the correlation of log increment and log weights beside flags of architecture x depth x seed alone."""
+    some = table[(table.when == "trained") & (table.kind == "pre-norm")]
+    logs = some.assign(a=np.log(some.increment), b=np.log(some.weights))
+    return within_groups(logs, "a", "b", NETWORK)

@@ -1,0 +1,124 @@
+"""Which one variable of context length and width explains query gradients and stable ranks."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from rankfall import DataFrame
+from studies.common import Answer, above, below, between
+
+VARIABLES = {"T": (1, 0), "d": (0, 1), "T/d": (1, -1), "T d": (1, 1), "T/d^2": (1, -2)}
+BELOW, ABOVE = (0.43, 1.0), (2.0, 3.0)  # of the transition at sqrt(2)
+COLUMNS = ("gradient", "stable_rank", "stable_rank_cured")
+
+
+def summarise(table: DataFrame) -> DataFrame:
+    return table[["tokens", "width", "beta", "replication", *COLUMNS]]
+
+
+def shares(table: DataFrame, column: str) -> DataFrame:
+    """Return by beta and replication the share of the variance between points that groups of equal variable explain."""
+    rows = []
+    for (beta, replication), one in table.groupby(["beta", "replication"]):
+        y = np.log(one[column].to_numpy(float))
+        for name, (a, b) in VARIABLES.items():
+            group = np.rint(a * np.log2(one.tokens) + b * np.log2(one.width)).astype(int).to_numpy()
+            rows.append(
+                {"beta": beta, "replication": replication, "variable": name, "share": epsilon_squared(y, group)}
+            )
+    return pd.DataFrame(rows)
+
+
+def epsilon_squared(y: Any, group: Any) -> float:
+    """Return 1 - (mean square within groups) / (mean square of all)."""
+    means = pd.Series(y).groupby(group).transform("mean").to_numpy()
+    within, all_of = ((y - means) ** 2).sum(), ((y - y.mean()) ** 2).sum()
+    return float(1 - (within / (len(y) - len(set(group)))) / (all_of / (len(y) - 1)))
+
+
+def powers(table: DataFrame, column: str = "gradient") -> DataFrame:
+    """Return a and b of column ~ T^a d^b for each beta and replication, by least squares over all points."""
+    rows = []
+    for (beta, replication), one in table.groupby(["beta", "replication"]):
+        x = np.column_stack([np.ones(len(one)), np.log(one.tokens), np.log(one.width)])
+        found = np.linalg.lstsq(x, np.log(one[column].to_numpy(float)), rcond=None)[0]
+        rows.append({"beta": beta, "replication": replication, "a": found[1], "b": found[2]})
+    return pd.DataFrame(rows)
+
+
+def power_of_tokens(table: DataFrame, betas: tuple[float, ...], group: Any, least: float) -> Any:
+    """Return the power of T of the gradient at a fixed `group`, for T >= least d: one number for each replication."""
+    some = table[table.beta.isin(betas) & (table.tokens >= least * table.width)].copy()
+    some["group"] = group(some)
+    keys = ["beta", "group", "replication"]
+    some = some[some.groupby(keys).tokens.transform("size") > 1]
+    x, y = np.log(some.tokens), np.log(some.gradient)
+    x, y = (one - one.groupby([some[key] for key in keys]).transform("mean") for one in (x, y))
+    return (x * y).groupby(some.replication).sum() / (x * x).groupby(some.replication).sum()
+
+
+def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
+    gradient, rank, one = shares(table, "gradient"), shares(table, "stable_rank"), thresholds["one"]
+
+    def share(rows: DataFrame, betas: tuple[float, ...]) -> Answer:
+        some = rows[rows.beta.isin(betas) & (rows.variable == "T/d")]
+        return above(some.groupby("replication").share.mean(), one)
+
+    level = power_of_tokens(table, BELOW, lambda rows: rows.width, 4)
+    vanish = power_of_tokens(table, BELOW, lambda rows: rows.tokens / rows.width, 1)
+    least = table[table.beta == BELOW[0]]
+    ratio = least.tokens / least.width
+    far, near = (least[ratio == value].groupby("replication").stable_rank_cured.mean() for value in (ratio.max(), 1))
+    return {
+        "gradient_one": share(gradient, BELOW),
+        "gradient_one_above": share(gradient, ABOVE),
+        "level": between(level, -thresholds["level"], thresholds["level"]),
+        "vanish": below(vanish, 0.0),
+        "rank_one": share(rank, BELOW + ABOVE),
+        "cured": above(far / near, thresholds["cured"]),
+    }
+
+
+def table_of_variables(table: DataFrame) -> DataFrame:
+    """Return the mean share of each variable, for query gradients below and above the transition and for stable ranks."""
+    found = {}
+    for name, column, betas in (
+        ("gradient, beta below sqrt 2", "gradient", BELOW),
+        ("gradient, beta above", "gradient", ABOVE),
+        ("stable rank", "stable_rank", BELOW + ABOVE),
+        ("stable rank without 1/T", "stable_rank_cured", BELOW + ABOVE),
+    ):
+        rows = shares(table, column)
+        found[name] = rows[rows.beta.isin(betas)].groupby("variable").share.mean().reindex(list(VARIABLES))
+    return pd.DataFrame(found)
+
+
+def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
+    means = table.groupby(["tokens", "width", "beta"])[list(COLUMNS)].mean().reset_index()
+    widths = sorted(means.width.unique())
+    shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(widths)))
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6.4))
+    panels = (
+        (BELOW[0], "tokens", "gradient", "tokens T"),
+        (BELOW[0], "ratio", "gradient", "T / d"),
+        (ABOVE[1], "ratio", "gradient", "T / d"),
+        (BELOW[0], "tokens", "stable_rank", "tokens T"),
+        (BELOW[0], "ratio", "stable_rank", "T / d"),
+        (BELOW[0], "ratio", "stable_rank_cured", "T / d"),
+    )
+    means["ratio"] = means.tokens / means.width
+    for axis, (beta, x, y, name) in zip(axes.flat, panels):
+        for width, shade in zip(widths, shades):
+            one = means[(means.beta == beta) & (means.width == width)]
+            axis.plot(one[x], one[y], "o-", color=shade, markersize=3, label=f"d = {width}")
+        text = {
+            "gradient": "query gradient",
+            "stable_rank": "stable rank",
+            "stable_rank_cured": "stable rank without 1/T",
+        }[y]
+        axis.set(xscale="log", yscale="log", xlabel=name, title=f"{text}, beta {beta:g}")
+    axes[0, 0].legend(fontsize=7)
+    figure.tight_layout()
+    return figure

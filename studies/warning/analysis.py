@@ -1,0 +1,65 @@
+"""How often the change that `rankfall check` measures as helpful helps, does nothing or harms."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from rankfall import BLUE, GREY, RED, DataFrame, band
+from studies.common import Answer, by_band, wilson
+
+NETWORK = ["placement", "skip", "depth", "gain"]
+SAYS = ("helps", "does nothing", "harms", "undecided")
+
+
+def summarise(table: DataFrame) -> DataFrame:
+    names = ["flagged", "flags", "change", "residual", "residual_changed", "seed", "before", "after"]
+    return table[[*NETWORK, "steps", *names]]
+
+
+def outcomes(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
+    """Return one row for each network: the paired effect with its interval over seeds, and what the advice did."""
+    rows, least = [], thresholds["matters"]
+    for key, one in table.groupby(NETWORK):
+        found = band(one.after - one.before)
+        inside = -least <= found.low and found.high <= least
+        says = "helps" if found.low > least else "harms" if found.high < -least else SAYS[1] if inside else SAYS[3]
+        about = {"flagged": bool(one.flagged.iloc[0]), "change": one.change.iloc[0], "before": one.before.mean()}
+        rows.append(
+            dict(zip(NETWORK, key)) | about | {"effect": found.mean, "low": found.low, "high": found.high, "says": says}
+        )
+    return pd.DataFrame(rows)
+
+
+def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
+    rows = outcomes(table, thresholds)
+    flagged, healthy = rows[rows.flagged], rows[~rows.flagged]
+    answers: dict[str, Answer] = {}
+    if len(flagged):
+        answers["pays"] = by_band(wilson(int((flagged.says == "helps").sum()), len(flagged)), thresholds["most"])
+    for key, some in (("harmless", flagged), ("control", healthy)):
+        if len(some):
+            found = wilson(int((some.says == "harms").sum()), len(some))
+            few = thresholds["few"]
+            answers[key] = ("holds" if found.high < few else "contradicted" if found.low > few else "undecided"), found
+    return answers
+
+
+def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
+    rows = outcomes(table, thresholds).sort_values(["flagged", "effect"])
+    figure, axis = plt.subplots(figsize=(7, 0.26 * len(rows) + 1.2))
+    colours = dict(zip(SAYS, (BLUE, GREY, RED, "black")))
+    for y, (_, one) in enumerate(rows.iterrows()):
+        axis.hlines(y, one.low, one.high, color=colours[one.says])
+        axis.plot(one.effect, y, "o" if one.flagged else "s", color=colours[one.says], markersize=5)
+    axis.axvspan(-thresholds["matters"], thresholds["matters"], color=GREY, alpha=0.2, lw=0)
+    names = [
+        f"{'flagged' if one.flagged else 'healthy'}: {one.placement}, skip {one.skip:g}, {one.depth} layers, "
+        f"gain {one.gain:g}: {one.change}"
+        for _, one in rows.iterrows()
+    ]
+    axis.set(yticks=np.arange(len(rows)), xlabel="change of the score by the advice (0 chance, 1 perfect), 5 seeds")
+    axis.set_yticklabels(names, fontsize=6)
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,129 @@
+"""Judge each network by `rankfall check`, then train it as it is and with the change that the check measured as most helpful."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rankfall import RankfallError
+from studies.common import LENGTH, SYMBOLS, Rows, Small, Unit, grade, score, sorting
+from thousandfold import Adam, train_many
+
+SEEDS, RATE, LAST = 5, 2e-3, 20
+FLAGS = ("rank-kept", "gradients-flow", "activations-sane", "attention-alive")
+ROOT = Path(__file__).parents[2]
+
+
+def units(size: str) -> list[Unit]:
+    steps = {"tiny": 20, "tenth": 300, "full": 1500}[size]
+    depths = {"tiny": (2,), "tenth": (4, 8), "full": (2, 4, 6, 8, 12)}[size]
+    gains = (1.0, 3.0) if size != "tiny" else (3.0,)
+    skips = (1.0, 0.5, 0.0) if size != "tiny" else (0.0,)
+    designs = product(depths, ("post", "pre") if size != "tiny" else ("pre",), skips, gains)
+    return [{"placement": p, "skip": s, "depth": d, "gain": g, "steps": steps} for d, p, s, g in designs]
+
+
+def measure(unit: Unit, device: str) -> Rows:
+    report = check(unit)
+    flagged = [
+        one["check"] for one in report["results"] if one["check"] in FLAGS and one["verdict"] in ("warn", "FAIL")
+    ]
+    tried = [one for one in report["interventions"] if one["residuals"][-1] is not None]
+    best = max(tried, key=lambda one: one["residuals"][-1])
+    found: dict[str, list[float]] = {}
+    for arm, change in (("as it is", {}), ("changed", options_of(best["name"]))):
+
+        def build(seed: int, change: dict[str, Any] = change) -> Small:
+            torch.manual_seed(seed)
+            return make(unit, change)
+
+        result = train_many(
+            build,
+            grade,
+            sorting,
+            optimizer=Adam(lr=RATE, clip=1.0),
+            seeds=range(SEEDS),
+            steps=unit["steps"],
+            device=device,
+        )
+        accuracy = result.metrics["accuracy"][-LAST:].mean(0).tolist()  # (members,)
+        found[arm] = [
+            0.0 if dead is not None else score(value, "sorting") for value, dead in zip(accuracy, result.diverged)
+        ]
+    about = {
+        "flagged": bool(flagged),
+        "flags": " ".join(flagged),
+        "change": best["name"],
+        "residual": report["layers"][-1]["residual"],
+        "residual_changed": best["residuals"][-1],
+    }
+    return [
+        about | {"seed": seed, "before": found["as it is"][seed], "after": found["changed"][seed]}
+        for seed in range(SEEDS)
+    ]
+
+
+def make(unit: Unit, change: dict[str, Any]) -> Small:
+    parts = {name: unit[name] for name in ("placement", "skip", "gain")}
+    parts["gain"] *= change.get("gain", 1.0)
+    return Small(SYMBOLS, SYMBOLS, LENGTH, unit["depth"], **parts | {k: v for k, v in change.items() if k != "gain"})
+
+
+def options_of(name: str) -> dict[str, Any]:
+    """Return a change of `rankfall check` as options of a block."""
+    root = re.search(r"1/sqrt\((\d+)\)", name)
+    factor = int(root[1]) ** -0.5 if root else float(re.search(r"times ([\d.]+)|$", name)[1] or 1)  # type: ignore[index]
+    for begins, option, value in (
+        ("weights of the layers", "gain", factor),
+        ("branches that mix tokens", "mixing", factor),
+        ("branches", "branch", factor),
+        ("a norm after each branch", "behind", True),
+        ("a norm after each addition", "after", True),
+        ("a skip around each layer", "around", factor),
+    ):
+        if name.startswith(begins):
+            return {option: value}
+    raise RankfallError(f"check tried {name!r}, which this study cannot build")
+
+
+def check(unit: Unit) -> dict[str, Any]:
+    """Return what `rankfall check --json` says of the network with seed 0."""
+    text = f"""
+import torch
+from studies.common import sorting
+from studies.warning.experiment import make
+def build():
+    torch.manual_seed(0)
+    return make({unit!r}, {{}})
+def inputs():
+    return sorting(0, 0)[0][:8]
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "network.py"
+        file.write_text(text)
+        paths = [str(ROOT), *filter(None, sys.path)]
+        done = subprocess.run(
+            [
+                Path(sys.executable).with_name("rankfall"),
+                "check",
+                f"{file}:build",
+                "--inputs",
+                f"{file}:inputs",
+                "--json",
+            ],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        )
+    if not done.stdout:
+        raise RankfallError(f"rankfall check failed: {done.stderr.strip()[-300:]}")
+    (stream,) = json.loads(done.stdout)["streams"]
+    found: dict[str, Any] = stream
+    return found

@@ -1,0 +1,336 @@
+"""The studies of causes: interventions do what they say, runs resume, and committed verdicts follow from committed tables by other code."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
+from sklearn.preprocessing import OneHotEncoder
+
+from studies import common
+from studies.growth import analysis as growth
+from studies.joint import analysis as joint
+from studies.joint import experiment as joint_experiment
+from studies.warning import experiment as warning
+from studies.warning.analysis import NETWORK as WARNED
+
+TABLES = Path(__file__).parents[2] / "docs" / "causes"
+STUDIES = ("cause", "scale", "growth", "joint", "warning")
+RUN = [name for name in STUDIES if (TABLES / f"{name}.csv").exists()]
+
+
+def small(**block):
+    torch.manual_seed(0)
+    return common.Small(10, 10, 12, 3, **block)
+
+
+def knobs(**changed):
+    return torch.tensor([changed.get(name, free) for name, free in zip(common.KNOBS, common.FREE)])
+
+
+# --- experiments
+
+
+@pytest.mark.parametrize("block", [{"placement": "post"}, {"placement": "peri"}, {"skip": 0.0}, {"around": 0.5}])
+def test_knobs_at_rest_change_nothing(block):
+    net, (tokens, _) = small(**block), common.sorting(0, 0)
+    assert torch.allclose(net(tokens), net(tokens, knobs()), atol=1e-6)
+
+
+def test_knobs_change_what_they_name():
+    block, x = small().blocks[0], torch.randn(2, 12, 32)
+    away, together = (block(x, knobs(shared=shared, apart=0.0)) - x for shared in (0.0, 1.0))
+    assert torch.allclose(away, torch.zeros_like(x), atol=1e-6)
+    assert torch.allclose(together, together.mean(1, keepdim=True).expand_as(x), atol=1e-5) and together.detach().norm() > 1
+    alone = (block(x, knobs(shared=0.0)) - x).detach()
+    assert (
+        float(alone[:, :, :].mean(1).norm()) > 0
+    )  # the MLP's branch has its mean taken off after attention's, so that the sum has none
+    assert torch.allclose(alone.mean(1), torch.zeros(2, 32), atol=1e-5)
+
+
+@pytest.mark.parametrize("speed", [0.0, 10.0])
+def test_steps_of_queries_are_scaled_and_the_first_pass_is_not(speed):
+    net, (tokens, targets) = small(), common.sorting(0, 0)
+    before = net(tokens, knobs()).detach()
+    free, scaled = (
+        torch.autograd.grad(common.grade(net, (tokens, targets, one))[0], net.blocks[0].query)[0]
+        for one in (knobs(), knobs(speed=speed))
+    )
+    assert torch.allclose(scaled, speed * free, rtol=1e-3, atol=1e-7)
+    assert torch.allclose(net(tokens, knobs(speed=speed)), before, atol=1e-5)
+    with torch.no_grad():
+        net.blocks[0].query += 0.1
+        moved = small()
+        moved.blocks[0].query += 0.1 * speed
+    assert torch.allclose(net(tokens, knobs(speed=speed)), moved(tokens), atol=1e-4)
+
+
+def test_entropy_is_held(monkeypatch):
+    seen = []
+    softmax = torch.Tensor.softmax
+    monkeypatch.setattr(torch.Tensor, "softmax", lambda x, dim: seen.append(x.detach()) or softmax(x, dim))
+    small()(common.sorting(0, 0)[0], knobs(fixed=1.0, deviation=2.0))
+    assert len(seen) == 3 and all(torch.allclose(x.std(-1, correction=0), torch.tensor(2.0), atol=0.02) for x in seen)
+
+
+def test_an_interrupted_run_goes_on(tmp_path):
+    done, broken = [], {3}
+
+    def measure(unit, device):
+        if unit["a"] in broken:
+            raise KeyboardInterrupt
+        done.append(unit["a"])
+        return [{"b": unit["a"] ** 2}]
+
+    units = [{"a": a} for a in range(5)]
+    with pytest.raises(KeyboardInterrupt):
+        common.run_units("cause", units, measure, tmp_path)
+    broken.clear()
+    table = common.run_units("cause", units, measure, tmp_path)
+    assert done == [0, 1, 2, 3, 4] and list(table.b) == [0, 1, 4, 9, 16]
+
+
+def test_chunks_of_rows_make_no_difference(monkeypatch):
+    whole = joint_experiment.layer(96, 16, 2.0, 5, "cpu")
+    monkeypatch.setattr(joint_experiment, "CHUNK", 96 * 7)
+    parts = joint_experiment.layer(96, 16, 2.0, 5, "cpu")
+    assert parts[0] == pytest.approx(whole[0], rel=1e-4) and parts[1] == pytest.approx(whole[1], rel=1e-5)
+
+
+def test_every_change_of_check_can_be_built():
+    said = {
+        "weights of the layers times 0.25": {"gain": 0.25},
+        "branches times 1/sqrt(16)": {"branch": 0.25},
+        "branches times 0.1, as behind a gate": {"branch": 0.1},
+        "branches that mix tokens times 1/sqrt(16)": {"mixing": 0.25},
+        "a norm after each branch": {"behind": True},
+        "a norm after each addition": {"after": True},
+        "a skip around each layer": {"around": 1.0},
+        "a skip around each layer, the layer times 1/sqrt(16)": {"around": 0.25},
+    }
+    for name, options in said.items():
+        assert warning.options_of(name) == options
+        assert (
+            warning.make({"placement": "pre", "skip": 1.0, "depth": 2, "gain": 1.0}, options)(common.sorting(0, 0)[0])
+            .isfinite()
+            .all()
+        )
+
+
+# --- rules
+
+
+def test_a_growth_is_told_from_another():
+    layer = np.arange(1, 33)
+    rows = [
+        pd.DataFrame(
+            {
+                "kind": kind,
+                "depth": 32,
+                "seed": seed,
+                "when": "trained",
+                "layer": layer,
+                "added": added * (1 + 0.01 * seed),
+            }
+        )
+        for kind, added in (("square", layer**2.0), ("exponential", np.exp(0.3 * layer)))
+        for seed in range(3)
+    ]
+    found = growth.fits(pd.concat(rows)).groupby("kind").mean(numeric_only=True)
+    assert found.power["square"] == pytest.approx(2) and found.rate["exponential"] == pytest.approx(0.3)
+    assert found.ratio["square"] > 0 > found.ratio["exponential"]
+
+
+def test_the_variable_that_decides_is_found():
+    grid = [
+        {"tokens": t, "width": d, "beta": beta, "replication": k, "gradient": (t / d) ** -0.7, "stable_rank": 1 / d}
+        for t in (64, 128, 256, 512)
+        for d in (16, 32, 64)
+        for beta in (0.43, 1.0)
+        for k in range(2)
+    ]
+    for column, name in (("gradient", "T/d"), ("stable_rank", "d")):
+        found = joint.shares(pd.DataFrame(grid), column).groupby("variable").share.mean()
+        assert found.idxmax() == name and found[name] == pytest.approx(1)
+    assert joint.powers(pd.DataFrame(grid)).a.tolist() == pytest.approx([-0.7] * 4)
+
+
+# --- committed tables
+
+
+def read(name):
+    if name not in RUN:
+        pytest.skip(f"the study {name} is not run yet")
+    return (
+        pd.read_csv(TABLES / f"{name}.csv"),
+        pd.read_csv(TABLES / f"{name}_verdicts.csv").set_index("key"),
+        common.read_design(name)["thresholds"],
+    )
+
+
+def interval(values):
+    """Student's t by SciPy."""
+    values = np.asarray(values, float)
+    low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+    return values.mean(), low, high
+
+
+def assert_is(verdicts, key, found, holds, against):
+    """Compare number and interval with the committed row, and the verdict with what follows from them."""
+    row = verdicts.loc[key]
+    assert (row.number, row.low, row.high) == pytest.approx(tuple(map(float, found)), rel=2e-3, abs=2e-4)
+    assert row.verdict == ("holds" if holds else "contradicted" if against else "undecided")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_committed_verdicts_are_those_of_the_committed_table(name):
+    table, verdicts, _ = read(name)
+    again = common.decide(name, table).set_index("key")
+    pd.testing.assert_frame_equal(again, verdicts, rtol=1e-3, check_dtype=False)
+    assert (TABLES / f"{name}.csv").stat().st_size < 200_000
+
+
+def test_effects_of_interventions_by_other_code():
+    table, verdicts, limits = read("cause")
+    network = ["task", "placement", "skip", "depth", "gain"]
+    base = table[table.arm == "base"].set_index([*network, "seed"]).score
+    fails = {key for key, mean in base.groupby(network).mean().items() if mean < limits["trains"]}
+
+    def effect(arm, failing):
+        one = table[table.arm == arm].set_index([*network, "seed"]).score
+        means = (one - base.reindex(one.index)).groupby(network).mean()
+        return interval([value for key, value in means.items() if (key in fails) == failing])
+
+    least = limits["effect"]
+    for key, arm in (("up", "up"), ("apart", "apart")):
+        found = effect(arm, True)
+        assert_is(verdicts, key, found, found[2] < least, found[1] > least)
+    found = effect("fast", True)
+    assert_is(verdicts, "fast", found, found[1] > least, found[2] < least)
+    found = effect("down", False)
+    assert_is(verdicts, "down", found, found[1] > -least, found[2] < -least)
+    found = effect("frozen", False)
+    assert_is(verdicts, "frozen", found, found[2] < -least, found[1] > -least)
+
+
+def test_early_numbers_beside_flags_of_architecture_and_depth_by_regression():
+    table, verdicts, limits = read("cause")
+    base = table[table.arm == "base"]
+    for key, name in (("residual_within", "residual_step_50"), ("gradient_within", "gradient_queries_step_50")):
+        some = base[base[name] > 0]
+        flags = OneHotEncoder(sparse_output=False).fit_transform(
+            some[["task", "placement", "skip", "depth", "gain"]].astype(str).agg(" ".join, axis=1).to_frame()
+        )
+        left = [
+            y - LinearRegression(fit_intercept=False).fit(flags, y).predict(flags)
+            for y in (np.log(some[name].to_numpy()), some.score.to_numpy())
+        ]
+        free = len(some) - flags.shape[1]
+        r = stats.pearsonr(*left)[0]
+        low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * stats.norm.ppf(0.975) / math.sqrt(free - 2))
+        assert_is(verdicts, key, (r, low, high), low > limits["within"], high < limits["within"])
+
+
+def test_curves_of_scale_by_other_code():
+    table, verdicts, limits = read("scale")
+    groups = {"post": table.place == "after the addition", "behind": table.place.str.contains("behind")}
+    groups["pre"] = ~groups["post"] & ~groups["behind"]
+    for key, place, low, high in (
+        ("post_falls", "post", 0.15, 1.5),
+        ("pre_saturates", "pre", 1.5, 5.0),
+        ("behind_rises", "behind", 0.15, 5.0),
+    ):
+        some = table[groups[place]]
+        means = some.groupby(["type", "gain"]).kept.mean().unstack()
+        found = interval(means[high] - means[low])
+        ok = {
+            "post_falls": found[2] < limits["falls"],
+            "pre_saturates": max(-found[1], found[2]) < limits["saturates"],
+            "behind_rises": found[1] > limits["rises"],
+        }[key]
+        bad = {
+            "post_falls": found[1] > limits["falls"],
+            "pre_saturates": found[1] > limits["saturates"] or found[2] < -limits["saturates"],
+            "behind_rises": found[2] < limits["rises"],
+        }[key]
+        assert_is(verdicts, key, found, ok, bad)
+    for place, chosen in groups.items():
+        some = table[chosen].pivot_table(index=["width", "depth", "entering", "gain"], columns="type", values="kept")
+        guess = pd.DataFrame({name: some.drop(columns=name).mean(axis=1) for name in some})
+        wanted, guessed = (frame.stack(future_stack=True).dropna() for frame in (some, guess))
+        assert verdicts.number[f"one_curve_{place}"] == pytest.approx(
+            r2_score(wanted, guessed.reindex(wanted.index)), rel=1e-3, abs=1e-3
+        )
+
+
+def test_growth_by_other_code():
+    table, verdicts, limits = read("growth")
+    found = []
+    for key, one in table[table.depth >= 16].groupby(["kind", "depth", "seed", "when"]):
+        late = one[one.layer >= key[1] / 4]
+        y = np.log(late.added)
+        power = stats.linregress(np.log(late.layer), y)
+        rest = [
+            (1 - stats.linregress(x, y).rvalue ** 2) * ((y - y.mean()) ** 2).sum()
+            for x in (late.layer, np.log(late.layer))
+        ]
+        found.append((*key, power.slope, math.log10(rest[0] / rest[1])))
+    found = pd.DataFrame(found, columns=["kind", "depth", "seed", "when", "power", "ratio"])
+    trained = found[found.when == "trained"]
+    ratio = interval(trained[trained.kind == "pre-norm"].ratio)
+    assert_is(verdicts, "pre_exponential", ratio, ratio[2] < limits["ratio"], ratio[1] > limits["ratio"])
+    for key, kind in (("pre_linear", "pre-norm"), ("peri_linear", "peri-norm")):
+        power = interval(trained[trained.kind == kind].power)
+        inside = limits["linear_from"] < power[1] and power[2] < limits["linear_to"]
+        assert_is(verdicts, key, power, inside, power[2] < limits["linear_from"] or power[1] > limits["linear_to"])
+    some = table[(table.kind == "pre-norm") & (table.when == "trained") & (table.depth >= 16)]
+    partial = []
+    for _, one in some.groupby(["depth", "seed"]):
+        r = np.corrcoef(
+            np.log(one[["increment", "weights"]].to_numpy().T), one.layer
+        )  # partial correlation from three correlations
+        partial.append((r[0, 1] - r[0, 2] * r[1, 2]) / math.sqrt((1 - r[0, 2] ** 2) * (1 - r[1, 2] ** 2)))
+    partial = interval(partial)
+    assert_is(verdicts, "follows_weights", partial, partial[1] > limits["follows"], partial[2] < limits["follows"])
+
+
+def test_variables_of_the_joint_limit_by_regression():
+    table, verdicts, limits = read("joint")
+    for key, column, betas in (
+        ("gradient_one", "gradient", (0.43, 1.0)),
+        ("gradient_one_above", "gradient", (2.0, 3.0)),
+        ("rank_one", "stable_rank", (0.43, 1.0, 2.0, 3.0)),
+    ):
+        shares = []
+        for _, one in table[table.beta.isin(betas)].groupby("replication"):
+            each = []
+            for _, points in one.groupby("beta"):
+                y = np.log(points[column].to_numpy())
+                flags = OneHotEncoder(sparse_output=False).fit_transform((points.tokens / points.width).to_frame())
+                r2 = LinearRegression(fit_intercept=False).fit(flags, y).score(flags, y)
+                each.append(1 - (1 - r2) * (len(y) - 1) / (len(y) - flags.shape[1]))  # adjusted R2 is epsilon squared
+            shares.append(np.mean(each))
+        found = interval(shares)
+        assert_is(verdicts, key, found, found[1] > limits["one"], found[2] < limits["one"])
+
+
+def test_what_advice_did_by_paired_tests():
+    table, verdicts, limits = read("warning")
+    says = {}
+    for key, one in table.groupby(WARNED):
+        low, high = stats.ttest_rel(one.after, one.before).confidence_interval(0.95)
+        says[key] = (
+            bool(one.flagged.iloc[0]),
+            "helps" if low > limits["matters"] else "harms" if high < -limits["matters"] else "",
+        )
+    for key, flagged, what in (("pays", True, "helps"), ("harmless", True, "harms"), ("control", False, "harms")):
+        some = [said == what for was, said in says.values() if was == flagged]
+        share = stats.binomtest(sum(some), len(some)).proportion_ci(method="wilson")
+        row = verdicts.loc[key]
+        assert (row.number, row.low, row.high) == pytest.approx((np.mean(some), share.low, share.high), abs=1e-3)
