@@ -12,9 +12,9 @@ import yaml
 from helpers import config
 
 from rankfall import cli
-from rankfall.run.keys.installed import commit
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
+from rankfall.sources.installed import commit
 
 PLAN = make_plan(config(grid={"seed": "0..7"}, training={"epochs": 2}))
 CELL = PLAN.cells[3]

@@ -10,7 +10,7 @@ from helpers import config
 
 from rankfall import cli
 from rankfall.run.guards import Edited, check_unchanged
-from rankfall.run.keys import installed
+from rankfall.sources import installed
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.store import Store

@@ -9,10 +9,10 @@ import pytest
 
 from rankfall import components
 from rankfall.quantity_files import LISTS, OF_A_STUDY, STUDIES
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS
 from rankfall.run.plan.entries import MEASURE_ROOTS
 from rankfall.run.snakemake.jobs import ROW_ROOTS, TABLE_ROOTS
+from rankfall.sources.fingerprint import Sources
 
 PACKAGE = Path(components.__file__).parent
 PLAIN = {"__init__.py", "annotations.py", "design.py", "series.py", "random_streams.py"}

@@ -16,13 +16,13 @@ from typing import Any
 
 from rankfall.errors import RankfallError
 from rankfall.run.config.problems import problem
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import Plan, make_plan
 from rankfall.run.plan.cell import digest
 from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, read_jobs, shard_file, write_once, write_parts
 from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.store.announced import announce
+from rankfall.sources.fingerprint import Sources
 
 PLAN = "RANKFALL_PLAN"  # environment variable with the folder of the run's plan, for the Snakefile and the jobs
 PLANNING = (
