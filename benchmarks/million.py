@@ -16,6 +16,7 @@ START = """
 import json, resource, sys, time
 import rankfall.commands._planned as planned
 from rankfall.commands import train
+from rankfall.commands._arguments import add_arguments
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.run_plan import RunPlan
 import argparse
@@ -35,7 +36,7 @@ print(json.dumps([plan, named, spent() - began, megabytes(), str(run.config), ru
 """
 JOB = """
 config, expect, task, shard = sys.argv[1:]
-parser = argparse.ArgumentParser(); train.add_arguments(parser)
+parser = argparse.ArgumentParser(); add_arguments(parser, train.ARGUMENTS)
 args = parser.parse_args(["--config", config, "--expect", expect, "--task", task, "--shard", shard])
 began = spent()
 own = planned.plan_job(args, "train", task, shard, cells=[f"shards/{task}/{shard}.pickle"])

@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from rankfall.run.keys.imports import imports_of, without_type_checking
+from rankfall.sources.imports import imports_of, without_type_checking
 
 PACKAGE = Path(__file__).parents[1] / "src" / "rankfall"
 PICTURE = Path(__file__).parent / "images" / "house.svg"
@@ -26,6 +26,7 @@ FLOORS = (
     ("run/screen",),
     ("run/plan", "run/guards"),
     ("run/keys", "run/store"),
+    ("run/objects",),
     ("run/config",),
     ("overview", "watch"),
     ("census",),
@@ -39,7 +40,9 @@ FLOORS = (
     ("report",),
     ("components", "examples", "filters", "texts"),
     ("quantity_files",),
-    ("descriptions", "modules"),
+    ("descriptions",),
+    ("sources",),
+    ("modules",),
     ("caches", "project"),
     ("design", "disk", "random_streams", "series", "yaml_text"),
     ("annotations", "errors", "processes", "terminal"),

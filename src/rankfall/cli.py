@@ -48,7 +48,10 @@ def run(arguments: list[str]) -> int:
             from rankfall.commands._arguments import add_arguments
 
             command = importlib.import_module(f"rankfall.commands.{verb}")
-            add_arguments(subparser, command.ARGUMENTS)
+            if hasattr(command, "ARGUMENTS"):
+                add_arguments(subparser, command.ARGUMENTS)
+            else:  # more than such a list can say
+                command.add_arguments(subparser)
             subparser.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     try:

@@ -51,7 +51,7 @@ from rankfall.quantity_files import (
 )
 
 if TYPE_CHECKING:
-    from rankfall.run.keys.fingerprint import Sources
+    from rankfall.sources.fingerprint import Sources
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)

@@ -25,7 +25,7 @@ from rankfall.errors import RankfallError
 
 if TYPE_CHECKING:
     from rankfall.report.schema import Table
-    from rankfall.run.keys.fingerprint import Sources
+    from rankfall.sources.fingerprint import Sources
 
 PACKAGE = Path(__file__).parent
 DESCRIBERS = (Path(__file__), PACKAGE / "trial" / "describe.py", PACKAGE / "trial" / "learn.py")
@@ -143,7 +143,7 @@ def look_again() -> None:
 
 @functools.cache
 def sources() -> "Sources":
-    from rankfall.run.keys.fingerprint import Sources
+    from rankfall.sources.fingerprint import Sources
 
     return Sources()
 

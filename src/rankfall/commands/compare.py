@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 
 ARGUMENTS = """
-ONE             a folder of results
-OTHER           another folder of results
+FOLDER...       two folders of results
 --tolerance X   largest relative difference that counts as equal (default: 0, bit for bit)
 --json          print JSON
 """
@@ -20,15 +19,18 @@ def run(args: argparse.Namespace) -> int:
 
     if not 0 <= args.tolerance < math.inf:
         raise RankfallError(f"--tolerance {args.tolerance}: it must be a finite number of at least 0")
-    found = compare_runs(args.one, args.other, args.tolerance)
-    processors = describe_difference(args.one, args.other)
+    if len(args.folder) != 2:
+        raise RankfallError(f"compare: {len(args.folder)} folders of results are named: it must be two")
+    one, other = args.folder
+    found = compare_runs(one, other, args.tolerance)
+    processors = describe_difference(one, other)
     if args.json:
         about = [{"table": "", "column": "processor", "what": processors}] if processors else []
         print(json.dumps(about + as_records(found), indent=2))
     else:
         if processors:
             print(f"processors: {processors}: the last digits may differ for that alone")
-        print("\n".join(as_lines(found, code_differences(read_codes(args.one), read_codes(args.other)))))
+        print("\n".join(as_lines(found, code_differences(read_codes(one), read_codes(other)))))
     return 1 if any(found.values()) else 0
 
 

@@ -71,9 +71,9 @@ def _scorecard(args: argparse.Namespace, path: Path) -> int:
     labels, architectures = _read_config(args)
     with looks(labels, {}):
         if args.latex:
-            text = as_latex(scores, columns, args.setting, architectures)
+            text = as_latex(scores, columns, args.setting or "", architectures)
         else:
-            text = "\n".join(as_lines(scores, columns, args.setting)) + "\n"
+            text = "\n".join(as_lines(scores, columns, args.setting or "")) + "\n"
     if args.out is None:
         print(text, end="")
         return 0

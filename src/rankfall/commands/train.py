@@ -46,7 +46,7 @@ def train(
     from rankfall.report.rows import cell_row
     from rankfall.run.jobs.cells import find_records
     from rankfall.run.jobs.training import train_cells
-    from rankfall.run.keys.installed import commit
+    from rankfall.sources.installed import commit
     from rankfall.train.progress import Progress
 
     store.announce(cells)

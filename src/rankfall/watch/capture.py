@@ -22,7 +22,7 @@ from rankfall.watch.compiled import AFTER, BEFORE, ENTER, LEAVE, TracedHooks, is
 from rankfall.watch.followed import FollowedPass
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached
-from rankfall.watch.layers import Layers, find_layers, list_blocks, outer_modules, refuse_model
+from rankfall.watch.layers import WatchedLayers, find_layers, list_blocks, outer_modules, refuse_model
 from rankfall.watch.padding import REAL, read_mask
 from rankfall.watch.records import CaptureOptions, PassRecord, layer_record, real_tokens
 from rankfall.watch.states import axis_of_batch, check_not_turned, input_states, scalar_in, states_of
@@ -39,7 +39,7 @@ class Capture:
         model: nn.Module,
         named: Mapping[str, nn.Module],
         options: CaptureOptions,
-        settle: Callable[[Layers], list[QueryKeyWeights]],
+        settle: Callable[[WatchedLayers], list[QueryKeyWeights]],
         give_up: Callable[[], None],
         begun: Callable[[], None],
     ) -> None:
@@ -48,7 +48,7 @@ class Capture:
         self.blocks = named or list_blocks(model)
         self.place = {id(one): number for number, one in enumerate(self.blocks.values())}
         self.ancestors = outer_modules(model, self.blocks)
-        self.layers: Layers | None = None  # until the first pass
+        self.layers: WatchedLayers | None = None  # until the first pass
         self.weights: list[QueryKeyWeights] = []  # of the layers
         self.axis = 0  # of samples in the states of blocks
         self.followed: FollowedPass | None = None  # until its hooks are removed
@@ -65,7 +65,7 @@ class Capture:
     def summary(self) -> str:
         return "layers to be found in the first pass" if self.layers is None else self.layers.summary()
 
-    def use_layers(self, layers: Layers) -> None:
+    def use_layers(self, layers: WatchedLayers) -> None:
         self.layers, self.weights = layers, self.settle(layers)
 
     def use_blocks(self, error: RankfallError | None) -> None:
@@ -73,7 +73,7 @@ class Capture:
         if not self.blocks:
             raise refuse_model(self.model, error or RankfallError("it has no list of modules of one class")) from None
         self.axis = axis_of_batch(self.blocks, self.options.batch_axis)
-        self.use_layers(Layers(tuple(self.blocks), tuple(self.blocks.values())))
+        self.use_layers(WatchedLayers(tuple(self.blocks), tuple(self.blocks.values())))
         if error is not None:
             LOGGER.warning("the states of layers are what blocks return, %s: %s", self.summary(), error)
 

@@ -18,7 +18,7 @@ from rankfall.streams.names import inner_modules
 from rankfall.streams.record import summands_of, tensors_in
 from rankfall.streams.trace import ADD
 from rankfall.watch.attention import AttentionListener
-from rankfall.watch.layers import Layers
+from rankfall.watch.layers import WatchedLayers
 
 # Functions that hold attention weights; nothing else is listened to, as that takes time.
 HEARD = frozenset({"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"})
@@ -29,7 +29,7 @@ Keep = Callable[[int, Tensor, AttentionListener | None], None]
 class FollowedPass(Editor):
     """Mode of a pass in progress. `keep(layer, state, attention)` receives the state (B, T, D) of each layer and what was heard in it."""
 
-    def __init__(self, layers: Layers, samples: int, real_of: Callable[[Tensor], Any], keep: Keep) -> None:
+    def __init__(self, layers: WatchedLayers, samples: int, real_of: Callable[[Tensor], Any], keep: Keep) -> None:
         assert layers.flow is not None and layers.root is not None
         self.layers, self.samples, self.real_of, self.keep = layers, samples, real_of, keep
         self.layout, self.begun, self.broken = layers.flow.layout, False, False

@@ -34,7 +34,7 @@ MOST_WORK = 2**36  # weights x tokens; a dozen passes of more take minutes on a 
 
 
 @dataclass(frozen=True)
-class Layers:
+class WatchedLayers:
     """Names and modules of the layers, in order. Without a `flow`, they are blocks that return their states."""
 
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class Layers:
 
 def find_layers(
     model: nn.Module, called: nn.Module, args: Any, kwargs: Mapping[str, Any], blocks: Sequence[str]
-) -> Layers:
+) -> WatchedLayers:
     """Return the layers of the longest residual stream of a module in the model that is called with these arguments.
 
     `blocks`: names of modules that are the layers, if the user names them.
@@ -81,7 +81,7 @@ def find_layers(
         additions = count_additions(examined, flow)
     names = tuple(f"{prefix}{name}" for name in flow.layers)
     modules = tuple(named.get(name) for name in names)
-    return Layers(names, modules, flow, root, additions, tuple(one.name for one in others))
+    return WatchedLayers(names, modules, flow, root, additions, tuple(one.name for one in others))
 
 
 @contextmanager

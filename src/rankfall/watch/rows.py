@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from rankfall.rank.powers import NOT_FINITE, outside
 from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, STATE
 from rankfall.watch.gradients import QueryKeyWeights, squared_norm
-from rankfall.watch.layers import Layers
+from rankfall.watch.layers import WatchedLayers
 from rankfall.watch.parameters import parameter_rows
 from rankfall.watch.records import LayerRecord, PassRecord
 from rankfall.watch.statistics import STATES, WEIGHTS, effective_ranks, wide_dtype
@@ -50,7 +50,7 @@ class Log:
 
 def log_of(
     record: PassRecord,
-    found: Layers,
+    found: WatchedLayers,
     weights: Sequence[QueryKeyWeights],
     step: int,
     scale: float,

@@ -12,7 +12,7 @@ from rankfall.streams.names import Wanted, find_named
 from rankfall.watch import gradients
 from rankfall.watch.alarms import Event
 from rankfall.watch.condition import StopCondition, check_layers
-from rankfall.watch.layers import Layers
+from rankfall.watch.layers import WatchedLayers
 from rankfall.watch.outbox import log_event
 from rankfall.watch.padding import MaskFunction
 from rankfall.watch.parameters import Parameters
@@ -77,7 +77,7 @@ def watch(
     options = CaptureOptions(samples, batch_axis, mask, states, passes, detail in ("heads", "all"))
     stop = [StopCondition(one) for one in ([raise_if] if isinstance(raise_if, str) else raise_if or [])]
 
-    def settle(layers: Layers) -> list[gradients.QueryKeyWeights]:
+    def settle(layers: WatchedLayers) -> list[gradients.QueryKeyWeights]:
         """Check the options against the layers, and return the weights of queries and keys in each."""
         if layers.flow is not None or len(layers.names) > 1:  # a single block may be called several times
             check_layers(stop, len(layers.names))

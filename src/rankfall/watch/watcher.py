@@ -20,7 +20,7 @@ from rankfall.watch.clock import OptimizerClock
 from rankfall.watch.compiled import TRACING
 from rankfall.watch.condition import StopCondition
 from rankfall.watch.gradients import QueryKeyWeights
-from rankfall.watch.layers import Layers
+from rankfall.watch.layers import WatchedLayers
 from rankfall.watch.outbox import Outbox
 from rankfall.watch.parameters import Parameters
 from rankfall.watch.records import CaptureOptions, PassRecord
@@ -38,7 +38,7 @@ class Watcher:
         self,
         model: nn.Module,
         named: Mapping[str, nn.Module],
-        settle: Callable[[Layers], list[QueryKeyWeights]],
+        settle: Callable[[WatchedLayers], list[QueryKeyWeights]],
         sinks: list[RowSink],
         stop: list[StopCondition],
         report: Callable[[Event], Any] | None,

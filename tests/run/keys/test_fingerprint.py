@@ -11,9 +11,9 @@ import pytest
 
 import rankfall
 from rankfall.errors import RankfallError
-from rankfall.run.keys import fingerprint
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cells import TRAIN_ROOTS
+from rankfall.sources import fingerprint
+from rankfall.sources.fingerprint import Sources
 
 Write = Callable[..., None]
 PACKAGE = {

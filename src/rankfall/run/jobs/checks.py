@@ -23,9 +23,9 @@ from rankfall.run.guards import Unproved, check_job
 from rankfall.run.jobs.cells import Datasets, dataset_of, shape_of, stack_data
 from rankfall.run.jobs.engine import machine_of
 from rankfall.run.jobs.processor import processor
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
 from rankfall.run.plan.engines import MACHINE, MACHINE_GPU, MACHINES, check_installed
+from rankfall.sources.fingerprint import Sources
 from rankfall.tasks._dataset import Dataset
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.recipe import make_draw

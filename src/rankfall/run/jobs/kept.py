@@ -16,9 +16,9 @@ from rankfall.design import Component
 from rankfall.measure.context import Parts, Rows
 from rankfall.run.guards import Unproved, check_job, restrict_reads
 from rankfall.run.keys.files import files_of
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
 from rankfall.run.store.rows import ITEMS
+from rankfall.sources.fingerprint import Sources
 
 if TYPE_CHECKING:
     from rankfall.run.plan import MeasurePlan

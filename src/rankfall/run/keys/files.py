@@ -30,7 +30,7 @@ from rankfall.report.quantities import STATEMENT
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.keys.contents import files_in, hash_file
-from rankfall.run.keys.fingerprint import OWN, SHORT
+from rankfall.sources.fingerprint import OWN, SHORT
 
 PACKAGE = Path(components.__file__).parent
 COLUMNS, DESCRIPTIONS = "columns of ", "descriptions of "  # prefixes of a table's name in keys

@@ -14,7 +14,6 @@ from rankfall.run.config.looks import check_colours, check_labels
 from rankfall.run.config.match import parse_filter
 from rankfall.run.config.problems import problem
 from rankfall.run.config.types import Config, parse, read
-from rankfall.run.keys.analyses import keep
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.declarations import check_declarations, columns_of_table
@@ -22,6 +21,7 @@ from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, Measu
 from rankfall.run.plan.figure_options import check_figure_options
 from rankfall.run.plan.grid import Grid, components_named_by, resolve_config
 from rankfall.run.plan.selection import select
+from rankfall.sources.analyses import keep
 
 __all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
 

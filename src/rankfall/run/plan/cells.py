@@ -16,13 +16,13 @@ from rankfall.run.config.problems import problem
 from rankfall.run.config.rules import check_precision
 from rankfall.run.config.types import Compute
 from rankfall.run.keys.files import files_of
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan import shard
 from rankfall.run.plan.cell import Cell, digest, digest_of, spec_content, training_content
 from rankfall.run.plan.cost import Cost, cell_seconds
 from rankfall.run.plan.engines import PLAIN, ROOTS, engine_of
 from rankfall.run.plan.grid import Series, drop_seeds
 from rankfall.run.plan.history import read_history
+from rankfall.sources.fingerprint import Sources
 
 # The arithmetic of training and of drawing data, without the jobs around them: an edit of a job makes nothing stale.
 TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.loop")

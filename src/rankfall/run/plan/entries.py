@@ -17,8 +17,8 @@ from rankfall.report.quantities import sources as sources_of
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.types import Config
 from rankfall.run.keys.files import data_of, files_of
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
+from rankfall.sources.fingerprint import Sources
 
 MEASURE_ROOTS = {  # by the needs of a measure: modules that prepare its input, without jobs
     "cells": ("rankfall.measure.apply",),

@@ -21,10 +21,10 @@ from rankfall.errors import RankfallError
 from rankfall.quantity_files import LISTS
 from rankfall.report.style import FORMATS
 from rankfall.run.keys.files import COLUMNS, table_digests
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import CELL_TABLES, Plan
 from rankfall.run.plan.cell import Cell, alike, digest, digest_of
 from rankfall.run.plan.entries import find_quantity_modules
+from rankfall.sources.fingerprint import Sources
 
 Code = Mapping[str, str]  # source file -> digest
 TABLE_ROOTS = ("rankfall.report.tables",)  # code that combines shards and checks tables

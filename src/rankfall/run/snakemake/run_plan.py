@@ -16,7 +16,6 @@ from typing import Any
 
 from rankfall.errors import RankfallError
 from rankfall.run.config.problems import problem
-from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.objects import find_objects
 from rankfall.run.plan.build import Plan, make_plan
 from rankfall.run.plan.cell import digest
@@ -24,6 +23,7 @@ from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, read_jobs
 from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.store.announced import announce
+from rankfall.sources.fingerprint import Sources
 
 PLAN = "RANKFALL_PLAN"  # environment variable with the folder of the run's plan, for the Snakefile and the jobs
 PLANNING = (

@@ -28,9 +28,9 @@ from pathlib import Path
 from rankfall import PUBLIC
 from rankfall.errors import RankfallError
 from rankfall.modules import find_inside, find_module
-from rankfall.run.keys.analyses import Analysis, analysis
-from rankfall.run.keys.imports import Imports, ancestors, holders, imports_of, without_type_checking
-from rankfall.run.keys.installed import versions_of
+from rankfall.sources.analyses import Analysis, analysis
+from rankfall.sources.imports import Imports, ancestors, holders, imports_of, without_type_checking
+from rankfall.sources.installed import versions_of
 
 OWN = __name__.partition(".")[0]
 OURS = (OWN, "thousandfold")  # this package and its engine (`engine/`)

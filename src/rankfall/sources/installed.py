@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import rankfall
-from rankfall.report.provenance import INSTALLED
 
-PREFIX = INSTALLED  # prefix of a distribution's name in a key
+PREFIX = "installed:"  # of the name of a distribution in a key, as `report/provenance.py` reads it
 # Common packages: their versions are columns of every table, and in no key.
 COMMON = frozenset({"torch", "numpy", "scipy", "pandas", "rankfall"})
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home
-from rankfall.run.keys.imports import Imports
+from rankfall.sources.imports import Imports
 
-ANALYSES = ("rankfall.run.keys.fingerprint", "rankfall.run.keys.imports", __name__)
+ANALYSES = ("rankfall.sources.fingerprint", "rankfall.sources.imports", __name__)
 MOST = 5000  # the most entries of a cache file; the latest stay
 Analysis = tuple[str, Imports]  # the digest, and the imports
 _NEW: dict[str, Analysis] = {}  # that are not stored yet

@@ -1,0 +1,1 @@
+"""The code that a result depends on: digests of modules and of what they import, read from their text."""
