@@ -61,10 +61,11 @@ CONFIG = changed("measures", {"entropy": {"measure": "mylab.entropy"}, "reproduc
 
 
 def test_every_file_is_read_by_its_quantity() -> None:
-    files = sorted(PACKAGE.glob("*/*/published.csv"))
+    files = sorted(PACKAGE.glob("*/*/*published.csv"))
     assert len(files) >= 14
     for file in files:
-        found = components.describe("published", file.parent.name)
+        of_models = file.name.removesuffix("published.csv")
+        found = components.describe("published", of_models + file.parent.name)
         assert found is not None and found.location.file == file.with_name("shown.py")
         assert str(file.relative_to(PACKAGE)) in found.facts["DATA"]
 
