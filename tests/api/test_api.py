@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +16,6 @@ from rankfall import collapse_law, order_of_contraction, residuals
 from rankfall.api.layers import architecture, draw_states, network_of
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(

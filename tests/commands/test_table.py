@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 from rankfall import cli
 from rankfall.commands import open as opening
 from rankfall.report import tables
-from rankfall.report.runs import differences
 
 ROWS: list[dict[str, Any]] = [
     {"task": "sorting", "seed": 0, "data_key": "a", "split": "test", "samples": 3, "length": 5, "size_in": 6}
@@ -53,19 +51,6 @@ def test_csv_on_the_screen_is_the_table(results: Path, capfdbinary: pytest.Captu
     assert again.chance.dropna().tolist() == [1 / 3]
     assert sum(line.endswith(",nan,") for line in text.splitlines()) == 1
     assert sum(line.endswith(",,") for line in text.splitlines()) == 1
-
-
-def test_the_suffix_chooses_the_form(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert table(results, "datasets", "--out", str(tmp_path / "x.csv")) == 0
-    assert (tmp_path / "x.csv").read_text().startswith('"task"')
-    assert table(results, "datasets", "--out", str(tmp_path / "x.parquet")) == 0
-    assert not differences(pq.read_table(tmp_path / "x.parquet"), tables.read(results / "tables" / "datasets.parquet"))
-    assert table(results, "datasets", "--csv", "--out", str(tmp_path / "x.txt")) == 0
-    assert (tmp_path / "x.txt").read_bytes() == (tmp_path / "x.csv").read_bytes()
-    capsys.readouterr()
-    assert table(results, "datasets", "--out", str(tmp_path / "x.xls")) == 2
-    assert "neither .csv nor .parquet" in capsys.readouterr().err
-    assert not (tmp_path / "x.xls").exists()
 
 
 def test_a_table_that_is_not_there_is_named_with_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

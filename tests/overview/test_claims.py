@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from rankfall.errors import RankfallError
-from rankfall.overview.claims import decide, describe
+from rankfall.overview.claims import decide
 from rankfall.report import claim as module
 from rankfall.report.claim import Claim, check_claims, claims
 from rankfall.report.claim_text import as_lines, in_full
@@ -18,12 +18,10 @@ from rankfall.report.decision import (
     HOLDS,
     Band,
     Decision,
-    Extension,
     Threshold,
     band,
     compare,
     is_on,
-    judge,
 )
 from rankfall.report.schema import schema
 
@@ -68,12 +66,6 @@ def test_a_threshold_within_an_interval_decides_nothing(low: float, high: float,
     assert is_on(found, Threshold(1.0, "below", "spread")) is (None if wanted is None else not wanted)
 
 
-def test_what_the_bench_adds_changes_no_verdict() -> None:
-    beyond = (Extension("causal masks", False),)
-    found = judge("Yes.", 1.0, holds=True, extends=beyond)
-    assert (found.verdict, found.extends) == (HOLDS, beyond)
-
-
 def test_ours_are_right() -> None:
     check_claims(columns_of)
     assert len({claim.name for claim in claims()}) == len(claims()) >= 1
@@ -106,25 +98,6 @@ def test_a_claim_sees_its_own_evidence_alone_and_only_what_it_reads() -> None:
     )
     with pytest.raises(RankfallError, match="reads table 'cells', which its `reads` does not name"):
         decide(replace(GOOD, decide=lambda read: read("cells")), {"evidence": rows, "cells": rows}.get)
-
-
-def test_a_verdict_says_what_it_rests_on() -> None:
-    rows = pd.DataFrame({"claim": ["good", "good", "other"], "quantity": ["b, by x", "a, by x", "0, by x"]})
-    cells = pd.DataFrame({"key": ["k2", "k1", "k2"]})
-    tables = {"evidence": rows, "residuals": cells}.get
-    found = Decision(HOLDS, "It is.")
-    own = replace(GOOD, changed="The bound.")
-    beyond = (Extension("masks (2)", True), Extension("windows (.1)", False), Extension("RoPE (1)", None))
-    assert describe(own, replace(found, extends=beyond), tables)["extends"] == (
-        "Extends to masks (2). Does not extend to windows (.1). Undecided for RoPE (1)."
-    )
-    assert describe(own, found, tables)["extends"] == ""
-    assert describe(own, found, tables)["shown"] == "a, by x" and describe(own, found, tables)["cells"] == ""
-    assert describe(own, found, tables)["changed"] == "The bound."
-    assert describe(replace(own, shown="b, by x"), found, tables)["shown"] == "b, by x"
-    of_cells = replace(own, reads={"residuals": ("key",)})
-    assert describe(of_cells, found, tables)["shown"] == "" and describe(of_cells, found, tables)["cells"] == "k1 k2"
-    assert describe(of_cells, replace(found, cells=("k2",)), tables)["cells"] == "k2"
 
 
 def test_a_verdict_is_shown_with_its_number_and_its_source() -> None:

@@ -9,8 +9,6 @@ from plans import VALID, changed
 
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.history import measure_history, write_history
-from rankfall.run.snakemake.estimates import Needs, needs
-from rankfall.run.snakemake.jobs import PlanJobs
 
 
 def record(cell: Any, seconds: float, **more: Any) -> Any:
@@ -46,23 +44,3 @@ def test_costs_change_the_number_of_shards_and_no_key(plan: Any, tmp_path: Path)
     quick = make_plan(changed("compute", {"shard_minutes": 1}))
     assert len(slow.shards) > len(quick.shards)
     assert [cell.key for cell in slow.cells] == [cell.key for cell in quick.cells]
-
-
-def first_needs(config: Any) -> tuple[Needs, list[Any]]:
-    """Return what training the first shard needs, and its cells."""
-    plan = make_plan(config)
-    place, cells = next(iter(plan.shards.items()))
-    return needs(plan, PlanJobs(plan).job("train", *place)), cells
-
-
-@pytest.mark.parametrize("together", [True, False])
-def test_larger_stack_than_measured_requests_no_less_than_the_model(together: bool, tmp_path: Path) -> None:
-    """The memory of a network alone says nothing of many; that of as many as a job trains together says all."""
-    many, path = changed("grid/0/seed", "0..299"), tmp_path / "costs.json"
-    modelled, cells = first_needs(many)
-    stacks = [f"of {cell.group}" if together else f"of {cell.seed}" for cell in cells]
-    records = [record(cell, cell.cost.seconds, megabytes=400, stack=stack) for cell, stack in zip(cells, stacks)]
-    write_history(path, measure_history(make_plan(many).cells, records))
-    measured, same = first_needs({**many, "compute": {**many.get("compute", {}), "costs": str(path)}})
-    assert same[0].shard == cells[0].shard
-    assert measured.megabytes == (500 if together else modelled.megabytes)
