@@ -11,8 +11,8 @@ import pytest
 
 import rankfall
 from rankfall.errors import RankfallError
-from rankfall.sources import fingerprint
 from rankfall.run.plan.cells import TRAIN_ROOTS
+from rankfall.sources import fingerprint
 from rankfall.sources.fingerprint import Sources
 
 Write = Callable[..., None]

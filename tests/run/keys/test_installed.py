@@ -10,10 +10,10 @@ from helpers import config
 
 from rankfall import cli
 from rankfall.run.guards import Edited, check_unchanged
-from rankfall.sources import installed
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.store import Store
+from rankfall.sources import installed
 
 COMPONENT = (
     "import {module}\nimport numpy, scipy, torch, pandas, json\ndef sharp(logits):\n    return logits.softmax(-1)\n"
