@@ -143,8 +143,9 @@ def load(kind: str, name: str) -> Any:
 
 def import_component(location: Location) -> tuple[ModuleType, Any]:
     """Import the module of a component, and return it with the component."""
-    # For components of users and what they import; last, so that a file lying around cannot shadow an installed package.
-    sys.path += [folder for folder in local_folders() if folder not in sys.path]
+    if not location.module.startswith("rankfall."):
+        # For components of users and what they import; last, so that a file lying around cannot shadow an installed package.
+        sys.path += [folder for folder in local_folders() if folder not in sys.path]
     before = sys.dont_write_bytecode
     # Python trusts a compiled file whose source has the recorded size and time, and an archive or `touch -r` can give these to an edited
     # source. So no compiled file is written.

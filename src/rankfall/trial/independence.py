@@ -51,7 +51,7 @@ def check_independent(
     beside = [value.narrow(axis.number, last, 1) for value in compute(axis, False)]
     if (off := difference(beside, compute(axis, True))) > AGREE:
         raise candidate.refusal(
-            f"mixes {axis.many}: {axis.one} {last} of {axis.length} differs by {off:.1e} from what it is alone, where {axis.one} 0 has "
-            f"numbers {LARGE:,.0f} times as large, given {told}",
+            f"mixes {axis.many}: {axis.one} {last} of {axis.length} differs by {off:.1e} from what it is alone, given {told}, where "
+            f"{axis.one} 0 has numbers {LARGE:,.0f} times as large",
             f"no operation, such as a mean or a maximum, may run over {axis.place}, or depend on its length",
         )

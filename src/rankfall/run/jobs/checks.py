@@ -120,19 +120,19 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Note, data
     data: dict[Task, Dataset | None] = {}
     for cell in {cell.task: cell for cell in firsts.values()}.values():
         try:
-            data[cell.task] = dataset_of(cell, store, datasets)
+            dataset = dataset_of(cell, store, datasets)
         except (StoreError, Unproved):
             raise
         except Exception:  # the trial reports why; or only this seed has no data, which its training reports
             data[cell.task] = None
         else:
-            checks.drawn[cell.task.task] = data[cell.task], cell.data_seed
+            data[cell.task], checks.drawn[cell.task.task] = dataset, (dataset, cell.data_seed)
     tasks = checks.find_refusals([("task", task.task, Surroundings()) for task in data])
     asked: dict[tuple[Task, Architecture, Training], list[Asked]] = {}
     for designs, cell in firsts.items():
-        dataset, asked[designs] = data[cell.task], [("task", cell.task.task, Surroundings())]
-        if dataset is not None and not tasks[asked[designs][0]]:
-            setting = setting_of(cell, shape_of(cell, dataset))
+        known, asked[designs] = data[cell.task], [("task", cell.task.task, Surroundings())]
+        if known is not None and not tasks[asked[designs][0]]:
+            setting = setting_of(cell, shape_of(cell, known))
             asked[designs] += [(kind, part, setting) for kind, part in components.parts_of(*designs) if kind != "task"]
     refusals = checks.find_refusals([one for some in asked.values() for one in some])
     reasons = {designs: next(filter(None, map(refusals.get, some)), "") for designs, some in asked.items()}

@@ -34,7 +34,7 @@ OF_CELLS = {
 }
 ENTRIES = ("task", "tasks", "training", "trainings", "architecture", "architectures")
 COLUMNS = ("numbers", "lines", "panels", "x")
-Row = tuple[Mapping[str, Any], Alike]  # the columns of cells, which but for seed and key are those of the first
+Row = tuple[dict[str, Any], Alike]  # the columns of cells, which but for seed and key are those of the first
 LATE = ("key", "status", "reason")  # columns of cells that are known only after a run
 
 
