@@ -25,7 +25,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [pytest.param(one, marks=[pytest.mark.long] * ("bands add" in one)) for one in COMMANDS])
+@pytest.mark.parametrize(
+    "command", [pytest.param(one, marks=[pytest.mark.long] * ("bands add" in one)) for one in COMMANDS]
+)
 def test_every_command_of_the_page_runs(command, folder, capsys, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
     words = shlex.split(command, comments=True)
