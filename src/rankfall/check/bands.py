@@ -180,7 +180,7 @@ def write_model(path: Path, model: RealModel) -> str:
 
 
 def real_models(kind: str, depth: int, width: int) -> list[RealModel]:
-    """Return the rows of this kind whose depth and width are nearest, of half to twice the depth."""
-    rows = [one for path in (REAL, own_file()) for one in read_models(path)]
-    near = [one for one in rows if one.kind == kind and 0.5 <= one.depth / depth <= 2]
+    """Return the models of this kind whose depth and width are nearest, of half to twice the depth, with the first row of each."""
+    rows = {(one.name, one.when): one for path in (own_file(), REAL) for one in reversed(read_models(path))}
+    near = [one for one in rows.values() if one.kind == kind and 0.5 <= one.depth / depth <= 2]
     return sorted(near, key=lambda one: abs(math.log(one.depth / depth)) + abs(math.log(one.width / width)))[:MOST]

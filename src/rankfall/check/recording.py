@@ -68,9 +68,8 @@ class HeadNumbers:
     distance: Tensor  # mean distance in tokens
     logit: float  # largest absolute score
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
-    sideways: list[int] = field(
-        default_factory=list
-    )  # axis of the softmax, if the product with the values sums over another
+    # axis of the softmax, if the product with the values sums over another
+    sideways: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -105,9 +104,8 @@ class RecordedStream:
     norms: list[NormRead] = field(default_factory=list)
     output: Any = None
     used: set[str] = field(default_factory=set)  # names of the parameters that the pass reads
-    foreign: dict[int, nn.Parameter] = field(
-        default_factory=dict
-    )  # parameters that it reads and the model does not hold
+    # parameters that it reads and the model does not hold
+    foreign: dict[int, nn.Parameter] = field(default_factory=dict)
     frozen: set[str] = field(default_factory=set)  # names of the parameters that need no gradient
     triangles: bool = False  # whether an operation reads a triangular mask (T, T), or makes one
     loss: Callable[[Any], Tensor] | None = None
@@ -210,11 +208,7 @@ def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
         factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
         terms, _, out = args[0].replace(" ", "").partition("->")
         letters = next((term for term, one in zip(terms.split(","), factors) if one is weights), "")
-        return (
-            {axis for axis, letter in enumerate(letters) if letter not in out}
-            if "." not in letters and letters
-            else every
-        )
+        return {axis for axis, one in enumerate(letters) if one not in out} if letters and "." not in letters else every
     if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
         return {weights.dim() - (1 if args[0] is weights else 2)}
     return every

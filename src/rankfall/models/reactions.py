@@ -25,7 +25,7 @@ def reactions() -> Iterator[str]:
     content = re.sub(r'"\s*\n\s*"', "", content)  # strings that continue in the next line
     known = dict.fromkeys(one for one in re.findall(r"[^\s\"'`,|]{3,}>>[^\s\"'`,|]{3,}", content) if ":" not in one)
     parts = [(one.partition(">>")[0].split("."), one.partition(">>")[2]) for one in known]
-    for turn in range(max(len(precursors) for precursors, _ in parts)):
+    for turn in range(max((len(precursors) for precursors, _ in parts), default=0)):
         for precursors, product in parts:
             if turn < len(precursors):
                 yield f"{'.'.join(precursors[turn:] + precursors[:turn])}>>{product}"

@@ -42,6 +42,8 @@ def with_coverage(
         or returns_sum(graph, tracer, call, sums)
     ]
     bare = [call for call in outside if call not in apart]
+    held = {item.node.index for item in items}
+    loose = {index: one for index, one in sums.items() if index not in held}
     measured = sum(map(len, calls))
     lines: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
@@ -60,7 +62,11 @@ def with_coverage(
         first = layers[0][1][0]
         ends = [(other[-1][1][-1].node.index, one.name) for one, other in zip(flows, chains) if other is not layers]
         end, before = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
-        missing = [*lines, *without_skip(graph, tracer, layers, own), *on_older_states(graph, layers, sums)]
+        missing = [
+            *lines,
+            *without_skip(graph, tracer, layers, own),
+            *on_older_states(graph, [item for _, group in layers for item in group], loose),
+        ]
         if before is None:
             missing += begins_behind(model, graph, tracer, first, own, outside)
         joins = between(graph, end, first.state) if end is not None else ()
@@ -77,29 +83,22 @@ def returns_sum(graph: Graph, tracer: Tracer, call: Call, sums: dict[int, Summan
     return any(own & without_maps(graph, node, own) for _, node in tracer.outputs.get(call, []))
 
 
-def on_older_states(graph: Graph, layers: list[tuple[str, Group]], sums: dict[int, Summand]) -> list[str]:
+def on_older_states(graph: Graph, items: Group, apart: dict[int, Summand]) -> list[str]:
     """Return a line if skips are older than the state that their branch reads, so that the stream lacks what was added meanwhile.
 
-    A group of layers with a skip around it, as of a residual network in a residual network, holds its inner additions in inner calls.
+    `apart`: the residual additions of no stream. A group of layers with a skip around it, as of a residual network in a residual network,
+    holds its inner additions in inner calls.
     """
-    items = [item for _, group in layers for item in group]
-    inside = {item.node.index for item in items}
-    found = []
-    for item in items:
-        beyond = without_maps(graph, item.branch)
-        for one in sums.values():
-            inner = (
-                len(one.node.stack) > len(item.node.stack) and one.node.stack[: len(item.node.stack)] == item.node.stack
-            )
-            if (
-                one.node.index not in inside
-                and not inner
-                and one.node.shape == item.node.shape
-                and graph.source(one.state) == graph.source(item.state)
-                and graph.above(one.node.index, item.branch)
-                and graph.source(one.branch) not in beyond
-            ):
-                found.append((made_in(graph, item), made_in(graph, one)))
+    found = [
+        (made_in(graph, item), made_in(graph, one))
+        for item in items
+        for one in apart.values()
+        if one.node.shape == item.node.shape
+        and graph.source(one.state) == graph.source(item.state)
+        and graph.above(one.node.index, item.branch)
+        and not (set(one.node.stack) > set(item.node.stack))
+        and graph.source(one.branch) not in without_maps(graph, item.branch)
+    ]
     if not found:
         return []
     later, earlier = found[0]
