@@ -33,27 +33,24 @@ class Parameters:
 
     def keep_weights(self) -> None:
         """Copy what this process holds of the weights."""
-        local = [local_part(weight.detach(), 0, -1)[0] for weight in self.weights]
-        self.before, self.versions = [one.clone() for one in local], [one._version for one in local]
+        self.before = [local_part(weight.detach(), 0, -1)[0].clone() for weight in self.weights]
+        self.versions = [weight._version for weight in self.weights]
 
     def keep_gradients(self, scale: float, together: bool) -> None:
         self.gradients = [squared_norm([(weight, 0, -1)], scale, together)[0] for weight in self.weights]
 
     def are_updated(self) -> bool:
         """Return whether an optimiser has written to the weights since they were copied."""
-        return any(
-            local_part(weight.detach(), 0, -1)[0]._version != version
-            for weight, version in zip(self.weights, self.versions)
-        )
+        return any(weight._version != version for weight, version in zip(self.weights, self.versions))
 
     def take_squares(self, together: bool) -> Tensor:
         """Return the squared norms (P, 3) of gradients, of updates, and of the weights before, NaN where not known, and drop the copy."""
-        updated, rows = self.are_updated(), []
+        rows = []
         device = next((one.device for one in self.before), torch.device("cpu"))
         none = torch.full((), torch.nan, dtype=wide_dtype(torch.empty(0, device=device)), device=device)
         for weight, before, gradient in zip(self.weights, self.before, self.gradients):
             now, shards = local_part(weight.detach(), 0, -1)
-            known = updated and (shards == 1 or together)
+            known = shards == 1 or together
             squares = [shards * square_of(one) if known else none for one in (now - before, before)]
             rows.append(torch.stack([none if gradient is None else gradient.to(none.device), *squares]))
         self.before = []

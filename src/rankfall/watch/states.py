@@ -15,8 +15,10 @@ StatesFunction = Callable[[Any], Tensor]
 
 def states_of(output: Any, name: str, states: StatesFunction | None, axis: int) -> Tensor:
     """Return the states (B, T, D) as a view of the block's output: its tensor, or the first of a tuple."""
-    parts = [states(output)] if states is not None else output if isinstance(output, (tuple, list)) else [output]
-    first = next(iter(parts), None)
+    parts: Sequence[Any] = (
+        [states(output)] if states is not None else output if isinstance(output, (tuple, list)) else [output]
+    )
+    first: Any = next(iter(parts), None)
     alike = [one for one in parts[1:] if isinstance(one, Tensor) and is_state(first) and one.shape == first.shape]
     if not is_state(first) or any(one.is_floating_point() and one is not first for one in alike):
         keys = f"dict with {', '.join(map(str, output))}: " if isinstance(output, Mapping) else ""

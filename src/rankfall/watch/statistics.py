@@ -43,7 +43,7 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
     count = x.new_full((len(x),), x.shape[1])
     if real is not None:
         count, x = real.sum(-1).to(x.dtype), torch.where(real[..., None], x, 0.0)
-    largest = torch.linalg.vector_norm(x, torch.inf, (-2, -1))  # (S,)
+    largest = x.abs().amax((-2, -1))  # (S,)
     exponent = exponent_of(largest, ())
     scale = power(-exponent.clamp(-126, 126), x.dtype)[:, None, None]  # sums neither overflow nor vanish
     x = x * scale

@@ -150,11 +150,11 @@ class Watcher:
         else:
             self.parameters.keep_gradients(scale, together)
             self.waiting = log
-            self.put_updated()
+            self.put_updated(now=False)  # the user may count a step after its update
 
-    def put_updated(self, closing: bool = False) -> None:
-        """Pass on the log that waits for the update of its step, which may come before or after the step is counted."""
-        if self.waiting is None or self.parameters is None or not (closing or self.parameters.are_updated()):
+    def put_updated(self, now: bool = True) -> None:
+        """Pass on the log that waits for the update of its step. `now`: even if no weight has changed."""
+        if self.waiting is None or self.parameters is None or not (now or self.parameters.are_updated()):
             return
         log, self.waiting = self.waiting, None
         squares = self.parameters.take_squares(self.together and process_count() > 1)
@@ -209,7 +209,7 @@ class Watcher:
         """Remove all hooks and close the sinks. Warn if no step was counted, unless `quiet`."""
         if self.closed:
             return
-        self.put_updated(closing=True)
+        self.put_updated()
         unseen = self.clock is not None and self.steps < self.first and process_number() == 0 and not quiet
         self.remove()
         self.closed = True
