@@ -82,7 +82,7 @@ class Swift:
         (etc / "lengths.py").write_text(LENGTHS)
         for kind in ("account", "container", "object", "proxy"):
             self._spawn(kind)
-        wait_for("the servers", lambda: all(map(answers, self.ports.values())))
+        wait_for("the servers", lambda: all(map(answers, self.ports.values())), 300)
 
     def stop(self) -> None:
         for process in self.servers:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from checkout import CONFIG, ROOT, Checkout, changed
+from checkout import CONFIG, Checkout, changed
 from cluster import Unavailable, wait_for
 from swift_server import BUCKET, KEY, SECRET, Swift, swift
 
@@ -164,8 +164,8 @@ def test_a_killed_job_loses_only_what_is_unfinished(stored: StoredCheckout, tmp_
     local.run()
 
     process = stored.start()
-    wait_for("the plan", lambda: (stored.results / "objects.json").exists(), 120)
-    wait_for("a finished cell and a checkpoint", lambda: begun(stored), 240, 0.05)
+    wait_for("the plan", lambda: (stored.results / "objects.json").exists(), 300)
+    wait_for("a finished cell and a checkpoint", lambda: begun(stored), 500, 0.05)
     os.killpg(training(stored), signal.SIGKILL)
     assert stored.finish(process).code != 0
     finished, folders = stored.objects("store/stacks"), stored.job_folders()
@@ -197,13 +197,3 @@ def training(stored: StoredCheckout) -> int:
         if cwd.startswith(str(stored.jobs)) and words[1:4] == ["-m", "rankfall.cli", "train"]:
             return os.getpgid(int(path.name))
     raise AssertionError("no training process")
-
-
-def test_smoke_preset(stored: StoredCheckout, tmp_path: Path) -> None:
-    smoke = yaml.safe_load((ROOT / "workflow" / "presets" / "smoke.yaml").read_text()) | {"results": "results"}
-    stored.configure(smoke)
-    local = Checkout.make(tmp_path / "local", smoke)
-    local.run()
-    done = stored.run_all()
-    assert done.returncode == 0, done.stdout + done.stderr
-    same_tables(stored, local)

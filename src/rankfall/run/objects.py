@@ -107,6 +107,8 @@ class Objects:
             options |= {name: value for name, value in secrets.items() if value}
             # With more, each object is asked for its size before it is read.
             options |= {"endpoint_url": self.endpoint_url, "max_concurrency": 1}
+            if region := os.environ.get("SNAKEMAKE_STORAGE_S3_REGION"):
+                options["client_kwargs"] = {"region_name": region}
         elif self.url.startswith("file:"):
             options["auto_mkdir"] = True
         try:
