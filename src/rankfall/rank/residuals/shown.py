@@ -208,8 +208,8 @@ def say_tenth(rows: DataFrame, setting: Setting) -> str:
         asked,
         setting,
         number="depth_below_tenth",
-        text="the residual takes longest to fall below 0.1 in",
-        write=lambda layers: f"{layers:.1f}".removesuffix(".0") + f" layer{'s' * (layers != 1)}",
+        text="the residual takes most layers to fall below 0.1 in",
+        write=lambda layers: f"{layers:.1f}".removesuffix(".0"),
         more=f"; {stay}" * (above > 0),
     )
     return said or fit(stay.replace("it", "0.1")) * (above > 0)
