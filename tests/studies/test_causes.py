@@ -46,7 +46,10 @@ def test_knobs_change_what_they_name():
     block, x = small().blocks[0], torch.randn(2, 12, 32)
     away, together = (block(x, knobs(shared=shared, apart=0.0)) - x for shared in (0.0, 1.0))
     assert torch.allclose(away, torch.zeros_like(x), atol=1e-6)
-    assert torch.allclose(together, together.mean(1, keepdim=True).expand_as(x), atol=1e-5) and together.detach().norm() > 1
+    assert (
+        torch.allclose(together, together.mean(1, keepdim=True).expand_as(x), atol=1e-5)
+        and together.detach().norm() > 1
+    )
     alone = (block(x, knobs(shared=0.0)) - x).detach()
     assert (
         float(alone[:, :, :].mean(1).norm()) > 0
