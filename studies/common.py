@@ -248,7 +248,8 @@ class Block(nn.Module):
         return unit_size(x) if self.after else x
 
     def attend(self, x: Tensor, knobs: Tensor | None) -> Tensor:
-        query, key = self.query, self.key
+        query: Tensor = self.query
+        key: Tensor = self.key
         if knobs is not None:  # steps of queries and keys times knobs[2]: Adam ignores the scale of their gradients
             query, key = (
                 a.detach() + knobs[2] * (w - a.detach()) for w, a in ((query, self.first_query), (key, self.first_key))

@@ -73,7 +73,7 @@ class Single(nn.Module):
 def build(unit: Unit, seed: int) -> Single:
     parts = PLAIN | {"mask": "causal", "mlp": "gelu", "embedding": "token", "head": "classifier"} | KINDS[unit["kind"]]
     plain = ("norm_placement",)
-    fields = {name: value if name in plain else Component.parse(value) for name, value in parts.items()}
+    fields: dict[str, Any] = {name: value if name in plain else Component.parse(value) for name, value in parts.items()}
     design = Architecture(name="growth", depth=unit["depth"], width=WIDTH, heads=2, mlp_width=2 * WIDTH, **fields)
     symbols = int(text().max()) + 1
     network = build_network(design, Shape("tokens", "classes", LENGTH, symbols, symbols), 1)

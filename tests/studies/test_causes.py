@@ -323,6 +323,31 @@ def test_variables_of_the_joint_limit_by_regression():
         assert_is(verdicts, key, found, found[1] > limits["one"], found[2] < limits["one"])
 
 
+def test_powers_of_the_length_by_regression_with_flags():
+    table, verdicts, limits = read("joint")
+    for key, least, ratio in (("level", 4, False), ("vanish", 1, True)):
+        some = table[table.beta.isin((0.43, 1.0)) & (table.tokens >= least * table.width)]
+        powers = []
+        for _, one in some.groupby("replication"):
+            group = one.tokens / one.width if ratio else one.width
+            flags = OneHotEncoder(sparse_output=False).fit_transform(
+                pd.DataFrame({"beta": one.beta, "group": group}).astype(str).agg(" ".join, axis=1).to_frame()
+            )
+            x = np.column_stack([np.log(one.tokens), flags])
+            powers.append(LinearRegression(fit_intercept=False).fit(x, np.log(one.gradient)).coef_[0])
+        found = interval(powers)
+        if key == "level":
+            assert_is(
+                verdicts,
+                key,
+                found,
+                max(-found[1], found[2]) < limits["level"],
+                found[1] > limits["level"] or found[2] < -limits["level"],
+            )
+        else:
+            assert_is(verdicts, key, found, found[2] < 0, found[1] > 0)
+
+
 def test_what_advice_did_by_paired_tests():
     table, verdicts, limits = read("warning")
     says = {}
