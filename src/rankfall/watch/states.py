@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from torch import Tensor, nn
 
@@ -30,7 +30,7 @@ def states_of(output: Any, name: str, states: StatesFunction | None, axis: int) 
     return view(first, axis)
 
 
-def is_state(value: Any) -> bool:
+def is_state(value: Any) -> TypeGuard[Tensor]:
     return (
         isinstance(value, Tensor)
         and not value.is_nested
