@@ -120,10 +120,10 @@ def describe_coinciding(figure: Figure) -> str:
         for group in groups:
             found.setdefault(tuple(sorted(group)), []).append(title)
     said = []
-    for group, at in sorted(found.items(), key=lambda one: -len(one[1])):
+    for lines, at in sorted(found.items(), key=lambda one: -len(one[1])):
         named = len(set(titles)) == len(panels) and len(at) <= 2
         where = f" ({join(at) if named else f'{len(at)} of {len(panels)} panels'})" * (len(at) < len(panels))
-        said.append(f"{join(group)}{where}")
+        said.append(f"{join(lines)}{where}")
     said = said[:NAMED] + [f"{len(said) - NAMED} more"] * (len(said) > NAMED)
     return f" Lines on top of each other: {'; '.join(said)}." if said else ""
 
@@ -131,19 +131,20 @@ def describe_coinciding(figure: Figure) -> str:
 def name_pair(figure: Figure, panel: Axes, pair: Sequence[Any]) -> set[str]:
     """Return the names of two lines in the legend or beside their ends: by colour, or if they have the same colour by their dashes."""
     from matplotlib.colors import to_hex
+    from matplotlib.lines import Line2D
 
-    entries = [
-        (to_hex(handle.get_color()), handle.get_linestyle(), text.get_text())
+    handles: list[tuple[Any, str]] = [
+        (handle, text.get_text())
         for legend in figure.legends
         for handle, text in zip(legend.legend_handles, legend.get_texts())
-        if hasattr(handle, "get_linestyle") and hasattr(handle, "get_color")
+        if isinstance(handle, Line2D)
     ]
+    entries = [(to_hex(handle.get_color()), handle.get_linestyle(), text) for handle, text in handles]
     colours = [to_hex(line.get_color()) for line in pair]
     dashes = [line.get_linestyle() for line in pair]
     if colours[0] == colours[1]:
-        names = {
-            dash: text for colour, dash, text in entries if colour == to_hex(".2")
-        }  # as seaborn draws entries of dashes
+        # Seaborn draws entries of dashes in this colour.
+        names = {dash: text for colour, dash, text in entries if colour == to_hex(".2")}
         return {names[dash] for dash in dashes if dash in names}
     names = {colour: text for colour, _, text in reversed(entries)}
     names |= {to_hex(text.get_color()): text.get_text() for text in panel.texts}

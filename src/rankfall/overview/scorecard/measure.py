@@ -55,8 +55,8 @@ def choose_rates(rows: Mapping[Any, Value]) -> Iterator[Value]:
     the rate. `variant` names the rate. The choice is by the accuracy that is shown, which flatters all rows alike."""
     tried: dict[Any, list[tuple[str, Value]]] = {}
     for (architecture, design, setting), row in rows.items():
-        if rate := RATE.search(setting):
-            tried.setdefault((architecture, design, RATE.sub("", setting)), []).append((rate[1], row))
+        if found := RATE.search(setting):
+            tried.setdefault((architecture, design, RATE.sub("", setting)), []).append((found[1], row))
     for (_, _, setting), alike in tried.items():
         known = [(rate, row) for rate, row in alike if not is_missing(row["accuracy"])]
         if len(alike) > 1 and known:
