@@ -33,7 +33,7 @@ def units(size: str) -> list[Unit]:
 def measure(unit: Unit, device: str) -> Rows:
     report = check(unit)
     flagged = [
-        one["check"] for one in report["results"] if one["check"] in FLAGS and one["verdict"] in ("warn", "FAIL")
+        one["check"] for one in report["results"] if one["check"] in FLAGS and one["verdict"] in ("warn", "fail")
     ]
     tried = [one for one in report["interventions"] if one["residuals"][-1] is not None]
     best = max(tried, key=lambda one: one["residuals"][-1])
