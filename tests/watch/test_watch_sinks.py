@@ -156,7 +156,7 @@ def test_trackio_itself(tmp_path, monkeypatch):
 def test_mlflow_itself(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow = pytest.importorskip("mlflow")
-    mlflow.set_tracking_uri(tmp_path.as_uri())
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     rows = []
     with mlflow.start_run() as active:
         run(["mlflow", rows.extend], detail="all")
