@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -70,7 +71,7 @@ class FollowedPass(Editor):
                 self.finish()
             except RankfallError as error:
                 why = str(error)
-            counted = {call: self.frames.counts.get(call, {}).get(ADD) for call in self.layers.additions}
+            counted = {call: self.frames.counts.get(call, Counter())[ADD] for call in self.layers.additions}
             if self.broken or counted != self.layers.additions:
                 why = why or "its additions in training are not those in evaluation"
         self.listener = self._last = None  # states hold their gradients' graph

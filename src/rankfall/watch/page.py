@@ -199,6 +199,7 @@ def draw_map(axes: Axes, rows: DataFrame, column: str) -> None:
     assert axes.figure is not None
     axes.figure.colorbar(drawn, ax=axes, label=TITLES[column])
     axes.set(xlabel="step", ylabel="layer")
+    axes.locator_params(axis="y", integer=True)
 
 
 def as_svg(figure: Figure, name: str, label: str) -> str:
