@@ -45,7 +45,7 @@ $(STAMP):
 	@echo "==> making .venv with $$($(PYTHON) --version) and the pins of envs/constraints.txt (once; some minutes)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c envs/constraints.txt torch==2.13.0 \
-		-e engine -e '.[workflow,s3,models,hub,minilm,page,fast,watch,docs,dev]'
+		-e engine -e '.[workflow,s3,models,hub,real,page,fast,watch,docs,dev]'
 	@echo "==> compiling the fast engine (once for each version of its code; a minute)"
 	@$(BIN)/python -c 'from thousandfold.runtime import prepare_all; prepare_all()' \
 		|| echo "==> it does not compile here: say compute: {engine: plain}"

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 HERE = Path(__file__).parent
-EVERYTHING = ("workflow", "s3", "models", "hub", "minilm", "page", "fast", "watch", "docs", "dev")
+EVERYTHING = ("workflow", "s3", "models", "hub", "real", "page", "fast", "watch", "docs", "dev")
 IN_A_JOB = ("models", "page", "fast")  # what a job imports; Snakemake itself stays outside
 
 

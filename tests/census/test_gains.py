@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
-from rankfall.census.gains import Gain, InitialSamples, bring_to_released, gains_of, released_gains
+from rankfall.census.gains import Gain, InitialSamples, bring_to_released, fan_in, gains_of, released_gains
 from rankfall.census.types import rows_of_type
 from rankfall.check.library import small_example
 
@@ -60,6 +61,27 @@ def test_an_embedding_that_is_multiplied_by_the_root_of_the_width_enters_as_larg
     assert float(states[0].pow(2).mean().sqrt()) == pytest.approx(0.02 * sqrt(2304), rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "expected"),
+    [
+        (nn.Linear(6, 4), "weight", 6),
+        (Conv1D(4, 6), "weight", 6),
+        (nn.Conv2d(3, 8, 5), "weight", 75),
+        (nn.Embedding(9, 4), "weight", None),
+        (nn.Linear(6, 4), "bias", None),
+    ],
+)
+def test_fan_in_is_what_an_output_sums(module: nn.Module, name: str, expected: int | None) -> None:
+    assert fan_in(module, name, getattr(module, name)) == expected
+
+
+@pytest.mark.parametrize(("transposed", "expected"), [(False, 5), (True, 7)])
+def test_fan_in_of_experts_follows_the_way_they_are_written(transposed: bool, expected: int) -> None:
+    experts = nn.Module()
+    experts.is_transposed = transposed  # type: ignore[assignment]
+    assert fan_in(experts, "gate_up_proj", torch.zeros(3, 7, 5)) == expected
+
+
 DRAWS: list[tuple[Any, float | None]] = [
     (lambda weight: nn.init.normal_(weight, std=0.3), 0.3),
     (nn.init.kaiming_uniform_, sqrt(2 / 400)),
@@ -81,6 +103,16 @@ def test_what_an_initialisation_writes_is_followed_without_storage(draw: Any, st
         assert sample is None
     else:
         assert sample is not None and float(sample.std()) == pytest.approx(std, rel=0.02)
+
+
+def test_a_truncated_normal_is_followed_which_pytorch_leaves_out_without_storage() -> None:
+    samples = InitialSamples(nn.init.trunc_normal_)
+    with torch.device("meta"), samples:
+        weight = samples.truncate(torch.empty(300, 400), std=1.0, a=-1.0, b=1.0)
+    sample = samples.find(weight)
+    assert (
+        sample is not None and float(sample.std()) == pytest.approx(0.5396, rel=0.02) and float(sample.abs().max()) <= 1
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from rankfall.commands import claims
 from rankfall.commands._arguments import add_arguments
+from rankfall.errors import RankfallError
 from rankfall.report import tables
 
 ROW = {"quantity": "spread, by layer", "line": "a", "x": 1.0, "value_reason": None}
@@ -68,3 +69,10 @@ def test_the_rows_of_a_claim_are_its_own(results: Path, capsys: pytest.CaptureFi
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "quantity,line,x,seed,value,value_reason"
     assert said[1:] == ['"spread, by layer",a,1.0,0,0.5,', '"spread, by layer",a,1.0,1,1.5,']
+
+
+def test_rows_of_no_claim_are_refused(results: Path) -> None:
+    with pytest.raises(RankfallError, match="--rows needs a claim"):
+        run(results, "--rows")
+    with pytest.raises(RankfallError, match="did you mean 'deep'"):
+        run(results, "deeep", "--rows")

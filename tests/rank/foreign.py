@@ -5,6 +5,9 @@ from torch import Tensor, nn
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.primitives import Linear, Sizes, constant
+from rankfall.rank.centred.scaled import expm1
+from rankfall.rank.centred.scores import Scores
+from rankfall.rank.centred.weights import Weights, columns, differences, softmax_rows
 
 
 def soft(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
@@ -39,8 +42,18 @@ def known(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
     return (logits / temperature).detach().softmax(-1)
 
 
+def known_centred(scores: Scores, *, temperature: float = 1.0) -> Weights:
+    g = differences(scores, shift_cancels=True)
+    common = (columns(scores) / temperature).softmax(-1)
+    return Weights(softmax_rows(common, expm1(g.map(g.unit / temperature))), None)
+
+
 def mistaken(logits: Tensor) -> Tensor:
     return logits.softmax(-1)
+
+
+def mistaken_centred(scores: Scores) -> Weights:
+    return known_centred(scores, temperature=1.5)
 
 
 class Rounded(nn.Module):

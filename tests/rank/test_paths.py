@@ -1,5 +1,6 @@
 """Path effectiveness against a path-by-path evaluation written from the definition."""
 
+import threading
 from itertools import product
 from typing import Any
 
@@ -12,7 +13,8 @@ from torch import Tensor
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
-from rankfall.rank.paths.measure import SKIP, draw, path_ends, paths, read
+from rankfall.rank.paths import measure as _module
+from rankfall.rank.paths.measure import SKIP, at_once, draw, path_ends, paths, read
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
 
@@ -129,3 +131,33 @@ def test_every_seed_draws_its_own_paths_whoever_shares_its_stack() -> None:
 
     assert of(both, 0) == of(swapped, 0)
     assert of(both, 1) != of(swapped, 1)
+
+
+EVERY = np.array(list(product((SKIP, 0, 1), repeat=2)))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_states_computed_a_few_at_a_time_are_those_of_all_at_once(
+    frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, data, _ = example(mlp="gelu")
+    at_once_ = ended(network, data.test.inputs, EVERY, frozen)
+    monkeypatch.setattr(_module, "CACHED", 1)
+    torch.testing.assert_close(ended(network, data.test.inputs, EVERY, frozen), at_once_, rtol=1e-12, atol=1e-12)
+
+
+def test_parts_are_computed_side_by_side_on_one_thread_each() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        together = threading.Barrier(2, timeout=20)  # broken unless two are under way at once
+
+        def part(item: int) -> tuple[int, int]:
+            together.wait()
+            return item, torch.get_num_threads()
+
+        assert at_once(part, range(4), 8) == [(item, 1) for item in range(4)]
+        assert at_once(lambda item: torch.get_num_threads(), range(4), 1) == [2] * 4  # one after another, on both
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -9,7 +9,8 @@ from helpers import by_member
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
-from rankfall.rank.paths.measure import paths
+from rankfall.rank.paths import measure as module
+from rankfall.rank.paths.measure import accuracy, paths
 from rankfall.run.plan import make_plan
 from rankfall.tasks._dataset import Dataset
 from rankfall.tasks.convex_hull import convex_hull
@@ -71,3 +72,12 @@ def test_references_and_length_zero_by_hand(task: str, tmp_path: Any) -> None:
             assert row["accuracy"] == pytest.approx(float(right))
     found = {(row["evaluation"], row["length"], row["paths"], row["repeat"]) for row in rows if row["kind"] == "path"}
     assert found == {(e, n, p, r) for e in ("recomputed", "frozen") for n in range(4) for p in (1, 3) for r in (0, 1)}
+
+
+@pytest.mark.parametrize("task", SHAPES)
+def test_the_batch_size_does_not_matter(task: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, data, cells = example(task, tmp_path)
+    whole = by_member(paths, Context(network, data, cells), counts=[2], repeats=1)
+    original = accuracy
+    monkeypatch.setattr(module, "accuracy", lambda data, batch, predict: original(data, 3, predict))
+    assert by_member(paths, Context(network, data, cells), counts=[2], repeats=1) == whole

@@ -168,3 +168,13 @@ def test_norms_together_are_those_one_by_one(norms: tuple[str, ...]) -> None:
     assert all(torch.equal(found[norm], res.matrix_norm(x, norm)) for norm in norms)
     with pytest.raises(ValueError, match="unknown norm"):
         res.matrix_norms(x, ("l1", "l3"))
+
+
+def test_leading_axes_are_a_batch():
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 7, 5, dtype=torch.float64)
+    for norm in ("composite", "l1", "linf", "frobenius", "spectral"):
+        together = res.relative_residual(x, norm)
+        assert together.shape == (2, 3)
+        alone = torch.stack([torch.stack([res.relative_residual(m, norm) for m in row]) for row in x])
+        torch.testing.assert_close(together, alone, rtol=1e-13, atol=0)

@@ -11,14 +11,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from page_tables import about, cell_rows, frames, made_page
+from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_page
 
 from rankfall import components
 from rankfall.report import tables
 from rankfall.report.page import build
 from rankfall.report.page.build import Given, page
 from rankfall.report.page.chart import charts
-from rankfall.report.page.rows import chart_rows, select_missing
+from rankfall.report.page.findings import choose_findings, findings
+from rankfall.report.page.pack import finite, pack, share_values, unpack
+from rankfall.report.page.question import MOST
+from rankfall.report.page.rows import chart_rows, encode, select_missing
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import number_variants
@@ -70,6 +73,12 @@ def test_the_scorecard_and_the_tables_are_in_the_page_as_they_are(text: str, fol
     assert decoded(block(text, "main")["scorecard"]).architecture.tolist() == tables["scorecard"].architecture.tolist()
 
 
+def test_tables_that_do_not_fit_are_linked(folder: Path) -> None:
+    small = made_page(folder, COUNT, most=0)
+    assert 'id="data-table-' not in small and "data-csv=" not in small
+    assert small.count('href="../tables/') == len(frames(folder / "tables", COUNT))
+
+
 def test_provenance_is_of_each_cell(text: str) -> None:
     found = block(text, "provenance")
     key = f"{3:024x}"
@@ -77,6 +86,36 @@ def test_provenance_is_of_each_cell(text: str) -> None:
     assert (about["architecture"], about["training"], about["seed"], about["device"]) == ("SAN", "init", 3, "cpu")
     assert len(found["cells"]) == COUNT and len(found["values"]["code"]) == 1
     assert about["final"] == {"test": {"loss": "nan"}}
+
+
+def test_packed_data_come_back() -> None:
+    value = {"a": [1, 2.5, None, "ü", True], "b": {"c": []}}
+    assert unpack(pack(value)) == value
+    assert finite({"a": [float("inf"), 1.0, (2,)]}) == {"a": ["inf", 1.0, [2]]}
+    one, other = {"key": "k", "x": {"deep": 1}, "y": 1}, {"key": "l", "x": {"deep": 1}, "y": 2}
+    assert share_values([one, other]) == {
+        "fields": ["x", "y"],
+        "values": {"x": [{"deep": 1}], "y": [1, 2]},
+        "cells": {"k": [0, 0], "l": [0, 1]},
+    }
+
+
+def test_nulls_and_infinities() -> None:
+    frame = pd.DataFrame(
+        {"x": [1.5, float("nan"), float("inf")], "n": pd.array([1, None, 3], dtype="Int64"), "t": ["a", None, "a"]}
+    )
+    found = encode(frame)["columns"]
+    assert found["x"]["values"] == [1.5, None, "inf"] and found["n"]["values"] == [1, None, 3]
+    assert [found["t"]["of"][place] for place in found["t"]["values"]] == ["a", None, "a"]
+
+
+def test_findings_are_computed(folder: Path) -> None:
+    said = {found.question: found.answer for found in findings(frames(folder / "tables", COUNT).get)}
+    # exp(-l (1 + 0.1 u)) is 0.9 * exp(-6) or less after 6 layers, and below 0.1 from layer 3 on at the latest
+    fastest = said["Which architecture collapses fastest?"]
+    assert "(0.657, a tie), least in SAN and transformer" in fastest
+    assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]
+    assert said["Do published numbers hold?"].startswith("1 of 3 comparisons do")
 
 
 class Tags(HTMLParser):
@@ -118,6 +157,21 @@ def test_every_table_has_a_chart() -> None:
     assert len({chart.name for chart in charts()}) == len(charts())
 
 
+@pytest.mark.long
+def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
+    text, drawn = charted_page(tmp_path)
+    main = block(text, "main")
+    cells = decoded(main["cells"])
+    for chart in main["charts"]:
+        if chart["name"] not in drawn:
+            continue
+        rows = decoded(chart["data"])
+        lines = cells.label[rows.cell] if chart["networks"] and chart["line"] == "architecture" else rows[chart["line"]]
+        xs = [None] * len(rows) if chart["kind"] == "points" else rows[chart["x"]]
+        assert sorted(zip(lines, xs, rows[chart["measured"]])) == sorted(drawn.pop(chart["name"])), chart["name"]
+    assert drawn == {}
+
+
 def test_networks_at_different_settings_are_told_apart() -> None:
     """Networks that differ in an option of their task were averaged as if they were seeds."""
     rows = [row | {"task_component": f"sorting(length={4 + row['seed'] % 2})"} for row in cell_rows(4)]
@@ -135,6 +189,22 @@ def test_repeats_are_averaged_within_a_network() -> None:
     )  # fmt: skip
     (row,) = chart_rows(chart, table).itertuples()
     assert row.accuracy == pytest.approx(0.3)
+
+
+def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> None:
+    """The mean of the networks' numbers is the scorecard's, and the rows' places are those of its table."""
+    made, tables = block(text, "behind"), frames(folder / "tables", COUNT)
+    cells, residuals, scores = decoded(block(text, "main")["cells"]), tables["residuals"], tables["scorecard"]
+    for name in ("residual_last", "halving_depth", "over_chance"):
+        numbers = decoded(made[name]["networks"]).assign(label=lambda rows: [cells.label[place] for place in rows.cell])
+        for score in scores[scores[name].notna()].itertuples():
+            setting = pd.Series([cells.setting[place] for place in numbers.cell])
+            own = numbers[(numbers.label == score.architecture) & (setting == score.setting)].number.dropna()
+            assert len(own) == getattr(score, f"{name}_seeds")
+            assert own.mean() == pytest.approx(getattr(score, name), rel=1e-12)
+    rows = residuals.loc[made["residual_last"]["rows"]]
+    assert set(rows.training) == {"init", "short"} and len(rows) == (COUNT - 1) * LAYERS
+    assert [tables["orders"].order[place] for place in made["order"]["rows"]] == scores.order.tolist()
 
 
 def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> None:
@@ -172,3 +242,10 @@ def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
     assert chart_rows(chart, table).layer.tolist() == [1]
     (lacking,) = select_missing(chart, table).itertuples()
     assert (lacking.layer, lacking.why) == (2, "beyond float64")
+
+
+def test_the_page_opens_with_five_short_findings(text: str, folder: Path) -> None:
+    found = findings(frames(folder / "tables", COUNT).get)
+    assert choose_findings(found)[0].study == "rank" and all(len(one.answer.split()) <= MOST for one in found)
+    first = text[text.index('id="story"') : text.index("</dl>")]
+    assert first.count("<dt>") == min(5, len(found)) and 'id="opening"' in text

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from cells_table import cell as row_of_cell
 
+from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.report.conform import conform
 from studies.prediction.prediction.measure import deal_folds, prediction
-from studies.prediction.prediction.outcomes import chosen_rates, largest_depths, over_chance, steps_to
+from studies.prediction.prediction.outcomes import chosen_rates, fate, largest_depths, over_chance, steps_to
 from studies.prediction.prediction.predictors import of_network
 
 
@@ -76,6 +77,12 @@ def test_steps_are_those_of_the_first_epoch_at_the_threshold() -> None:
         "sorting": 25 * int(cells.batch[0]) - int(cells.batch[0]) // 2
     }  # the last batch of an epoch is a part of one
     assert steps_to(pd.DataFrame(curves), cells, part, {}, 0.5).iloc[0] == 75
+
+
+def test_fates() -> None:
+    assert [fate(share, 0.5) for share in (0.5, 0.49, 0.1, 0.09, -0.2, math.nan)] == [
+        "trained", "slow", "slow", "stuck", "stuck", "diverged",
+    ]  # fmt: skip
 
 
 def test_the_largest_depth_is_that_of_half_of_the_seeds() -> None:
@@ -180,3 +187,16 @@ def test_predictors_by_hand() -> None:
     assert value("entropy", weights) == 1.5
     without = gradients.assign(value=gradients.value.where(gradients.of != "queries"))
     assert math.isnan(value("gradient_queries", without)) and math.isnan(value("gradient_ratio", without))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda cells: cells[cells.epochs > 0], "left at birth"),
+        (lambda cells: cells[cells.epochs == 0], "no network of this run is trained"),
+        (lambda cells: pd.concat([cells, cells[cells.lr == 0.9].head(1)]), "trained twice at lr 0.9"),
+    ],
+)
+def test_a_run_that_is_no_study_is_refused(change: Any, said: str) -> None:
+    with pytest.raises(RankfallError, match=said):
+        prediction(Context(table={"cells": change(tables()["cells"])}.get))

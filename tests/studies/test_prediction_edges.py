@@ -7,6 +7,16 @@ from births import analysis, ended, networks, one
 from studies.prediction.prediction_scores.rows import DESIGN
 
 
+def test_networks_without_any_to_learn_from_have_no_score() -> None:
+    """All of one fold: what was said is that every pair is in the wrong order."""
+    for found in (networks(architectures=1, seeds=4), networks().query("fold == 3")):
+        rows = analysis(found)
+        assert rows.value.isna().all() and set(rows.pairs) == {0}
+        assert set(rows.value_reason) - {"all networks end alike: there is no pair to put in order"} == {
+            "all networks are of one fold: there is none to learn from"
+        }
+
+
 @pytest.mark.parametrize("share", [0.1, 1 / 3, 0.9])
 def test_networks_that_end_alike_have_no_explained_variance(share: float) -> None:
     """Their mean is not to the last digit what they are equal to, and a ratio of two roundings is no number."""

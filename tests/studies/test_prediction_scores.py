@@ -1,5 +1,7 @@
 """The analysis on tables whose answer is known: what decides has an AUC of 1, noise covers chance, and architectures stay whole."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -7,11 +9,14 @@ from births import analysis, ended, networks, one
 from pandas import DataFrame, Series
 
 from studies.prediction.prediction_scores.features import features
+from studies.prediction.prediction_scores.figure import prediction_scores
 from studies.prediction.prediction_scores.fits import linear, logistic, scores
 from studies.prediction.prediction_scores.held_out import judge
 from studies.prediction.prediction_scores.measure import KNOWS, ends
 from studies.prediction.prediction_scores.pairs import auc, explain_variance, somers_d
 from studies.prediction.prediction_scores.rows import DESIGN, SIZE
+from studies.prediction.prediction_scores.shown import say_prediction
+from studies.prediction.prediction_scores.verdict import of_alone, of_gain
 
 
 def test_a_predictor_that_decides_has_an_auc_of_one() -> None:
@@ -76,6 +81,23 @@ def test_what_follows_from_depth_adds_nothing_to_it() -> None:
     assert added.verdict == "adds nothing" and abs(added.gain) < 0.01
 
 
+def test_a_task_whose_networks_end_alike_has_a_reason() -> None:
+    found = networks(tasks=("a", "b"))
+    found = ended(found.assign(over_chance=np.where(found.task == "b", 0.9, found.over_chance)))
+    rows = analysis(found)
+    row = one(rows, task="b", outcome="trains", kind="alone", predictor="residual", over=SIZE)
+    assert np.isnan(row.value) and "no pair" in row.value_reason and row.verdict == "undecided"
+    known, both = (
+        one(rows, task=task, outcome="trains", kind="alone", predictor="residual", over=SIZE) for task in ("a", "all")
+    )
+    assert (both.value, both.low, both.tasks, both.networks) == (known.value, known.low, 1, known.networks)
+
+
+def score_parts(found: DataFrame, outcome: str, statistic: str, null: str) -> float:
+    names = sorted(found.architecture.unique())
+    return float(judge(found, list(KNOWS[null]), outcome, names)[statistic].value(np.ones((1, len(names))))[0])
+
+
 def alternate(found: DataFrame) -> Series:
     """Whether a network's architecture is one of every second."""
     return found.architecture.map(
@@ -109,6 +131,13 @@ def test_parts_that_decide_nothing_are_at_chance() -> None:
         made = judge(found, list(KNOWS[DESIGN]), "trains", names)["auc"]
         seen.append(float(made.value(np.ones((1, len(names))))[0]))
     assert abs(np.mean(seen) - 0.5) < 3 * np.std(seen) / 20**0.5 < 0.1
+
+
+def test_a_part_that_no_other_architecture_has_says_nothing_of_it() -> None:
+    """Whoever saw the architecture's name would know how it ends."""
+    found = networks()
+    found = ended(found.assign(over_chance=np.where(alternate(found), 0.9, 0.1), normaliser=found.architecture))
+    assert score_parts(found, "trains", "auc", DESIGN) < 0.6
 
 
 def test_missing_predictors_are_a_mark_and_no_number() -> None:
@@ -198,3 +227,39 @@ def test_models_have_no_row_of_their_fold() -> None:
     inside = [names.index(name) for name in found[found.fold == 3].architecture.unique()]
     part = np.ix_(inside, inside)
     assert np.array_equal(before.above[part], (after.below - after.above)[part].T)
+
+
+def test_verdicts() -> None:
+    assert of_alone("auc", 0.51, 0.7) == "predicts"
+    assert of_alone("auc", 0.4, 0.519) == "does not predict"
+    assert of_alone("auc", 0.4, 0.521) == "undecided"
+    assert of_gain("somers_d", 0.001, 0.2) == "adds"
+    assert of_gain("somers_d", -0.01, 0.039) == "adds nothing"
+    assert of_gain("r2", -0.01, 0.021) == "undecided"
+    assert of_gain("r2", float("nan"), float("nan")) == "undecided"
+
+
+def test_figure_and_sentence_say_what_adds_and_what_does_not() -> None:
+    found = networks()
+    rng = np.random.default_rng(2)
+    depth = np.log2(found.depth) - 3
+    found["birth_residual"] = rng.normal(size=len(found))
+    found["birth_norm_growth"] = np.log(found.depth) * 7
+    found = ended(found.assign(over_chance=1 / (1 + np.exp(2 * depth + 4 * found.birth_residual))))
+    rows = analysis(found)
+
+    def read(name: str) -> DataFrame:
+        assert name == "prediction_scores"
+        return rows
+
+    drawn = prediction_scores(read)
+    for null in ("depth and parameters", "architecture and depth"):
+        said = drawn.caption.partition(f"Beside {null}: ")[2].partition(".")[0]
+        assert said.startswith("residual adds to them; ") and "norm growth" in said
+    assert drawn.numbers is not None and set(drawn.numbers.outcome) == {"trains"}
+    said, _ = say_prediction(read)
+    assert re.search(r"^The configuration alone puts \d+% of pairs of networks in order", said), said
+    assert "2 of 4 predictors beat chance alone." in said
+    noise = ended(networks().assign(over_chance=rng.random(len(found))))
+    unsure, _ = say_prediction(lambda name: analysis(noise))
+    assert re.search(r"; 0 of \d+ predictors? beat chance alone\.$", unsure), unsure

@@ -104,3 +104,18 @@ def test_a_task_that_says_so_is_trained_by_autograd(ring: dict[str, Any], tmp_pa
     assert {cell.engine for cell in plan.cells} == {"machine", "plain"}
     found = train(plan, tmp_path).find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     assert {one.status for one in found.values()} == {"done"} and len(found) == len(plan.cells)
+
+
+@pytest.mark.parametrize(("width", "tokens", "norm"), [(1, 8, "layer"), (4, 1, "none"), (4, 8, "none")])
+def test_what_is_zero_for_any_data_is_not_found(width: int, tokens: int, norm: str) -> None:
+    """A norm of one feature, attention that sees one token, and twelve layers without skips, which leave all tokens alike."""
+    inputs = torch.randn(32, tokens, 3, generator=torch.Generator().manual_seed(1))
+    network = {
+        "residual": Component("none"),
+        "norm": Component(norm),
+        "depth": 12,
+        "width": width,
+        "heads": 1,
+        "mask": Component("none"),
+    }
+    assert found(inputs, network) is None

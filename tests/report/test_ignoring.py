@@ -1,0 +1,165 @@
+"""A mixer that reads nothing that can be left unread goes through every table, figure, headline, chart and finding."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankfall import cli, components
+from rankfall.design import UNREAD
+from rankfall.measure.context import Context
+from rankfall.overview.scorecard.measure import scorecard
+from rankfall.report import style, tables
+from rankfall.report.headlines import headlines
+from rankfall.report.page import build
+from rankfall.report.page.build import Given, page
+from rankfall.report.page.chart import charts
+from rankfall.report.page.findings import findings
+from rankfall.report.page.rows import chart_rows
+from rankfall.report.settings import settings_in
+from rankfall.run.plan import make_plan
+
+pytestmark = pytest.mark.long
+
+DELTA = '''
+"""A delta rule: a state that forgets what a key had, and learns what it has now."""
+
+import torch
+from torch import nn
+
+from rankfall.nets.dropout import no_dropout
+from rankfall.nets.primitives import Linear, Sizes
+
+IGNORES = ("normaliser", "mask", "heads", "head_width")
+OFFERS = ()
+
+
+class Delta(nn.Module):
+    def __init__(self, sizes: Sizes, position, normaliser, mask, site):
+        super().__init__()
+        self.query, self.key, self.value = (Linear(sizes, sizes.width, sizes.width, name) for name in ("query", "key", "value"))
+
+    def forward(self, x, drop=no_dropout):
+        q, k, v = self.query(x), self.key(x), self.value(x)  # (K, B, T, D)
+        k = k / (1 + k.square().sum(-1, keepdim=True)).sqrt()
+        state, found = x.new_zeros(*x.shape[:2], x.shape[-1], x.shape[-1]), []
+        for t in range(x.shape[2]):
+            new = v[:, :, t] - torch.einsum("kbij,kbj->kbi", state, k[:, :, t])
+            state = state + torch.einsum("kbi,kbj->kbij", new, k[:, :, t])
+            found.append(torch.einsum("kbij,kbj->kbi", state, q[:, :, t]))
+        return torch.stack(found, 2)
+'''
+MEASURES: dict[str, dict[str, Any]] = {
+    "residuals": {"samples": 2, "best": False},
+    "law": {"samples": 2},
+    "token_identity": {"epochs": 1},
+    "attribution": {"samples": 1},
+}
+CONFIG: dict[str, Any] = {
+    "name": "ignoring",
+    "results": ".",
+    "tasks": {"sorting": {"train": 60, "test": 30, "length": 6, "symbols": 5}},
+    "architectures": {
+        "delta": {"attention": "deltalab:Delta", "depth": 2, "width": 8},
+        "bare": {"attention": "deltalab:Delta", "depth": 2, "width": 8, "position": "none", "residual": "none", "norm": "none"},
+        "softmax": {"depth": 2, "width": 8},
+    },
+    "trainings": {"init": {}, "short": {"epochs": 1, "batch": 3}},
+    "grid": [{"task": "sorting", "architecture": ["delta", "bare", "softmax"], "training": ["init", "short"], "seed": [0, 1]}],
+    "measures": MEASURES | {"scorecard": {}},
+    "compute": {"engine": "plain"},
+}  # fmt: skip
+MIXERS = ["multihead", "deltalab:Delta"]
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """All tables of such a run, written and read."""
+    folder = tmp_path_factory.mktemp("ignoring")
+    (folder / "deltalab.py").write_text(DELTA)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.chdir(folder)
+        Path("config.json").write_text(json.dumps(CONFIG))
+        for task, shard in make_plan(CONFIG).shards:
+            common = ["--config", "config.json", "--task", task, "--shard", shard]
+            assert cli.main(["train", *common, "--out", "cells.parquet"]) == 0
+            for name in MEASURES:
+                assert cli.main(["measure", *common, "--measure", name, "--out", f"{name}.parquet"]) == 0
+        few = {
+            "normalisers": ["softmax"],
+            "positions": ["none"],
+            "masks": ["none", "causal"],
+            "sentinels": ["none"],
+            "attentions": MIXERS,
+        }
+        orders = components.load("measure", "orders")(Context(), **few, blocks=["skip, post-norm"], heads=[2], draws=2)
+        probe = components.load("measure", "probe")(Context(), **few, tokens=4, draws=2)
+        for name, rows in (("orders", orders), ("probe", probe), ("probe_trained", [])):
+            tables.write(name, rows, folder / f"{name}.parquet")
+        made = {
+            name: tables.read_frame(folder / f"{name}.parquet", name)
+            for name in ("cells", "orders", "probe", "probe_trained", *MEASURES)
+        }
+        tables.write("scorecard", scorecard(Context(table=made.get)), folder / "scorecard.parquet")
+        made["scorecard"] = tables.read_frame(folder / "scorecard.parquet", "scorecard")
+        yield made.get
+
+
+def test_what_it_does_not_read_is_null_and_measured_once(read: Any) -> None:
+    """With a mask and without, the same attention was two rows, of which one said causal."""
+    for name in ("orders", "probe"):
+        table = read(name)
+        own = table[table.attention == "deltalab:Delta"]
+        assert own["mask"].isna().all() and own.normaliser.isna().all()
+        by = [column for column in ("block", "biases", "quantity", "position", "sentinels") if column in own]
+        assert not own.duplicated(by).any()
+        assert set(table[table.attention == "multihead"]["mask"]) == {"none", "causal"}
+    cells = read("cells")
+    own = cells[cells.architecture != "softmax"]
+    assert own[list(UNREAD["attention"])].isna().all(axis=None)
+
+
+def test_headlines(read: Any) -> None:
+    scores = read("scorecard")
+    own = scores[scores.architecture == "bare"]
+    assert own["mask"].isna().all() and own.normaliser.isna().all() and (scores.heads == 2).all()
+    assert set(scores.setting) == {"sorting, init, depth 2", "sorting, short, depth 2"}  # the others' sizes are theirs
+    assert own.order.notna().all() and (own.order == own.block_order).all()
+    assert scores[scores.architecture == "delta"].block_order.notna().all()
+    for headline in headlines():
+        assert (scores[headline.name].isna() == (scores[f"{headline.name}_reason"] != "")).all(), headline.name
+    assert scores.residual_last.notna().all() and scores.identity_rate.notna().all()
+    cells = read("cells")
+    assert (cells.step_ms.isna() == (cells.epochs == 0)).all() and (cells.step_ms < 1000 * cells.seconds / cells.steps)[
+        cells.epochs > 0
+    ].all()
+
+
+@pytest.mark.parametrize("name", ["orders", "probe"])
+def test_figures(read: Any, name: str) -> None:
+    with style.apply_style():
+        picture = components.load("figure", name)(read)
+        picture.figure.savefig(io.BytesIO(), format="png")
+    assert not {"nan", "None", "<NA>"} & set(picture.caption.replace("(", " ").replace(",", " ").split()), (
+        picture.caption
+    )
+
+
+def test_charts_findings_and_the_page(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["cells", "orders", "probe", "scorecard", *MEASURES]
+    for chart in charts():
+        if read(chart.table) is not None:
+            rows = chart_rows(chart, read(chart.table))
+            assert not rows.drop(columns=chart.measured)[[*{"mask", "normaliser"} & set(rows)]].isna().any(axis=None), (
+                chart.name
+            )
+    for setting in (None, *settings_in(read("scorecard"))):
+        for found in findings(read, setting):
+            assert not {"nan", "None", "<NA>"} & set(found.answer.replace("(", " ").replace(",", " ").split()), (
+                found.answer
+            )
+    monkeypatch.setattr(build, "bundle", lambda: "library")
+    assert "bare" in page(Given("ignoring", names, read, [], {}, "0"))
