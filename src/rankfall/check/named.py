@@ -6,15 +6,12 @@ then the formula. Its limits are numbers that know their meaning and origin.
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rankfall.check import checks
 from rankfall.errors import RankfallError, suggest
 from rankfall.streams.examine import FAILURES
 
@@ -90,8 +87,22 @@ def named(
 
 def all_checks() -> list[NamedCheck]:
     """Return the checks in the order of the report."""
-    for file in pkgutil.iter_modules(checks.__path__):  # each registers its check
-        importlib.import_module(f"{checks.__name__}.{file.name}")
+    # By name, so that keys of the census follow them. Each registers its check.
+    from rankfall.check.checks import (  # noqa: F401
+        activations,
+        attention,
+        formats,
+        future,
+        gradients,
+        loss,
+        masks,
+        positions,
+        rank,
+        samples,
+        stream,
+        width,
+    )
+
     return [_CHECKS[name] for name in ORDER]
 
 
