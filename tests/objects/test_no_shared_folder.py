@@ -183,7 +183,9 @@ def test_a_killed_job_loses_only_what_is_unfinished(stored: StoredCheckout, tmp_
 
 
 def begun(stored: StoredCheckout) -> bool:
-    return bool(stored.objects("store/stacks") and stored.objects("store/checkpoints"))
+    """Return whether a cell is finished and the next one has a checkpoint; that of the finished one is older than its stack."""
+    finished, checkpoints = stored.objects("store/stacks"), stored.objects("store/checkpoints")
+    return bool(finished and checkpoints) and max(checkpoints.values()) > max(finished.values())
 
 
 def training(stored: StoredCheckout) -> int:

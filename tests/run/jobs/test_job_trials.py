@@ -136,7 +136,7 @@ def test_a_neighbour_that_diverges_changes_no_other_cell(tmp_path: Path, lab: Ca
     to one that diverges have the weights, bit for bit, that they have beside one that does not."""
     lab("def sharp(logits):\n    w = (logits - logits.amax()).exp()\n    return w / w.sum(-1, keepdim=True)\n")
     lines = run(plan_of(1, "0..2"), Store(tmp_path / "refused"))
-    assert any("mixes the members of a stack: where member 0 has numbers 10,000 times" in line for line in lines)
+    assert any("mixes the members of a stack" in line for line in lines)
     lab(
         "def sharp(logits):\n    w = (logits - logits.amax(-1, keepdim=True)).exp()\n    return w / w.sum(-1, keepdim=True)\n"
     )

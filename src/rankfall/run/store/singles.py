@@ -77,9 +77,7 @@ class Checkpoints(Vault):
         """Delete a checkpoint, if it exists."""
         path = self.checkpoint_file(stack_id)
         try:
-            path.unlink()
-        except FileNotFoundError:
-            return
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise cannot("remove", path, error) from error
         if self.objects:
