@@ -127,7 +127,7 @@ class Registers(nn.Module):
 
 
 class Convolution(nn.Module):
-    """Of a Conformer."""
+    """Build a block of a Conformer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -302,7 +302,7 @@ class UShaped(nn.Module):
 
 
 class Residual(nn.Module):
-    """Of a convolutional U-Net; the width may change."""
+    """Build a level of a convolutional U-Net, which may change the width."""
 
     def __init__(self, inside: int = D, outside: int = D) -> None:
         super().__init__()
@@ -365,7 +365,7 @@ def windows() -> nn.Module:
 
 
 class SpatialGate(nn.Module):
-    """Of a gMLP."""
+    """Build a block of a gMLP."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -380,7 +380,7 @@ class SpatialGate(nn.Module):
 
 
 class Parallel(Block):
-    """Of PaLM: both branches read one norm."""
+    """Build a block of PaLM, whose branches read one norm."""
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.norm1(x)
@@ -388,7 +388,7 @@ class Parallel(Block):
 
 
 class Modulated(Block):
-    """Of a DiT: shifts, scales and gates are made from a vector, and begin at zero."""
+    """Build a block of a DiT. A vector gives shifts, scales and gates, which begin at zero."""
 
     def __init__(self) -> None:
         super().__init__(Attention(every))
@@ -414,7 +414,7 @@ class Diffusion(nn.Module):
 
 
 class LongConvolution(nn.Module):
-    """Of a Hyena: a causal convolution as long as the sequence, by Fourier transforms, behind a gate."""
+    """Build a block of a Hyena: a gated causal convolution as long as the sequence, by Fourier transforms."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -430,7 +430,7 @@ class LongConvolution(nn.Module):
 
 
 class TimeMix(nn.Module):
-    """Of an RWKV: the token before is mixed in, and a decaying average is read."""
+    """Build a block of an RWKV, which mixes in the token before and reads a decaying average."""
 
     def __init__(self) -> None:
         super().__init__()
