@@ -1,7 +1,8 @@
-"""What the five studies of causes share: resumable units, small transformers that interventions can change, and intervals over seeds.
+"""Share code between the studies of causes: resumable units, transformers that interventions can change, intervals over seeds.
 
 A study is a folder with `design.yaml` (written before its run), `experiment.py` (`units(size)` and `measure(unit, device)`) and
-`analysis.py` (`summarise`, `decide` and `draw`). `python -m studies.NAME --size tenth` measures the missing units and analyses all.
+`analysis.py` (`summarise`, `decide`, `details` and `draw`). `python -m studies.NAME --size tenth` measures the missing units and
+analyses all.
 """
 
 import argparse
@@ -82,7 +83,7 @@ def run_units(
 
 
 def write_results(name: str, table: DataFrame, out: Path) -> None:
-    """Write the table of the analysis, its verdicts and its figure."""
+    """Write the table of the analysis, its verdicts, the tables that its page quotes, and its figure."""
     analysis, design = import_module(f"studies.{name}.analysis"), read_design(name)
     summary = round_numbers(analysis.summarise(table))
     verdicts = decide(name, summary)
@@ -91,6 +92,9 @@ def write_results(name: str, table: DataFrame, out: Path) -> None:
     figure = analysis.draw(summary, design["thresholds"])
     figure.savefig(out / f"{name}.png", dpi=130, bbox_inches="tight")
     print(verdicts.drop(columns="statement").to_string(index=False))
+    for title, details in analysis.details(summary, design["thresholds"]).items():
+        details.to_csv(out / f"{name}_{title}.csv", index=False)
+        print(f"\n{title}\n{details.to_string(index=False)}")
 
 
 def decide(name: str, summary: DataFrame) -> DataFrame:
@@ -175,13 +179,8 @@ def by_band(found: Band, least: float) -> Answer:
 # --- a small transformer that interventions can change
 
 KNOBS = ("shared", "apart", "speed", "fixed", "deviation")
-FREE = (
-    1.0,
-    1.0,
-    1.0,
-    0.0,
-    0.0,
-)  # what tokens share in a branch is kept, so are differences; queries learn; entropy is free
+# No intervention: a branch keeps what tokens share and how they differ, queries learn at full speed, and entropy is free.
+FREE = (1.0, 1.0, 1.0, 0.0, 0.0)
 
 
 class Small(nn.Module):

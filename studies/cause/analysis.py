@@ -51,6 +51,11 @@ def beyond(table: DataFrame, number: str) -> Band:
     return within_groups(base.assign(log=np.log(base[number])), "log", "score", NETWORK)
 
 
+def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
+    """Return the effects by arm, and the share of the base score that the null model explains."""
+    return {"arms": by_arm(table, thresholds), "null": pd.DataFrame([{"explained": share_explained(table)}])}
+
+
 def share_explained(table: DataFrame) -> float:
     """Return how much of the variance of the base score flags of architecture x depth x task explain: the null model."""
     base = table[table.arm == "base"]

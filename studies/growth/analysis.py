@@ -1,4 +1,4 @@
-"""Whether the variance that layers add grows like a power of the layer or exponentially, and whether it follows the weights."""
+"""Decide whether the variance that layers add grows like a power of the layer or exponentially, and whether it follows the weights."""
 
 from typing import Any
 
@@ -56,15 +56,16 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
     if rows.empty:
         return {}
 
-    def numbers(kind: str, column: str, when: str = "trained") -> Any:
+    def fitted(kind: str, column: str, when: str = "trained") -> Any:
+        """Return a column of the fits of one kind, by depth and seed."""
         return rows[(rows.kind == kind) & (rows.when == when)].set_index(["depth", "seed"])[column]
 
     linear = thresholds["linear_from"], thresholds["linear_to"]
     return {
-        "pre_exponential": below(numbers("pre-norm", "ratio"), thresholds["ratio"]),
-        "pre_linear": between(numbers("pre-norm", "power"), *linear),
-        "peri_linear": between(numbers("peri-norm", "power"), *linear),
-        "pre_more_than_birth": above(numbers("pre-norm", "power") - numbers("pre-norm", "power", "birth"), 0.0),
+        "pre_exponential": below(fitted("pre-norm", "ratio"), thresholds["ratio"]),
+        "pre_linear": between(fitted("pre-norm", "power"), *linear),
+        "peri_linear": between(fitted("peri-norm", "power"), *linear),
+        "pre_more_than_birth": above(fitted("pre-norm", "power") - fitted("pre-norm", "power", "birth"), 0.0),
         "follows_weights": by_band(follows(table, "pre-norm"), thresholds["follows"]),
     }
 
@@ -108,8 +109,9 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     return figure
 
 
-def null_and_flags(table: DataFrame) -> Band:
-    """Return the correlation of log increment and log weights beside flags of architecture x depth x seed alone."""
+def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
+    """Return the fits by kind, and the correlation of log increment and log weights beside flags of architecture x depth x seed alone."""
     some = table[(table.when == "trained") & (table.kind == "pre-norm")]
     logs = some.assign(a=np.log(some.increment), b=np.log(some.weights))
-    return within_groups(logs, "a", "b", NETWORK)
+    flags = within_groups(logs, "a", "b", NETWORK)
+    return {"kinds": by_kind(table), "flags": pd.DataFrame([flags.fields()])}

@@ -81,8 +81,8 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
     }
 
 
-def table_of_variables(table: DataFrame) -> DataFrame:
-    """Return the mean share of each variable, for query gradients below and above the transition and for stable ranks."""
+def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
+    """Return the mean share that each variable explains, and the powers of T and d of the query gradient by beta."""
     found = {}
     for name, column, betas in (
         ("gradient, beta below sqrt 2", "gradient", BELOW),
@@ -92,7 +92,8 @@ def table_of_variables(table: DataFrame) -> DataFrame:
     ):
         rows = shares(table, column)
         found[name] = rows[rows.beta.isin(betas)].groupby("variable").share.mean().reindex(list(VARIABLES))
-    return pd.DataFrame(found)
+    by_beta = powers(table).groupby("beta")[["a", "b"]].mean().reset_index()
+    return {"variables": pd.DataFrame(found).reset_index(), "powers": by_beta}
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:

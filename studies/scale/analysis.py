@@ -74,13 +74,15 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
     }
 
 
-def models(table: DataFrame) -> DataFrame:
-    """Return R2 of the curve and of the null model by place."""
-    rows = predict(table)
-    return pd.DataFrame(
+def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
+    """Return R2 of the curve and of the null model by place, and what each type keeps by entering size, depth and scale."""
+    curves = pd.DataFrame(
         {"place": place, "types": one.type.nunique(), "curve": explained(one, "curve"), "null": explained(one, "null")}
-        for place, one in rows.groupby("place")
+        for place, one in predict(table).groupby("place")
     )
+    keys = ["place", "type", "entering", "depth"]
+    kept = table.assign(place=place_of(table)).pivot_table(index=keys, columns="gain", values="kept").reset_index()
+    return {"curves": curves, "types": kept}
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:

@@ -1,4 +1,4 @@
-"""How often the change that `rankfall check` measures as helpful helps, does nothing or harms."""
+"""Count how often the change that `rankfall check` measures as helpful helps, does nothing or harms."""
 
 from typing import Any
 
@@ -44,6 +44,11 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
             few = thresholds["few"]
             answers[key] = ("holds" if found.high < few else "contradicted" if found.low > few else "undecided"), found
     return answers
+
+
+def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
+    """Return what the advice did to each network."""
+    return {"outcomes": outcomes(table, thresholds)}
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:

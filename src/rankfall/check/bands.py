@@ -20,6 +20,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from rankfall.disk import atomic
 from rankfall.errors import RankfallError, describe_error
 from rankfall.streams.flow import Flow
 
@@ -121,7 +122,7 @@ def no_band(flow: Flow, normed: bool = True) -> str:
 
 @dataclass(frozen=True)
 class RealModel:
-    """What one model of released width keeps on one text, and where weights and numbers come from."""
+    """Hold what one model of released width keeps on one text, and where weights and numbers come from."""
 
     name: str
     when: str  # PRETRAINED or BIRTH
@@ -174,8 +175,8 @@ def write_model(path: Path, model: RealModel) -> str:
     """Add a row to a file, in place of one of the same measurement, and return its line."""
     others = [one for one in read_models(path) if one.identity != model.identity]
     lines = [TypeAdapter(RealModel).dump_json(one).decode() for one in (*others, model)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines))
+    with atomic(path) as file:
+        file.write("".join(f"{line}\n" for line in lines).encode())
     return lines[-1]
 
 
