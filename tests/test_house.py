@@ -4,8 +4,6 @@ import importlib.util
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 _SPEC = importlib.util.spec_from_file_location("house", ROOT / "docs" / "house.py")
 assert _SPEC is not None and _SPEC.loader is not None
@@ -28,7 +26,6 @@ def test_no_file_is_long() -> None:
     assert {file: count for file, count in lines.items() if count > 300} == {}
 
 
-@pytest.mark.long
 def test_the_picture_is_of_this_code() -> None:
     said = house.PICTURE.read_text()
     assert house.told(house.rooms()) in said, "the picture is out of date: run `python docs/house.py`"
