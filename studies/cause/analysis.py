@@ -20,10 +20,12 @@ def summarise(table: DataFrame) -> DataFrame:
 
 
 def effects(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
-    """Return for each architecture x task and arm the score less that of base, mean over seeds, and whether base fails."""
+    """Return for each architecture x task and arm the score less that of base, mean over seeds, and whether the sham arm fails.
+
+    The sham arm chooses the groups and enters no effect, so chance in the base arm lets no group gain or lose."""
     scores = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score")
-    found = scores.sub(scores["base"], axis=0).groupby(NETWORK).mean().drop(columns="base")
-    failing = (scores["base"].groupby(NETWORK).mean() < thresholds["trains"]).rename("failing")
+    found = scores.sub(scores["base"], axis=0).groupby(NETWORK).mean().drop(columns=["base", "sham"])
+    failing = (scores["sham"].groupby(NETWORK).mean() < thresholds["trains"]).rename("failing")
     return found.melt(ignore_index=False, var_name="arm", value_name="effect").join(failing).reset_index()
 
 
@@ -52,8 +54,14 @@ def beyond(table: DataFrame, number: str) -> Band:
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return the effects by arm, and the share of the base score that the null model explains."""
-    return {"arms": by_arm(table, thresholds), "null": pd.DataFrame([{"explained": share_explained(table)}])}
+    """Return the effects by arm, the share of the base score that the null model explains, and how many networks chance moves."""
+    trains = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score") >= thresholds["trains"]
+    null = {
+        "explained": share_explained(table),
+        "networks": len(trains),
+        "moved_by_sham": int((trains["base"] ^ trains["sham"]).sum()),
+    }
+    return {"arms": by_arm(table, thresholds), "null": pd.DataFrame([null])}
 
 
 def share_explained(table: DataFrame) -> float:
@@ -81,9 +89,9 @@ def by_arm(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     rows = by_arm(table, thresholds)
-    arms = [arm for arm in table.arm.drop_duplicates() if arm != "base"][::-1]
+    arms = [arm for arm in table.arm.drop_duplicates() if arm not in ("base", "sham")][::-1]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), gridspec_kw={"width_ratios": (3, 2)})
-    for failing, colour, name in ((True, RED, "fail without it"), (False, BLUE, "train without it")):
+    for failing, colour, name in ((True, RED, "fail in the sham arm"), (False, BLUE, "train in the sham arm")):
         some = rows[rows.failing == failing].set_index("arm").reindex(arms)
         if some.effect.isna().all():
             continue
