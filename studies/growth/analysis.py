@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from rankfall import Band, DataFrame, band, colours_of
+from rankfall import GREY, Band, DataFrame, band, colours_of
 from studies.common import Answer, above, below, between, by_band, within_groups
 
 NETWORK = ["kind", "depth", "seed", "when"]
@@ -93,18 +93,22 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
             for _, one in some.groupby("seed"):
                 axis.plot(one.layer, one.added, color=colours[kind], lw=0.6, alpha=0.6)
             mean = some.groupby("layer").added.mean()
-            axis.plot(mean.index, mean, color=colours[kind], lw=2, label=kind)
+            axis.plot(
+                mean.index, mean, "--" if kind == "hyper-connections" else "-", color=colours[kind], lw=2, label=kind
+            )
         title = {"birth": "at birth", "trained": "after training"}[when]
         axis.set(xscale="log", yscale="log", xlabel="layer", title=f"{title}, {deepest.depth.max()} layers")
     axes[0].set(ylabel="mean square that layers have added")
     axes[0].legend(fontsize=7)
-    trained = deepest[deepest.when == "trained"]
-    for kind in kinds:
-        some = trained[trained.kind == kind]
-        axes[2].plot(some.weights, some.increment, ".", color=colours[kind], markersize=4)
-    axes[2].set(
-        xscale="log", yscale="log", xlabel="norms of the layer's weights", ylabel="mean square that the layer adds"
-    )
+    fitted = fits(table)
+    for y, kind in enumerate(kinds[::-1]):
+        for when, away, face in (("birth", 0.12, "none"), ("trained", -0.12, colours[kind])):
+            found = band(fitted[(fitted.kind == kind) & (fitted.when == when)].power)
+            axes[2].hlines(y + away, found.low, found.high, color=colours[kind])
+            axes[2].plot(found.mean, y + away, "o", color=colours[kind], markerfacecolor=face, markersize=6)
+    axes[2].axvspan(thresholds["linear_from"], thresholds["linear_to"], color=GREY, alpha=0.2, lw=0)
+    axes[2].set(yticks=range(len(kinds)), yticklabels=kinds[::-1], xlabel="power of the layer")
+    axes[2].set_title("open: at birth, filled: trained", fontsize=9)
     figure.tight_layout()
     return figure
 

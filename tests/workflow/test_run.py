@@ -17,7 +17,7 @@ from checkout import CONFIG, Checkout, changed
 MESS = re.compile(r"Traceback|RuleException|died with|WorkflowError|SNAKEMAKE|jobid")
 LONG = changed(
     CONFIG,
-    trainings={"short": {"lr": 1.0e-3, "epochs": 8000, "batch": 30}},
+    trainings={"short": {"lr": 1.0e-3, "epochs": 4000, "batch": 30}},
     compute={"engine": "plain", "stack": 4, "threads": 1},
 )
 
