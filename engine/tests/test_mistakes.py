@@ -2,6 +2,7 @@
 
 import math
 import random
+import warnings
 from typing import Any
 
 import numpy as np
@@ -252,6 +253,32 @@ def test_a_loss_that_depends_on_what_changes_between_steps_is_noticed_soon() -> 
     torch.testing.assert_close(
         result.losses, train(loss=annealed, batches=batches, optimizer=SGD(lr=1e-2), engine="loop").losses
     )
+
+
+class Steep(nn.Module):
+    """A layer and twenty steps of the logistic map, each of which doubles differences on average."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Any:
+        y = self.layer(x).sigmoid()
+        for _ in range(20):
+            y = 4 * y * (1 - y)
+        return y
+
+
+def test_rounding_that_a_network_amplifies_is_no_difference() -> None:
+    def batches(step: int, seed: int) -> Any:
+        return tuple(x.float() if x.is_floating_point() else x for x in vectors(step, seed))
+
+    steep = {"build": lambda seed: Steep(), "batches": batches, "steps": 20}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = train(**steep)
+    alone = train(**steep, engine="loop")
+    assert result.engine == "program" and not torch.allclose(result.losses, alone.losses, rtol=1e-3)
 
 
 @pytest.mark.parametrize("draw", [random.random, np.random.rand])

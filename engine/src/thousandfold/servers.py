@@ -6,7 +6,7 @@
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, Protocol
@@ -135,8 +135,9 @@ class AutogradServer:
                 stack.update(found[-1][LOSS])
         return found
 
-    def passes(self, stack: Stack, batch: Batch, only: Sequence[int] | None = None) -> Results:
-        """Return the results of a step, and write the gradients to `stack.grads`. `only`: compute these members, and no others."""
+    def passes(self, stack: Stack, batch: Batch, only: Sequence[int] | None = None, as_double: bool = False) -> Results:
+        """Return the results of a step, and write the gradients to `stack.grads`. `only`: compute these members, and no others.
+        `as_double`: compute in float64, and keep the buffers."""
         tensors, module = flatten(batch), LossModule(stack.template, self.loss, batch)
         members = list(range(len(stack)) if only is None else only)
         masks = drawn_masks(stack.seeds, self.find_sites(stack, module, batch), stack.step_count, stack.weights)
@@ -161,10 +162,15 @@ class AutogradServer:
                 for k in members:
                     # Changes in place of one member's buffers would spoil the gradients of others, were these not copies.
                     own = {name: value[k].clone() for name, value in stack.buffers.items()}
-                    weights = {name: value.detach()[k].requires_grad_() for name, value in values.items()}
+                    weights = {name: value.detach()[k] for name, value in values.items()}
+                    others = pick([masks, tensors], k)
+                    if as_double:
+                        weights, own, others = (to_double(some) for some in (weights, own, others))
+                    for value in weights.values():
+                        value.requires_grad_()
                     seed_generators((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
                     module.differentiated = list(weights.values())
-                    each.append(compute(weights, own, pick(masks, k), *pick(tensors, k)))
+                    each.append(compute(weights, own, others[0], *others[1]))
                     stack.write_gradient(k, module.gradient)
                     replaced.append((slice(k, k + 1), own | take_buffers(each[-1])))
             results = {name: torch.stack([one[name] for one in each]) for name in each[0]}
@@ -172,7 +178,8 @@ class AutogradServer:
             check_plain_state(before, plain_state(stack.template))
         results = {name: value.detach().clone() for name, value in results.items()}  # some may be views of buffers
         for those, buffers in replaced:  # after the gradient, which may need the old ones
-            stack.replace(those, buffers)
+            if not as_double:
+                stack.replace(those, buffers)
         return results
 
     def find_sites(self, stack: Stack, module: LossModule, batch: Batch) -> list[Site]:
@@ -243,8 +250,17 @@ def is_integer(x: Tensor) -> bool:
 
 def pick(x: Any, k: int) -> Any:
     """Return the k-th member of all tensors in nested lists and dictionaries."""
+    return change(x, lambda tensor: tensor[k])
+
+
+def to_double(x: Any) -> Any:
+    """Return nested lists and dictionaries with all tensors of real numbers in float64."""
+    return change(x, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+
+
+def change(x: Any, function: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(x, Tensor):
-        return x[k]
+        return function(x)
     if isinstance(x, Mapping):
-        return {name: pick(value, k) for name, value in x.items()}
-    return [pick(value, k) for value in x]
+        return {name: change(value, function) for name, value in x.items()}
+    return [change(value, function) for value in x]
