@@ -26,7 +26,10 @@ def units(size: str) -> list[Unit]:
     depths = {"tiny": (2,), "tenth": (4, 8), "full": (2, 4, 6, 8, 12)}[size]
     gains = (1.0, 3.0) if size != "tiny" else (3.0,)
     skips = (1.0, 0.5, 0.0) if size != "tiny" else (0.0,)
-    designs = product(depths, ("post", "pre") if size != "tiny" else ("pre",), skips, gains)
+    designs = list(product(depths, ("post", "pre") if size != "tiny" else ("pre",), skips, gains))
+    if size != "tiny":  # expected to be healthy: controls
+        designs += product(depths, ("peri",), (1.0,), (0.25, 0.5, 1.0))
+        designs += product(depths, ("post", "pre"), (1.0,), (0.25, 0.5))
     return [{"placement": p, "skip": s, "depth": d, "gain": g, "steps": steps} for d, p, s, g in designs]
 
 
@@ -76,6 +79,20 @@ def make(unit: Unit, change: dict[str, Any]) -> Small:
     return Small(SYMBOLS, SYMBOLS, LENGTH, unit["depth"], **parts | {k: v for k, v in change.items() if k != "gain"})
 
 
+def judged(unit: Unit) -> Small:
+    """Return a network of a unit for `check`, with the first queries and keys as buffers.
+
+    The engine needs buffers that are alike in all members, so a network to train has them as parameters, which are
+    reported as unused."""
+    module = make(unit, {})
+    for block in module.blocks:
+        for name in ("first_query", "first_key"):
+            value = getattr(block, name).detach()
+            delattr(block, name)
+            block.register_buffer(name, value)
+    return module
+
+
 def options_of(name: str) -> dict[str, Any]:
     """Return a change of `rankfall check` as options of a block."""
     root = re.search(r"1/sqrt\((\d+)\)", name)
@@ -98,10 +115,10 @@ def check(unit: Unit) -> dict[str, Any]:
     text = f"""
 import torch
 from studies.common import sorting
-from studies.warning.experiment import make
+from studies.warning.experiment import judged
 def build():
     torch.manual_seed(0)
-    return make({unit!r}, {{}})
+    return judged({unit!r})
 def inputs():
     return sorting(0, 0)[0][:8]
 """
