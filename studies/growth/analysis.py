@@ -14,7 +14,7 @@ LEAST = 16  # layers; fewer do not tell a power from an exponential
 
 
 def summarise(table: DataFrame) -> DataFrame:
-    return table[[*NETWORK, "steps", "layer", "added", "increment", "weights", "loss"]]
+    return table[[*NETWORK, "layer", "added", "increment", "weights", "loss"]]
 
 
 def fits(table: DataFrame) -> DataFrame:

@@ -53,18 +53,22 @@ def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFra
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     rows = outcomes(table, thresholds).sort_values(["flagged", "effect"])
-    figure, axis = plt.subplots(figsize=(7, 0.26 * len(rows) + 1.2))
+    figure, axis = plt.subplots(figsize=(9, 0.2 * len(rows) + 1.2))
     colours = dict(zip(SAYS, (BLUE, GREY, RED, "black")))
+    names = []
     for y, (_, one) in enumerate(rows.iterrows()):
         axis.hlines(y, one.low, one.high, color=colours[one.says])
-        axis.plot(one.effect, y, "o" if one.flagged else "s", color=colours[one.says], markersize=5)
+        face = colours[one.says] if one.flagged else "white"
+        axis.plot(one.effect, y, "o", color=colours[one.says], markerfacecolor=face, markersize=5)
+        names.append(f"{one.placement}, skip {one.skip:g}, {one.depth} layers, gain {one.gain:g}: {one.change}")
     axis.axvspan(-thresholds["matters"], thresholds["matters"], color=GREY, alpha=0.2, lw=0)
-    names = [
-        f"{'flagged' if one.flagged else 'healthy'}: {one.placement}, skip {one.skip:g}, {one.depth} layers, "
-        f"gain {one.gain:g}: {one.change}"
-        for _, one in rows.iterrows()
-    ]
-    axis.set(yticks=np.arange(len(rows)), xlabel="change of the score by the advice (0 chance, 1 perfect), 5 seeds")
-    axis.set_yticklabels(names, fontsize=6)
+    for says, colour in colours.items():
+        axis.plot([], [], "o", color=colour, label=says)
+    axis.plot([], [], "o", color="black", markerfacecolor="white", label="not flagged")
+    axis.legend(fontsize=8, loc="lower right")
+    axis.set(
+        yticks=np.arange(len(rows)), ylim=(-1, len(rows)), xlabel="change of the score (0 chance, 1 perfect), 5 seeds"
+    )
+    axis.set_yticklabels(names, fontsize=7)
     figure.tight_layout()
     return figure

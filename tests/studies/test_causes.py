@@ -12,12 +12,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.preprocessing import OneHotEncoder
 
+from rankfall.check.checks import rank
 from studies import common
 from studies.growth import analysis as growth
 from studies.joint import analysis as joint
 from studies.joint import experiment as joint_experiment
 from studies.warning import experiment as warning
 from studies.warning.analysis import NETWORK as WARNED
+from studies.warning.analysis import outcomes
 
 TABLES = Path(__file__).parents[2] / "docs" / "causes"
 STUDIES = ("cause", "scale", "growth", "joint", "warning")
@@ -363,3 +365,13 @@ def test_what_advice_did_by_paired_tests():
         share = stats.binomtest(sum(some), len(some)).proportion_ci(method="wilson")
         row = verdicts.loc[key]
         assert (row.number, row.low, row.high) == pytest.approx((np.mean(some), share.low, share.high), abs=1e-3)
+
+
+def test_check_quotes_what_the_study_found():
+    table, _, limits = read("warning")
+    flagged = outcomes(table, limits).query("flagged").says
+    assert (
+        (flagged == "helps").sum(),
+        (flagged == "harms").sum(),
+        len(flagged),
+    ) == (rank.HELPED, rank.HARMED, rank.FLAGGED)
