@@ -8,6 +8,7 @@ import pandas as pd
 
 from rankfall import BLUE, GREY, RED, DataFrame, band
 from studies.common import Answer, by_band, wilson
+from studies.warning.experiment import TYPES
 
 NETWORK = ["placement", "skip", "depth", "gain"]
 SAYS = ("helps", "does nothing", "harms", "undecided")
@@ -34,11 +35,17 @@ def outcomes(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
 
 def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
     rows = outcomes(table, thresholds)
-    flagged, healthy = rows[rows.flagged], rows[~rows.flagged]
+    real = rows.placement.isin(TYPES)
+    flagged, healthy = rows[rows.flagged & ~real], rows[~rows.flagged & ~real]
     answers: dict[str, Answer] = {}
     if len(flagged):
         answers["pays"] = by_band(wilson(int((flagged.says == "helps").sum()), len(flagged)), thresholds["most"])
-    for key, some in (("harmless", flagged), ("control", healthy)):
+    if (rows.flagged & real).any():
+        of_library = rows[rows.flagged & real]
+        answers["pays_real"] = by_band(
+            wilson(int((of_library.says == "helps").sum()), len(of_library)), thresholds["most"]
+        )
+    for key, some in (("harmless", flagged), ("control", healthy), ("harmless_real", rows[real])):
         if len(some):
             found = wilson(int((some.says == "harms").sum()), len(some))
             few = thresholds["few"]

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from rankfall import RankfallError
 from studies.common import LENGTH, SYMBOLS, Rows, Small, Unit, grade, score, sorting
 from thousandfold import Adam, train_many
 
-SEEDS, RATE, LAST = 5, 2e-3, 20
+SEEDS, RATE, LAST, WIDTH = 5, 2e-3, 20, 32
+TYPES = ("bert", "electra", "megatron-bert", "roberta-prelayernorm")  # norms after the addition, and before the branch
 FLAGS = ("rank-kept", "gradients-flow", "activations-sane", "attention-alive")
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +32,7 @@ def units(size: str) -> list[Unit]:
     if size != "tiny":  # expected to be healthy: controls
         designs += product(depths, ("peri",), (1.0,), (0.25, 0.5, 1.0))
         designs += product(depths, ("post", "pre"), (1.0,), (0.25, 0.5))
+        designs += product(depths, TYPES, (1.0,), (1.0, 3.0))
     return [{"placement": p, "skip": s, "depth": d, "gain": g, "steps": steps} for d, p, s, g in designs]
 
 
@@ -39,11 +42,13 @@ def measure(unit: Unit, device: str) -> Rows:
         one["check"] for one in report["results"] if one["check"] in FLAGS and one["verdict"] in ("warn", "fail")
     ]
     tried = [one for one in report["interventions"] if one["residuals"][-1] is not None]
+    if unit["placement"] in TYPES:  # whose code stays as it is
+        tried = [one for one in tried if one["name"].startswith("weights of the layers")]
     best = max(tried, key=lambda one: one["residuals"][-1])
     found: dict[str, list[float]] = {}
     for arm, change in (("as it is", {}), ("changed", options_of(best["name"]))):
 
-        def build(seed: int, change: dict[str, Any] = change) -> Small:
+        def build(seed: int, change: dict[str, Any] = change) -> nn.Module:
             torch.manual_seed(seed)
             return make(unit, change)
 
@@ -73,19 +78,50 @@ def measure(unit: Unit, device: str) -> Rows:
     ]
 
 
-def make(unit: Unit, change: dict[str, Any]) -> Small:
+class Typed(nn.Module):
+    """A bidirectional type of the transformers library with a classifier. `factor`: of the matrices of its layers."""
+
+    def __init__(self, unit: Unit, factor: float = 1.0) -> None:
+        from transformers import AutoConfig, AutoModel
+
+        super().__init__()
+        sizes = {
+            "vocab_size": SYMBOLS + 1,
+            "pad_token_id": SYMBOLS,
+            "max_position_embeddings": 2 * LENGTH,
+            "hidden_size": WIDTH,
+        }
+        sizes |= {"embedding_size": WIDTH, "num_hidden_layers": unit["depth"], "num_attention_heads": 2}
+        sizes |= {"intermediate_size": 2 * WIDTH, "initializer_range": unit["gain"] * WIDTH**-0.5}
+        still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        pooled = {} if unit["placement"] == "electra" else {"add_pooling_layer": False}
+        self.model = AutoModel.from_config(AutoConfig.for_model(unit["placement"], **sizes, **still), **pooled)
+        self.head = nn.Linear(WIDTH, SYMBOLS)
+        with torch.no_grad():
+            for matrix in self.model.encoder.layer.parameters():
+                if matrix.dim() > 1:
+                    matrix.mul_(factor)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.model(tokens).last_hidden_state)
+        return scores
+
+
+def make(unit: Unit, change: dict[str, Any]) -> nn.Module:
+    if unit["placement"] in TYPES:
+        return Typed(unit, change.get("gain", 1.0))
     parts = {name: unit[name] for name in ("placement", "skip", "gain")}
     parts["gain"] *= change.get("gain", 1.0)
     return Small(SYMBOLS, SYMBOLS, LENGTH, unit["depth"], **parts | {k: v for k, v in change.items() if k != "gain"})
 
 
-def judged(unit: Unit) -> Small:
+def judged(unit: Unit) -> nn.Module:
     """Return a network of a unit for `check`, with the first queries and keys as buffers.
 
     The engine needs buffers that are alike in all members, so a network to train has them as parameters, which are
     reported as unused."""
     module = make(unit, {})
-    for block in module.blocks:
+    for block in getattr(module, "blocks", []):
         for name in ("first_query", "first_key"):
             value = getattr(block, name).detach()
             delattr(block, name)
