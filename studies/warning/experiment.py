@@ -18,7 +18,7 @@ from studies.common import LENGTH, SYMBOLS, Rows, Small, Unit, grade, score, sor
 from thousandfold import Adam, train_many
 
 SEEDS, RATE, LAST, WIDTH = 5, 2e-3, 20, 32
-TYPES = ("bert", "electra", "megatron-bert", "roberta-prelayernorm")  # norms after the addition, and before the branch
+TYPES = ("bert", "megatron-bert", "roberta-prelayernorm")  # norms after the addition, and before the branch
 FLAGS = ("rank-kept", "gradients-flow", "activations-sane", "attention-alive")
 ROOT = Path(__file__).parents[2]
 
@@ -91,11 +91,11 @@ class Typed(nn.Module):
             "max_position_embeddings": 2 * LENGTH,
             "hidden_size": WIDTH,
         }
-        sizes |= {"embedding_size": WIDTH, "num_hidden_layers": unit["depth"], "num_attention_heads": 2}
+        sizes |= {"num_hidden_layers": unit["depth"], "num_attention_heads": 2}
         sizes |= {"intermediate_size": 2 * WIDTH, "initializer_range": unit["gain"] * WIDTH**-0.5}
         still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        pooled = {} if unit["placement"] == "electra" else {"add_pooling_layer": False}
-        self.model = AutoModel.from_config(AutoConfig.for_model(unit["placement"], **sizes, **still), **pooled)
+        config = AutoConfig.for_model(unit["placement"], **sizes, **still)
+        self.model = AutoModel.from_config(config, add_pooling_layer=False)
         self.head = nn.Linear(WIDTH, SYMBOLS)
         with torch.no_grad():
             for matrix in self.model.encoder.layer.parameters():

@@ -353,15 +353,22 @@ def test_powers_of_the_length_by_regression_with_flags():
 
 def test_what_advice_did_by_paired_tests():
     table, verdicts, limits = read("warning")
-    says = {}
+    says, library = {}, {"bert", "megatron-bert", "roberta-prelayernorm"}
     for key, one in table.groupby(WARNED):
         low, high = stats.ttest_rel(one.after, one.before).confidence_interval(0.95)
         says[key] = (
             bool(one.flagged.iloc[0]),
             "helps" if low > limits["matters"] else "harms" if high < -limits["matters"] else "",
         )
-    for key, flagged, what in (("pays", True, "helps"), ("harmless", True, "harms"), ("control", False, "harms")):
-        some = [said == what for was, said in says.values() if was == flagged]
+    for key, flagged, what in (
+        ("pays", True, "helps"),
+        ("pays_real", True, "helps"),
+        ("harmless", True, "harms"),
+        ("harmless_real", None, "harms"),
+        ("control", False, "harms"),
+    ):
+        real = key.endswith("real")
+        some = [said == what for k, (was, said) in says.items() if flagged in (was, None) and (k[0] in library) == real]
         share = stats.binomtest(sum(some), len(some)).proportion_ci(method="wilson")
         row = verdicts.loc[key]
         assert (row.number, row.low, row.high) == pytest.approx((np.mean(some), share.low, share.high), abs=1e-3)
