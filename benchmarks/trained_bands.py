@@ -1,9 +1,7 @@
-"""What residual networks keep after training, by layer: the cells of workflow/presets/bands.yaml.
+"""Read what residual networks keep after training, by layer, from a run of workflow/presets/bands.yaml.
 
 Networks that learned nothing are left out: those whose loss on held-out data is not below that of their first epoch by a tenth.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,74 +9,61 @@ from typing import Any
 
 import pandas as pd
 
-LEARNED = 0.9  # of the loss of the first epoch, at most
+from benchmarks.bands import Curve
+from rankfall.api.layers import architecture, draw_states, network_of
+from rankfall.check.bands import kind_of
+from rankfall.streams.examine import examine
+
+LEARNED = 0.9  # largest final loss, as a share of that of the first epoch
 PARTS = ("attention", "mask", "norm_placement", "residual", "mlp", "norm")
-SAID = "small networks of our own, each trained on one task"
-
-Curve = tuple[str, str, list[float]]  # kind, name, residual by layer
+NETWORKS = "small networks of our own, each trained on one task"
 
 
-def trained(results: Path) -> tuple[list[Curve], dict[str, Any]]:
-    """The curves, and what they are of."""
-    rows = residuals_of(results)
-    learned = that_learned(pd.read_parquet(results / "tables" / "training.parquet"))
-    kept = rows[rows.key.isin(learned)]
-    curves = list(of_cells(kept))
-    made = {
-        "networks": SAID,
-        "widths": sorted({int(one) for one in kept.width}),
-        "tasks": sorted(set(kept.task)),
-        "cells": int(kept.key.nunique()),
-        "left_out": int(rows.key.nunique() - kept.key.nunique()),
-    }
-    return curves, made
-
-
-def residuals_of(results: Path) -> pd.DataFrame:
-    """Those of states, about the mean token, of cells that were trained to the end."""
+def curves_of_run(results: Path) -> tuple[list[Curve], dict[str, Any]]:
+    """Return the curves, and a description of the networks."""
     rows = pd.read_parquet(results / "tables" / "residuals.parquet")
     rows = rows[(rows.place == "state") & (rows.quantity == "residual") & (rows.centre == "mean")]
-    return rows[(rows.matrix_norm == "composite") & (rows.status == "done") & (rows.epochs > 0)]
+    rows = rows[(rows.matrix_norm == "composite") & (rows.status == "done") & (rows.epochs > 0)]
+    learned = rows[rows.key.isin(cells_that_learned(pd.read_parquet(results / "tables" / "training.parquet")))]
+    origin = {
+        "networks": NETWORKS,
+        "widths": sorted({int(width) for width in learned.width}),
+        "tasks": sorted(set(learned.task)),
+        "cells": int(learned.key.nunique()),
+        "left_out": int(rows.key.nunique() - learned.key.nunique()),
+    }
+    return list(curves_of_cells(learned)), origin
 
 
-def that_learned(training: pd.DataFrame) -> set[str]:
-    """Keys of cells whose loss on held-out data fell."""
+def cells_that_learned(training: pd.DataFrame) -> set[str]:
+    """Return the keys of cells whose loss on held-out data fell."""
     losses = training[(training.split == "test") & (training.metric == "loss")].sort_values("epoch")
-    found = set()
-    for key, one in losses.groupby("key"):
-        values = list(one["value"])
-        if values[-1] <= LEARNED * values[0]:
-            found.add(str(key))
-    return found
+    cells = losses.groupby("key")["value"]
+    return {str(key) for key, values in cells if values.iloc[-1] <= LEARNED * values.iloc[0]}
 
 
-def of_cells(rows: pd.DataFrame) -> Iterator[Curve]:
-    """A curve a cell, called by its architecture and task."""
+def curves_of_cells(rows: pd.DataFrame) -> Iterator[Curve]:
+    """Yield a curve for each cell, named after its architecture and task."""
     kinds: dict[tuple[Any, ...], str] = {}
-    for _, one in rows.groupby("key"):
-        cell = one.sort_values("layer")
+    for _, cell in rows.groupby("key"):
+        cell = cell.sort_values("layer")
         first = cell.iloc[0]
-        parts = tuple(bare(first[name]) for name in PARTS)
+        parts = tuple(without_options(first[name]) for name in PARTS)
         if parts not in kinds:
-            kinds[parts] = kind_of_parts(
-                dict(zip(PARTS, parts)), int(first.width), int(first.heads) if first.heads == first.heads else 1
-            )
+            heads = 1 if pd.isna(first.heads) else int(first.heads)
+            kinds[parts] = examine_kind(dict(zip(PARTS, parts)), int(first.width), heads)
         mask = " causal" if first["mask"] == "causal" else ""
-        name = f"our {first.norm_placement}-norm{mask} {bare(first.attention)}, {first.task}"
+        name = f"our {first.norm_placement}-norm{mask} {without_options(first.attention)}, {first.task}"
         yield kinds[parts], name, [float(value) for value in cell["value"]]
 
 
-def bare(part: Any) -> Any:
-    """A component's name without its options: layer(eps=1e-12) is layer."""
+def without_options(part: Any) -> Any:
+    """Return the name of a component: `layer` for `layer(eps=1e-12)`."""
     return part.partition("(")[0] if isinstance(part, str) else part
 
 
-def kind_of_parts(parts: dict[str, Any], width: int, heads: int) -> str:
-    """As a check finds it of the network itself."""
-    from rankfall.api.layers import architecture, draw_states, network_of
-    from rankfall.check.bands import kind_of
-    from rankfall.streams.examine import examine
-
-    given = {name: value for name, value in parts.items() if isinstance(value, str)}
-    network = network_of(architecture(given, depth=2, width=width, heads=heads), 1, 16, 0)
+def examine_kind(parts: dict[str, Any], width: int, heads: int) -> str:
+    """Return the kind that a check finds for a network of these parts."""
+    components = {name: value for name, value in parts.items() if isinstance(value, str)}
+    network = network_of(architecture(components, depth=2, width=width, heads=heads), 1, 16, 0)
     return kind_of(examine(network, draw_states(1, 2, 16, width, 0)).flows[0])

@@ -1,71 +1,64 @@
-"""Member-steps a second against the size of the stack, for each network, with and without dropout, captured and not."""
+"""Measure member-steps a second against the size of the stack, for each network and engine, with and without dropout."""
+
+from typing import Any
 
 import torch
 
-from benchmarks.gpu.limits import Card, Work, work_of
+from benchmarks.gpu.card import seconds_of
+from benchmarks.gpu.limits import Card, Work, count_work
 from benchmarks.gpu.rows import Rows
-from benchmarks.gpu.shapes import Setting, settings
-from benchmarks.gpu.timing import seconds_of
+from benchmarks.networks import Setting, gpu_settings
 from rankfall.train.captured import Captured
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096)
-SLOWEST = 3.0  # seconds: a step longer than that is not taken again
+SLOWEST = 3.0  # seconds: after a slower step, larger stacks are not tried
 
 
-def sweep(rows: Rows, device: torch.device, card: Card, tiny: bool) -> None:
-    about = 0.02 if tiny else 0.3
+def measure_sweep(rows: Rows, device: torch.device, card: Card, tiny: bool) -> None:
+    length = 0.02 if tiny else 0.3
     for dropout in (0.1, 0.0):
-        for net in list(settings().values())[: 3 if tiny else None]:
-            net_work = counted(net, device, dropout)
-            rows.add("operations of a member-step", net_work.operations, "operations", shape=net.name, dropout=dropout)
-            rows.add("bytes of weights and optimiser", net_work.state, "bytes", shape=net.name, dropout=dropout)
-            rows.add("bytes of unfused operations", net_work.unfused, "bytes", shape=net.name, dropout=dropout)
+        for net in list(gpu_settings().values())[: 3 if tiny else None]:
+            members, batch, objective = net.equal_members(2, device, dropout), net.batch(2, device), net.objective()
+            work = count_work(lambda: members.step(objective, batch), members)  # noqa: B023
+            rows.add("operations of a member-step", work.operations, "operations", shape=net.name, dropout=dropout)
+            rows.add("bytes of weights and optimiser", work.state, "bytes", shape=net.name, dropout=dropout)
+            rows.add("bytes of unfused operations", work.unfused, "bytes", shape=net.name, dropout=dropout)
             for engine in reversed(net.engines(device)):
-                for members in (1, 2) if tiny else SIZES:
-                    about_it = {"shape": net.name, "members": members, "dropout": dropout, "engine": engine}
-                    if rows.left <= 0:
-                        rows.add("rate", status="skipped", reason="the section's time is over", **about_it)
+                for count in (1, 2) if tiny else SIZES:
+                    about = {"shape": net.name, "members": count, "dropout": dropout, "engine": engine}
+                    if rows.seconds_left <= 0:
+                        rows.add("rate", status="skipped", reason="the section's time is over", **about)
                         return
-                    if not point(rows, net, device, card, net_work, about, about_it):
+                    if not measure_rate(rows, net, device, card, work, length, about):
                         break
 
 
-def counted(net: Setting, device: torch.device, dropout: float) -> Work:
-    members, batch, objective = net.alike(2, device, dropout), net.batch(2, device), net.objective()
-    return work_of(lambda: members.step(objective, batch), members)
-
-
-def point(
-    rows: Rows, net: Setting, device: torch.device, card: Card, work: Work, about: float, about_it: dict[str, object]
+def measure_rate(
+    rows: Rows, net: Setting, device: torch.device, card: Card, work: Work, length: float, about: dict[str, Any]
 ) -> bool:
-    """Whether larger stacks are worth a try."""
-    members_count, dropout = about_it["members"], about_it["dropout"]
-    assert isinstance(members_count, int) and isinstance(dropout, float)
-    held = begin_peak(device)
+    """Measure a rate for about `length` seconds, and return whether a larger stack is worth a try."""
+    count, dropout = about["members"], about["dropout"]
+    before = reset_peak(device)
     try:
-        members, batch, objective = (
-            net.alike(members_count, device, dropout),
-            net.batch(members_count, device),
-            net.objective(),
-        )
-        members.engine = net.engine(str(about_it["engine"]), members)
-        seconds = seconds_of(lambda: members.step(objective, batch), device, about)
+        members, batch, objective = net.equal_members(count, device, dropout), net.batch(count, device), net.objective()
+        members.engine = net.engine(about["engine"], members)
+        seconds = seconds_of(lambda: members.step(objective, batch), device, length)
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
-        rows.add("rate", status="skipped", reason="out of memory", **about_it)
+        rows.add("rate", status="skipped", reason="out of memory", **about)
         return False
     if isinstance(members.engine, Captured) and None in members.engine.recordings.values():
-        rows.add("rate", status="failed", reason="steps could not be recorded", **about_it)
+        rows.add("rate", status="failed", reason="steps could not be recorded", **about)
         return False
-    rows.add("rate", members_count / seconds, "member-steps/s", **card.limits(work), **about_it)
+    rows.add("rate", count / seconds, "member-steps/s", **card.limits(work), **about)
     if device.type == "cuda":
-        peak = torch.cuda.max_memory_allocated(device) - held
-        rows.add("memory of a member", peak / members_count, "bytes", **about_it)
+        peak = torch.cuda.max_memory_allocated(device) - before
+        rows.add("memory of a member", peak / count, "bytes", **about)
     return seconds < SLOWEST
 
 
-def begin_peak(device: torch.device) -> int:
-    """The bytes that are held before, from which the peak is counted."""
+def reset_peak(device: torch.device) -> int:
+    """Start a new peak of memory, and return the bytes that are in use."""
     if device.type != "cuda":
         return 0
     torch.cuda.reset_peak_memory_stats(device)
