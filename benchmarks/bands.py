@@ -4,9 +4,10 @@
     rankfall run --config workflow/presets/bands.yaml      # trains small networks: ten minutes on a core
     python -m benchmarks.bands --trained results/bands     # after training
 
-Both commands of this file write their part of src/rankfall/check/bands.json. At birth: types of the transformers library and architectures
-of Rankfall at width 128, with weights drawn by their own rules, random tokens or pictures, and two seeds. A band is from the smallest to the
-largest residual among architectures and seeds, at every layer. `rankfall bands add NAME --to src/rankfall/check/real.jsonl` adds a real model.
+Both commands of this file write their part of src/rankfall/check/bands.json. At birth: types of the transformers library and
+architectures of Rankfall at width 128, with weights drawn by their own rules, random tokens or pictures, and two seeds. A band is from the
+smallest to the largest residual among architectures and seeds, at every layer. `rankfall bands add NAME --to src/rankfall/check/real.jsonl`
+adds a real model.
 """
 
 import argparse

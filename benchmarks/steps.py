@@ -1,8 +1,8 @@
 """Compare the rate of steps with a clean module of the same network, in two processes of one thread each.
 
 `steps` measures networks of the default run by both engines, with and without dropout. `kinds` measures other attentions, norms and
-normalisers by the machine. Beside each rate stand the seconds before the first step, for compiling or tracing, and the number of steps of one
-network after which these are recovered.
+normalisers by the machine. Further rows have the seconds before the first step, for compiling or tracing, and the number of steps of
+one network after which these are recovered.
 """
 
 import math

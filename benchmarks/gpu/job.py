@@ -1,4 +1,4 @@
-"""Train with checkpoints in the middle of epochs, from the last one if there is one: python -m benchmarks.gpu.job FOLDER DEVICE ENGINE EPOCHS"""
+"""Train with checkpoints in the middle of epochs, or resume: python -m benchmarks.gpu.job FOLDER DEVICE ENGINE EPOCHS"""
 
 import sys
 from pathlib import Path

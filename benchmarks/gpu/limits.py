@@ -1,8 +1,8 @@
 """Count what a step of one member must do, and the rates that a device allows it.
 
-`unfused` counts the bytes that the operations of a step read and write as they are called; a higher rate needs fused operations. `state` counts
-the bytes that remain if every activation stays on the chip: weights are read forward and backward, gradients written, and the optimiser
-reads weights, gradients and its state and writes weights and state.
+`unfused` counts the bytes that the operations of a step read and write as they are called. A higher rate needs fused operations. `state`
+counts the bytes that remain if every activation stays on the chip: weights are read forward and backward, gradients written, and the
+optimiser reads weights, gradients and its state and writes weights and state.
 """
 
 from collections.abc import Callable

@@ -1,15 +1,15 @@
 """Measure speed and memory, each as a ratio to a baseline that the same run measures.
 
-Each subject writes one Parquet file. Seconds are processor time unless a row says otherwise, so that other work on the machine matters less.
+Each subject writes one Parquet file. Seconds are processor time unless a row says otherwise, so that other work matters less.
 """
 
 import argparse
-import importlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 
-SUBJECTS = {"rivals": f"{__package__}.rivals"}  # name -> module with a function `measure`
+SUBJECTS = {"rivals": f"{__package__}.rivals:measure"}  # name -> function
 
 
 def main(subjects: Mapping[str, str], default: Sequence[str], folder: Path) -> None:
@@ -29,7 +29,7 @@ def main(subjects: Mapping[str, str], default: Sequence[str], folder: Path) -> N
     for name in args.subjects or default:
         began = time.monotonic()
         results = Results(name, args.out, args.tiny, args.members)
-        importlib.import_module(subjects[name]).measure(results)
+        resolve_name(subjects[name])(results)
         print(f"==> {name}: {time.monotonic() - began:.0f} s, {results.file}", flush=True)
 
 

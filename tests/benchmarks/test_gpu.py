@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("members", [1, 3])
 def test_operations_of_a_step_are_those_of_its_products(members: int) -> None:
-    """Count those of the sorting network by hand: in each layer four maps of a token, scores and mixtures; the head; backward twice as much."""
+    """Count them by hand: in each layer four maps of a token, scores and mixtures; then the head; backward twice as much."""
     net = gpu_settings()["sorting"]
     stack, batch, objective = net.equal_members(members, CPU, 0.1), net.batch(members, CPU), net.objective()
     work = count_work(lambda: stack.step(objective, batch), stack)
