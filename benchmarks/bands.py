@@ -18,6 +18,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import torch
+from torch import nn
+
+from rankfall.api.layers import architecture, draw_states, network_of
+from rankfall.check.bands import BIRTH, TRAINED, kind_of
+from rankfall.check.library import build_model
+from rankfall.errors import RankfallError
+from rankfall.models.families.example import example_inputs
+from rankfall.rank.residual import relative_residual
+from rankfall.streams.cuts import states_of
+from rankfall.streams.examine import examine
+
 ROOT = Path(__file__).parents[1]
 DEPTHS = (2, 4, 6, 12, 24)
 SEEDS = 2
@@ -73,14 +86,14 @@ OWN: dict[str, dict[str, Any]] = {
     "our linear attention": {**PRE_NORM, "attention": "linear"},
 }
 MIXER = "our MLP-mixer"
+LEARNED = 0.9  # of the loss of the first epoch: a network with a larger final loss has learned nothing, and is left out
+PARTS = ("attention", "mask", "norm_placement", "residual", "mlp", "norm")
 Curve = tuple[str, str, list[float]]  # kind, name, residual by layer
 Bands = dict[str, dict[str, dict[str, Any]]]  # kind -> depth -> low and high by layer, and the architectures
 
 
 def build_mixer(depth: int, seed: int) -> Any:
     """Build layers of an MLP over tokens and an MLP over features, with a norm before each and PyTorch's initial values."""
-    import torch
-    from torch import nn
 
     class Mixer(nn.Module):
         def __init__(self) -> None:
@@ -104,10 +117,6 @@ def build_models(depth: int, seed: int, names: list[str] | None = None) -> Itera
     """Yield name, model and inputs of all architectures, or of the named ones."""
     from transformers import CONFIG_MAPPING
 
-    from rankfall.api.layers import architecture, draw_states, network_of
-    from rankfall.check.library import build_model
-    from rankfall.models.families.example import example_inputs
-
     for kind, (layers, sizes) in TYPES.items():
         if names is None or kind in names:
             config = CONFIG_MAPPING[kind](**sizes, **{layers: depth})
@@ -122,12 +131,6 @@ def build_models(depth: int, seed: int, names: list[str] | None = None) -> Itera
 
 
 def measure_curves(depth: int, seed: int, names: list[str] | None = None) -> Iterator[Curve]:
-    from rankfall.check.bands import kind_of
-    from rankfall.errors import RankfallError
-    from rankfall.rank.residual import relative_residual
-    from rankfall.streams.cuts import states_of
-    from rankfall.streams.examine import examine
-
     for name, model, inputs in build_models(depth, seed, names):
         try:
             examined = examine(model, inputs)
@@ -160,6 +163,56 @@ def collect_bands(curves: Iterable[Curve]) -> Bands:
     return dict(sorted(bands.items()))
 
 
+def curves_of_run(results: Path) -> tuple[list[Curve], dict[str, Any]]:
+    """Return the curves, and a description of the networks."""
+    rows = pd.read_parquet(results / "tables" / "residuals.parquet")
+    rows = rows[(rows.place == "state") & (rows.quantity == "residual") & (rows.centre == "mean")]
+    rows = rows[(rows.matrix_norm == "composite") & (rows.status == "done") & (rows.epochs > 0)]
+    learned = rows[rows.key.isin(cells_that_learned(pd.read_parquet(results / "tables" / "training.parquet")))]
+    origin = {
+        "networks": "small networks of our own, each trained on one task",
+        "widths": sorted({int(width) for width in learned.width}),
+        "tasks": sorted(set(learned.task)),
+        "cells": int(learned.key.nunique()),
+        "left_out": int(rows.key.nunique() - learned.key.nunique()),
+    }
+    return list(curves_of_cells(learned)), origin
+
+
+def cells_that_learned(training: pd.DataFrame) -> set[str]:
+    """Return the keys of cells whose loss on held-out data fell."""
+    losses = training[(training.split == "test") & (training.metric == "loss")].sort_values("epoch")
+    cells = losses.groupby("key")["value"]
+    return {str(key) for key, values in cells if values.iloc[-1] <= LEARNED * values.iloc[0]}
+
+
+def curves_of_cells(rows: pd.DataFrame) -> Iterator[Curve]:
+    """Yield a curve for each cell, named after its architecture and task."""
+    kinds: dict[tuple[Any, ...], str] = {}
+    for _, cell in rows.groupby("key"):
+        cell = cell.sort_values("layer")
+        first = cell.iloc[0]
+        parts = tuple(without_options(first[name]) for name in PARTS)
+        if parts not in kinds:
+            heads = 1 if pd.isna(first.heads) else int(first.heads)
+            kinds[parts] = examine_kind(dict(zip(PARTS, parts)), int(first.width), heads)
+        mask = " causal" if first["mask"] == "causal" else ""
+        name = f"our {first.norm_placement}-norm{mask} {without_options(first.attention)}, {first.task}"
+        yield kinds[parts], name, [float(value) for value in cell["value"]]
+
+
+def without_options(part: Any) -> Any:
+    """Return the name of a component: `layer` for `layer(eps=1e-12)`."""
+    return part.partition("(")[0] if isinstance(part, str) else part
+
+
+def examine_kind(parts: dict[str, Any], width: int, heads: int) -> str:
+    """Return the kind that a check finds for a network of these parts."""
+    components = {name: value for name, value in parts.items() if isinstance(value, str)}
+    network = network_of(architecture(components, depth=2, width=width, heads=heads), 1, 16, 0)
+    return kind_of(examine(network, draw_states(1, 2, 16, width, 0)).flows[0])
+
+
 def write_bands(out: Path, when: str, origin: dict[str, Any], bands: Bands) -> None:
     """Replace one of the two parts of the table. Lists of numbers stand on one line."""
     table = json.loads(out.read_text()) if out.exists() else {"made": {}, "bands": {}}
@@ -174,11 +227,7 @@ def main() -> None:
     parser.add_argument("--trained", type=Path, metavar="RESULTS", help="of a run of workflow/presets/bands.yaml")
     parser.add_argument("--out", type=Path, default=ROOT / "src" / "rankfall" / "check" / "bands.json")
     args = parser.parse_args()
-    import torch
     import transformers
-
-    from benchmarks.trained_bands import curves_of_run
-    from rankfall.check.bands import BIRTH, TRAINED
 
     transformers.logging.set_verbosity_error()
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}

@@ -38,18 +38,14 @@ class Difference:
 
     def excess(self, limit: float) -> float:
         """Return the difference of means over its limit, or infinity where a number is missing."""
-        if self.missing:
-            return math.inf
-        return self.means / limit if limit else math.inf * bool(self.means) if self.means else 0.0
+        return math.inf if self.missing else self.means / limit if limit else math.inf if self.means else 0.0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("first", type=Path, metavar="RUN", help="a folder of results")
     parser.add_argument("second", type=Path, metavar="RUN", help="one of the other engine")
-    parser.add_argument(
-        "control", type=Path, metavar="CONTROL", nargs="?", help="one of the plain engine, rounded otherwise"
-    )
+    parser.add_argument("control", type=Path, metavar="CONTROL", nargs="?", help="one rounded otherwise")
     parser.add_argument("--times", type=float, default=3.0, help="limit in differences of the plain runs (default 3)")
     parser.add_argument("--bound", type=float, default=3.0, help="limit in standard deviations over seeds (default 3)")
     args = parser.parse_args()
@@ -61,9 +57,10 @@ def main() -> int:
     }
     excess = {key: found.excess(limits[key]) for key, found in differences.items()}
     worst: dict[tuple[str, str], Key] = {}
-    for key in sorted(differences, key=lambda key: excess[key]):
+    for key in sorted(differences, key=lambda key: (excess[key], differences[key].single)):
         worst[key[:2]] = key
-    print(*unmatched, sep="\n")
+    for line in unmatched:
+        print(line)
     for table, architecture in sorted(worst):
         key = worst[table, architecture]
         text = describe(key[2], differences[key], plain.get(key))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from benchmarks.networks import engine_step, processor_settings
-from benchmarks.steps import ENGINES, choose_length
+from benchmarks.steps import ENGINES
 from engine.benchmarks.record import Results
 from engine.benchmarks.workers import Variant, Workers
 from rankfall.train.device import keep_pages
@@ -24,9 +24,8 @@ def measure(results: Results) -> None:
     with Workers() as workers:
         for axis, sizes in axes.items():
             for engine in ENGINES:
-                rates = workers.rates(
-                    {size: choose_variant(engine, axis, size) for size in sizes}, **choose_length(results.tiny, 0.15)
-                )
+                variants = {size: choose_variant(engine, axis, size) for size in sizes}
+                rates = workers.rates(variants, results.tiny, seconds=0.15)
                 costs = [1e3 / rates[size] for size in sizes]
                 unit = "ms" if axis == "members" else "ms a member"
                 about = {"network": "sorting", "variant": engine, "axis": axis}
@@ -39,10 +38,10 @@ def measure(results: Results) -> None:
 
 def choose_variant(engine: str, axis: str, size: int) -> Variant:
     """Return the step of a stack. It counts for all its members, or once where their number grows."""
-    setting = processor_settings()["SAN+skip"]
-    if axis == "members":
-        return Variant(partial(engine_step, setting, engine, size, DROPOUT), 1, keep_pages)
-    return Variant(partial(engine_step, setting.resize(axis, size), engine, STACK, DROPOUT), STACK, keep_pages)
+    setting, count, units = processor_settings()["SAN+skip"], size, 1
+    if axis != "members":
+        setting, count, units = setting.resize(axis, size), STACK, STACK
+    return Variant(partial(engine_step, setting, engine, count, DROPOUT), units, keep_pages)
 
 
 def fit_exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:

@@ -20,6 +20,7 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.captured import Captured
 from rankfall.train.data import Data
+from rankfall.train.machine.forms import program_of
 from rankfall.train.machine.gpu import MachinedOnGpu
 from rankfall.train.members import Members, StepEngine
 from rankfall.train.objectives._base import Objective, Samples
@@ -84,6 +85,7 @@ class Setting:
         if name == "machine":
             from rankfall.train.machine.engine import Machined  # needs numba
 
+            program_of.cache_clear()  # each stack is traced, as in a new process
             return Machined(members, self.architecture, self.shape, training)
         if name == "machine_gpu":
             return MachinedOnGpu(members, self.architecture, self.shape, training)

@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
 
 import torch
 
@@ -37,18 +36,24 @@ def measure_kinds(results: Results) -> None:
 
 
 def compare(results: Results, names: list[str], engines: tuple[str, ...], compiled_at: tuple[float, ...]) -> None:
-    tiny, dropouts = results.tiny, (0.0, 0.1)
-    if tiny:
-        names, dropouts, compiled_at = names[:1], (0.1,), ()
+    tiny = results.tiny
+    cases = [(name, dropout) for name in names for dropout in (0.0, 0.1)]
     with Workers() as workers:
         peak = measure_peak(workers, tiny)
         results.add("arithmetic", peak / 1e9, "GFLOP/s", variant="product of matrices")
-        # The first network waits for imports, which are no network's: it is measured twice.
-        workers.rates(variants_of(names[0], 0.0, engines, 0.0 in compiled_at, tiny), rounds=1, seconds=0.01)
-        for name in names:
-            for dropout in dropouts:
-                variants = variants_of(name, dropout, engines, dropout in compiled_at, tiny)
-                add_rates(results, workers, variants, name, dropout, peak)
+        # The first network waits for imports, which are no network's, so it is measured twice.
+        for number, (name, dropout) in enumerate(cases[:1] if tiny else [cases[0], *cases]):
+            variants = variants_of(name, dropout, engines, dropout in compiled_at and not tiny, tiny)
+            rates, seconds = workers.rates(variants, tiny), workers.first_step
+            share, clean = count_operations(name) / peak, rates[CLEAN, 1]
+            for label, rate in rates.items() if number or tiny else ():
+                about = {"network": name, "variant": label[0], "members": label[1], "dropout": dropout}
+                ratio = {"ratio": rate / clean, "against": CLEAN, "of_arithmetic": rate * share}
+                results.add("rate", rate, "member-steps/s", **about, **ratio)
+                results.add("first step", seconds[label], "s", **about)
+                if label in ((COMPILED, 1), ("machine", 1)):
+                    later = seconds[label] - seconds[CLEAN, 1]
+                    results.add("pays from", steps_to_recover(later, rate, clean), "steps", **about)
 
 
 def variants_of(name: str, dropout: float, engines: tuple[str, ...], compiled: bool, tiny: bool) -> Variants:
@@ -60,22 +65,6 @@ def variants_of(name: str, dropout: float, engines: tuple[str, ...], compiled: b
         for count in (1, 2 if tiny else STACK):
             variants[engine, count] = Variant(partial(engine_step, setting, engine, count, dropout), count, keep_pages)
     return variants
-
-
-def add_rates(
-    results: Results, workers: Workers, variants: Variants, name: str, dropout: float, peak: float
-) -> None:  # fmt: skip
-    rates = workers.rates(variants, **choose_length(results.tiny))
-    operations = count_operations(name)
-    clean, first = rates[CLEAN, 1], workers.first_step
-    for label, rate in rates.items():
-        about = {"network": name, "variant": label[0], "members": label[1], "dropout": dropout}
-        share = rate * operations / peak
-        results.add("rate", rate, "member-steps/s", **about, ratio=rate / clean, against=CLEAN, of_arithmetic=share)
-        results.add("first step", first[label], "s", **about)
-        if label in ((COMPILED, 1), ("machine", 1)):
-            seconds = first[label] - first[CLEAN, 1]
-            results.add("pays from", steps_to_recover(seconds, rate, clean), "steps", **about)
 
 
 def steps_to_recover(seconds: float, rate: float, baseline: float) -> float:
@@ -95,13 +84,9 @@ def measure_peak(workers: Workers, tiny: bool) -> float:
     """Return the floating-point operations a second of both processes in products of large matrices."""
     width = 64 if tiny else SQUARE
     variant = Variant(partial(multiply_matrices, width), 2 * width**3, keep_pages)
-    return workers.rates({"product": variant}, **choose_length(tiny))["product"]
+    return workers.rates({"product": variant}, tiny)["product"]
 
 
 def multiply_matrices(width: int) -> Callable[[], object]:
     a, b = torch.randn(2, width, width)
     return lambda: a @ b
-
-
-def choose_length(tiny: bool, seconds: float = 0.3) -> dict[str, Any]:
-    return {"rounds": 1, "seconds": 0.01} if tiny else {"rounds": 3, "seconds": seconds}

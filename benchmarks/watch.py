@@ -3,6 +3,7 @@
 Times are processor times, and the least of several turns, since the machine may be shared.
 """
 
+import copy
 import tempfile
 import time
 from pathlib import Path
@@ -51,19 +52,21 @@ class Decoder(nn.Module):
 
 
 class Training:
-    """A model, its batch and its optimiser."""
+    """A copy of a model on a device, with its batch and optimiser. `narrow`: under autocast to bfloat16."""
 
-    def __init__(self, width: int, tokens: int, batch: int, depth: int) -> None:
-        torch.manual_seed(0)
-        self.model = Decoder(width, depth)
-        self.batch = torch.randint(0, WORDS, (batch, tokens))
-        self.optimizer = torch.optim.AdamW(self.model.parameters())
+    def __init__(
+        self, model: nn.Module, words: Tensor, device: str | torch.device = "cpu", narrow: bool = False
+    ) -> None:
+        self.model, self.words, self.narrow = copy.deepcopy(model).to(device), words.to(device), narrow
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
 
     def step(self) -> float:
         """Take a step, and return the processor time of this thread in seconds."""
         began = time.thread_time()
         self.optimizer.zero_grad()
-        self.model(self.batch).backward()
+        with torch.autocast(self.words.device.type, torch.bfloat16, enabled=self.narrow):
+            loss = self.model(self.words)
+        loss.backward()
         self.optimizer.step()
         return time.thread_time() - began
 
@@ -79,7 +82,9 @@ def measure(results: Results) -> None:
 def measure_size(results: Results, name: str, width: int, tokens: int, batch: int) -> None:
     import rankfall
 
-    plain, watched = (Training(width, tokens, batch, 2 if results.tiny else DEPTH) for _ in range(2))
+    torch.manual_seed(0)
+    model, words = Decoder(width, 2 if results.tiny else DEPTH), torch.randint(0, WORDS, (batch, tokens))
+    plain, watched = Training(model, words), Training(model, words)
     times: dict[str, list[float]] = {"plain": [], "not logged": [], "logged": []}
     plain.step()
     with tempfile.TemporaryDirectory() as folder, rankfall.watch(watched.model, 2, Path(folder) / "run.parquet"):

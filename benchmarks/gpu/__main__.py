@@ -7,48 +7,36 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.gpu import card as cards
-from benchmarks.gpu import checks, compiled, grids, precision, sweep, watched
-from benchmarks.gpu.limits import Card
-from benchmarks.gpu.rows import Rows, describe_device
+import torch
+
+from benchmarks.gpu import checks, grids, precision, sweep, watched
+from benchmarks.gpu.limits import measure_card
+from benchmarks.gpu.rows import Card, Rows, describe_device
 from rankfall.errors import RankfallError
 from rankfall.train.device import prepare
 
-# Seconds of each section, 475 in all. Only the longest look at the clock. The shell ends the command after 477.
-SECONDS = {
-    "card": 20,
-    "bits": 5,
-    "agreement": 40,
-    "stacks": 20,
-    "resumed": 50,
-    "sweep": 100,
-    "compiled": 50,
-    "precision": 15,
-    "watched": 35,
-    "grids": 140,
+# Seconds and function of each section, 475 s in all. Only the longest look at the clock. The shell ends the command after 477 s.
+SECTIONS: dict[str, tuple[int, Callable[[Rows, torch.device, bool], Card | None]]] = {
+    "card": (20, measure_card),
+    "bits": (5, checks.check_bits),
+    "agreement": (40, checks.check_agreement),
+    "stacks": (20, checks.check_stacks),
+    "resumed": (50, checks.check_resumed),
+    "sweep": (100, sweep.measure_sweep),
+    "compiled": (50, sweep.measure_compiled),
+    "precision": (15, precision.measure_precision),
+    "watched": (35, watched.measure_watched),
+    "grids": (140, grids.time_grids),
 }
-SECTIONS: dict[str, Callable[..., None]] = {
-    "bits": checks.check_bits,
-    "agreement": checks.check_agreement,
-    "stacks": checks.check_stacks,
-    "resumed": checks.check_resumed,
-    "precision": precision.measure_precision,
-    "watched": watched.measure_watched,
-    "grids": grids.time_grids,
-}
-LIMITED: dict[str, Callable[..., None]] = {
-    "sweep": sweep.measure_sweep,
-    "compiled": compiled.measure_compiled,
-}  # by the card
+NEED_CARD = {"sweep", "compiled"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks/gpu.sh", description=__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, default=Path("results/gpu"))
-    parser.add_argument(
-        "--sections", nargs="+", choices=SECONDS, default=list(SECONDS), metavar="NAME", help=", ".join(SECONDS)
-    )
+    names = {"choices": SECTIONS, "default": list(SECTIONS), "help": ", ".join(SECTIONS)}
+    parser.add_argument("--sections", nargs="+", metavar="NAME", **names)
     parser.add_argument("--tiny", action="store_true", help="test the command with the smallest sizes")
     args = parser.parse_args()
     try:
@@ -58,19 +46,12 @@ def main() -> None:
     machine, rows = describe_device(device, args.tiny), []
     print(f"{machine['device']}, torch {machine['torch']}, CUDA {machine['cuda']}, driver {machine['driver']}")
     card: Card | None = None
-    for name, seconds in SECONDS.items():
-        if name not in args.sections and not (name == "card" and LIMITED.keys() & set(args.sections)):
+    for name, (seconds, function) in SECTIONS.items():
+        if name not in args.sections and not (name == "card" and NEED_CARD & {*args.sections}):
             continue
-        section = Rows(name, args.out / f"{name}.parquet", machine, time.monotonic() + seconds)
+        section = Rows(name, args.out / f"{name}.parquet", machine, time.monotonic() + seconds, card)
         try:
-            if name == "card":
-                card = cards.measure_card(section, device, args.tiny)
-            elif name in SECTIONS:
-                SECTIONS[name](section, device, args.tiny)
-            elif card is None:
-                raise RuntimeError("the section card, whose rates are the limits, has failed")
-            else:
-                LIMITED[name](section, device, card, args.tiny)
+            card = function(section, device, args.tiny) or card
         except Exception as error:  # the next section may succeed
             traceback.print_exc()
             section.add("section", status="failed", reason=f"{type(error).__name__}: {error}".splitlines()[0])

@@ -13,10 +13,12 @@ import torch
 
 from benchmarks.gpu.rows import Rows
 from benchmarks.networks import CPU, Setting, gpu_settings
-from rankfall.train.loop import Course, fit
+from rankfall.train.device import prepare
+from rankfall.train.loop import Course, TrainingHistory, fit, restore, state_of
 from rankfall.train.philox import kernel, keys_of, random_raw, rounds
 
 BOUNDS = {"float64": 1e-8, "float32": 2e-3}  # relative, for the loss of each epoch; rounding grows from step to step
+SEEDS, SAMPLES, BATCH = [3, 1, 4, 15], 44, 10  # of the job that is killed: five steps an epoch
 
 
 def check_bits(rows: Rows, device: torch.device, tiny: bool) -> None:
@@ -72,7 +74,7 @@ def check_resumed(rows: Rows, device: torch.device, tiny: bool) -> None:
 def start_job(folder: Path, device: torch.device, engine: str, tiny: bool) -> subprocess.Popen[bytes]:
     folder.mkdir(exist_ok=True)
     arguments = [str(folder), str(device), engine, "10" if tiny else "40"]
-    return subprocess.Popen([sys.executable, "-m", "benchmarks.gpu.job", *arguments], env=dict(os.environ))
+    return subprocess.Popen([sys.executable, "-m", "benchmarks.gpu.checks", *arguments], env=dict(os.environ))
 
 
 def kill_at_checkpoint(job: subprocess.Popen[bytes], state: Path) -> int:
@@ -97,3 +99,27 @@ def train_losses(
 def relative(values: torch.Tensor, expected: torch.Tensor) -> float:
     """Return the largest relative difference."""
     return float(((values - expected).abs() / expected.abs()).max())
+
+
+def run_job(folder: Path, device: torch.device, engine: str, epochs: int) -> None:
+    """Train with checkpoints in the middle of epochs, or resume from the last one."""
+    net = gpu_settings()["sorting"]
+    members, history = net.members(SEEDS, device, epochs=epochs), TrainingHistory(len(SEEDS), epochs, device)
+    members.engine = net.engine(engine, members)
+    if (folder / "state.pt").exists():
+        restore(members, history, torch.load(folder / "state.pt", map_location=device))
+
+    def save(name: str) -> None:
+        torch.save(state_of(members, history), folder / f"{name}.part")
+        (folder / f"{name}.part").replace(folder / f"{name}.pt")
+
+    def after_step() -> None:
+        if members.step_count % 5 == 3:
+            save("state")
+
+    fit(members, net.data(SEEDS, device, SAMPLES), net.objective(), Course(epochs, BATCH), history, after_step)
+    save("final")
+
+
+if __name__ == "__main__":
+    run_job(Path(sys.argv[1]), prepare(sys.argv[2], 1), sys.argv[3], int(sys.argv[4]))

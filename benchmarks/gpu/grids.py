@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import torch
 
-from benchmarks.gpu.card import wait
+from benchmarks.gpu.limits import wait
 from benchmarks.gpu.rows import Rows
 from benchmarks.networks import PARTS, Setting, gpu_settings
 from rankfall.train.loop import Course, fit
@@ -30,30 +30,29 @@ class Late(Exception):
 
 def time_grids(rows: Rows, device: torch.device, tiny: bool) -> None:
     depths, seeds = ((1, 2), [0, 1]) if tiny else ((2, 6, 12), list(range(10)))
-    flight = 12 if device.type == "cuda" else 1
-    for number, (name, (samples, epochs)) in enumerate(PUBLISHED.items()):
-        samples, epochs = (20, 2) if tiny else (samples, epochs)
+    for number, (name, published) in enumerate(PUBLISHED.items()):
+        samples, epochs = (20, 2) if tiny else published
         nets = [gpu_settings()[name].with_parts(depth, parts) for parts in PARTS for depth in depths]
         deadline = time.monotonic() + rows.seconds_left / (len(PUBLISHED) - number)
-        time_grid(rows, name, nets, seeds, device, samples, epochs, flight, deadline)
+        time_grid(rows, name, nets, seeds, device, samples, epochs, deadline)
 
 
 def time_grid(
     rows: Rows, name: str, nets: list[Setting], seeds: list[int], device: torch.device,
-    samples: int, epochs: int, flight: int, deadline: float,
+    samples: int, epochs: int, deadline: float,
 ) -> None:  # fmt: skip
-    """Train all cells, `flight` stacks at the same time, or as many steps as there is time for."""
+    """Train all cells, or as many steps as there is time for. On a GPU all twelve stacks train at the same time."""
+    flight = 12 if device.type == "cuda" else 1
     wait(device)
     began = time.monotonic()
     with ThreadPoolExecutor(flight, initializer=set_stream, initargs=(device,)) as pool:
         steps = sum(pool.map(lambda net: train(net, seeds, device, samples, epochs, deadline), nets))
     wait(device)
-    seconds, cells = time.monotonic() - began, len(nets) * len(seeds)
-    planned = len(nets) * epochs * -(-samples // BATCH)
+    seconds, planned = time.monotonic() - began, len(nets) * epochs * -(-samples // BATCH)
     about = {"shape": name, "members": len(seeds), "dropout": 0.1}
     rows.add(f"member-steps, {flight} stacks at once", steps * len(seeds) / seconds, "member-steps/s", **about)
     cut = f"estimated from {steps} of {planned} steps of stacks, for lack of time" if steps < planned else ""
-    rows.add(f"grid of {cells} cells", seconds * planned / steps, "s", reason=cut, **about)
+    rows.add(f"grid of {len(nets) * len(seeds)} cells", seconds * planned / steps, "s", reason=cut, **about)
 
 
 def train(net: Setting, seeds: list[int], device: torch.device, samples: int, epochs: int, deadline: float) -> int:

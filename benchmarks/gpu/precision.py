@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.gpu.card import FORMATS, seconds_of
+from benchmarks.gpu.limits import FORMATS, seconds_of
 from benchmarks.gpu.rows import Rows
 from benchmarks.networks import Setting, gpu_settings
 from rankfall.train.objectives._base import Samples

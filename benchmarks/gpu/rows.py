@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,28 @@ def find_driver() -> str | None:
         return None
 
 
-class Rows:
-    """The rows of one section. `deadline`: on the monotonic clock."""
+@dataclass(frozen=True)
+class Work:
+    """The work of a step of one member."""
 
-    def __init__(self, section: str, file: Path, machine: dict[str, Any], deadline: float) -> None:
-        self.section, self.file, self.machine, self.deadline = section, file, machine, deadline
+    operations: float  # of matrix products; a multiplication and an addition are two
+    state: float  # bytes
+    unfused: float  # bytes
+
+
+@dataclass(frozen=True)
+class Card:
+    """The measured rates of a device."""
+
+    operations: float  # a second, in products of large float32 matrices
+    bytes: float  # a second, read and written
+
+
+class Rows:
+    """The rows of one section. `deadline`: on the monotonic clock. `card`: rates that the section `card` has measured."""
+
+    def __init__(self, section: str, file: Path, machine: dict[str, Any], deadline: float, card: Card | None) -> None:
+        self.section, self.file, self.machine, self.deadline, self.card = section, file, machine, deadline, card
         self.rows: list[dict[str, Any]] = []
         self.began = time.monotonic()
 
@@ -68,6 +86,17 @@ class Rows:
         outcome = "" if status == "ok" else status
         print(f"{self.section:10} {quantity:28} {label:48} {number} {outcome} {more.get('reason', '')}")
         write_rows(self.rows, SCHEMA, self.file)
+
+    def add_rate(self, rate: float, work: Work, **more: Any) -> None:
+        """Add a rate in member-steps a second, with the limits that the card sets."""
+        if self.card is None:
+            raise RuntimeError("the section card, whose rates are the limits, has failed")
+        limits = {
+            "limit_operations": self.card.operations / work.operations,
+            "limit_state": self.card.bytes / work.state,
+            "limit_unfused": self.card.bytes / work.unfused,
+        }
+        self.add("rate", rate, "member-steps/s", **limits, **more)
 
     def check(self, quantity: str, value: float, bound: float, unit: str = "relative difference", **more: Any) -> None:
         """Add a difference that must not exceed its bound."""

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
-from benchmarks.gpu.card import seconds_of
+from benchmarks.gpu.limits import seconds_of
 from benchmarks.gpu.rows import Rows
 from benchmarks.networks import CPU
-from benchmarks.watch import DEPTH, EVERY, WORDS, Decoder
+from benchmarks.watch import DEPTH, EVERY, WORDS, Decoder, Training
 from rankfall.api.residuals import residuals
 from rankfall.watch import watch
 
@@ -33,21 +33,6 @@ COLUMNS = [
 ]
 STEPS = 20
 BOUND = 2e-3  # relative, for what is computed in float64 from states in float32
-
-
-class Training:
-    """A copy of a model on a device, with its batch and optimiser. `narrow`: under autocast to bfloat16."""
-
-    def __init__(self, model: nn.Module, words: Tensor, device: torch.device, narrow: bool = False) -> None:
-        self.model, self.words, self.narrow = copy.deepcopy(model).to(device), words.to(device), narrow
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
-
-    def step(self) -> None:
-        self.optimizer.zero_grad()
-        with torch.autocast(self.words.device.type, torch.bfloat16, enabled=self.narrow):
-            loss = self.model(self.words)
-        loss.backward()
-        self.optimizer.step()
 
 
 def measure_watched(rows: Rows, device: torch.device, tiny: bool) -> None:

@@ -12,7 +12,6 @@ import importlib.util
 import shutil
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,10 +31,9 @@ CLEAN, ENGINE = "clean", "engine"
 
 def measure(results: Results) -> None:
     counts = (2,) if results.tiny else results.members or COUNTS
-    length: dict[str, Any] = {"rounds": 1, "seconds": 0.01} if results.tiny else {"rounds": 3, "seconds": 0.3}
     with Workers() as workers:
         for name in list(KINDS)[:1] if results.tiny else KINDS:
-            rates = workers.rates(variants_of(name, counts, results.tiny), **length)
+            rates = workers.rates(variants_of(name, counts, results.tiny), results.tiny)
             for count in counts:
                 # A clean module trains one member at a time, so its rate stands beside every number of members.
                 compared = {label: rate for label, rate in rates.items() if label[1] in (None, count)}

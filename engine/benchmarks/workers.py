@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-PROCESSES = 2
+PROCESSES, ROUNDS = 2, 3
 Label = TypeVar("Label", bound=Hashable)
 
 
@@ -100,8 +100,9 @@ class Workers:
         for pair in self.pairs.values():
             pair.end()
 
-    def rates(self, variants: Mapping[Label, Variant], rounds: int = 5, seconds: float = 0.3) -> dict[Label, float]:
-        """Return units a second of both processes together, the median over rounds."""
+    def rates(self, variants: Mapping[Label, Variant], tiny: bool, seconds: float = 0.3) -> dict[Label, float]:
+        """Return units a second of both processes together, the median over rounds of some seconds."""
+        rounds, seconds = (1, 0.01) if tiny else (ROUNDS, seconds)
         pairs = {}
         for label, variant in variants.items():
             if variant.setup not in self.pairs:
