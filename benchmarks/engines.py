@@ -72,9 +72,7 @@ def describe(column: str, difference: Difference, control: Difference | None) ->
     if not difference.single and not difference.missing:
         return f"equal ({difference.rows} rows)"
     text = f"{column}: means {difference.means:.3g} apart, deviation over seeds {difference.deviation:.3g}"
-    text += f"; single rows {difference.single:.3g}"
-    if difference.missing:
-        text += f"; {difference.missing} rows have a number in one run alone"
+    text += f"; single rows {difference.single:.3g}, {difference.missing} with a number in one run alone"
     if control:
         text += f"; plain runs: means {control.means:.3g}, single rows {control.single:.3g}, {control.missing} rows"
     return text

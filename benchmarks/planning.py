@@ -36,7 +36,5 @@ def measure(results: Results) -> None:
             results.add("time", seconds, "s", variant=variant, axis="cells", size=size, **ratio)
         for variant, cost in (("dry run", dry), ("nothing to do", nothing)):
             results.add("memory", cost.megabytes, "MiB", variant=variant, axis="cells", size=size)
-    for variant, seconds in times.items():
-        if len(sizes) > 1:
-            exponent = fit_exponent(sizes[-2:], seconds[-2:])
-            results.add("exponent", exponent, "", variant=variant, axis="cells")
+    for variant, seconds in times.items() if len(sizes) > 1 else ():
+        results.add("exponent", fit_exponent(sizes[-2:], seconds[-2:]), "", variant=variant, axis="cells")

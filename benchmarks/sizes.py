@@ -49,14 +49,16 @@ class Size:
 SIZES = (Size(6, 512, 1408), Size(12, 768, 2048), Size(24, 1024, 2816), Size(24, 2048, 5504), Size(32, 4096, 11008))
 
 
-def measure_cost(size: Size, streamed: bool) -> tuple[float, float] | None:
-    """Return processor seconds and GB, or None if the command fails."""
+def measure_cost(size: Size, streamed: bool) -> tuple[float, float]:
+    """Return processor seconds and GB."""
     with tempfile.TemporaryDirectory() as out:
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         process = subprocess.Popen(size.command(streamed, out), env=environment, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    return (used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9) if process.returncode == 0 else None
+    if process.returncode:
+        sys.exit(f"error: {' '.join(process.args)} ended with {process.returncode}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9
 
 
 def main() -> None:
@@ -70,14 +72,10 @@ def main() -> None:
     for size in sizes:
         weights = f"{size.weights:.1f} billion" if size.weights >= 0.95 else f"{1000 * size.weights:.0f} million"
         for streamed in (False, True) if size.weights < WHOLE_UP_TO else (True,):
-            cost = measure_cost(size, streamed)
-            text = "failed | |"
-            if cost:
-                seconds, memory = cost
-                shown = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-                text = f"{shown} | {memory:.1f} GB |"
+            seconds, memory = measure_cost(size, streamed)
+            shown = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
             kind = "streamed" if streamed else "whole"
-            print(f"| {weights} | {size.layers} x {size.width} | {kind} | {text}", flush=True)
+            print(f"| {weights} | {size.layers} x {size.width} | {kind} | {shown} | {memory:.1f} GB |", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 
@@ -24,7 +25,6 @@ STACK = 16
 SQUARE = 512  # rows of the matrices whose product is the peak of a core
 CLEAN, COMPILED = "clean module, two processes", "clean module compiled, two processes"
 ENGINES = ("plain", "machine") if find_spec("numba") else ("plain",)
-Variants = dict[tuple[str, int], Variant]  # by name and members
 
 
 def measure_default(results: Results) -> None:
@@ -56,7 +56,8 @@ def compare(results: Results, names: list[str], engines: tuple[str, ...], compil
                     results.add("pays from", steps_to_recover(later, rate, clean), "steps", **about)
 
 
-def variants_of(name: str, dropout: float, engines: tuple[str, ...], compiled: bool, tiny: bool) -> Variants:
+def variants_of(name: str, dropout: float, engines: tuple[str, ...], compiled: bool, tiny: bool) -> dict[Any, Variant]:
+    """Return the variants by name and members."""
     variants = {(CLEAN, 1): Variant(partial(make_step, name, dropout))}
     if compiled and shutil.which("g++") and not SHAPES[name].masked:
         variants[COMPILED, 1] = Variant(partial(make_step, name, dropout, compiled=True))

@@ -72,11 +72,9 @@ class Training:
 
 
 def measure(results: Results) -> None:
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     for name, sizes in {"width 16, 8 tokens": (16, 8, 2)}.items() if results.tiny else SIZES.items():
         measure_size(results, name, *sizes)
-    torch.set_num_threads(threads)
 
 
 def measure_size(results: Results, name: str, width: int, tokens: int, batch: int) -> None:

@@ -25,8 +25,7 @@ def measure_precision(rows: Rows, device: torch.device, tiny: bool) -> None:
             if rows.seconds_left <= 0:
                 return
             if name == "tf32" and device.type != "cuda":
-                reason = "TF32 is a format of GPUs"
-                rows.add(f"error of the gradient, {name}", status="skipped", reason=reason, **about)
+                rows.add(f"error of the gradient, {name}", status="skipped", reason="a format of GPUs", **about)
             else:
                 measure_format(rows, net, batch, device, name, exact, 0.01 if tiny else 0.5, about)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,16 +38,12 @@ SCHEMA = pa.schema(
 
 
 def describe_device(device: torch.device, tiny: bool) -> dict[str, Any]:
-    driver = find_driver() if device.type == "cuda" else None
+    command, driver = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], None
+    if device.type == "cuda":
+        with suppress(OSError, subprocess.SubprocessError, IndexError):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+            driver = done.stdout.splitlines()[0]
     return {**describe_machine(device, tiny), "cuda": torch.version.cuda, "driver": driver}
-
-
-def find_driver() -> str | None:
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()[0]
-    except (OSError, subprocess.SubprocessError, IndexError):
-        return None
 
 
 @dataclass(frozen=True)

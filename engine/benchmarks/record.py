@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +50,11 @@ def describe_machine(device: torch.device, tiny: bool) -> dict[str, Any]:
     }
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, file: Path) -> None:
+def write_rows(rows: list[dict[str, Any]], schema: pa.Schema, file: Path) -> None:
     """Replace the file in one step, so that it is always whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_suffix(".part")
-    pq.write_table(
-        pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema), partial
-    )
+    pq.write_table(pa.Table.from_pylist(rows, schema), partial)
     partial.replace(file)
 
 

@@ -60,13 +60,11 @@ class Pair:
     def __init__(self, setup: Callable[[], None] | None) -> None:
         context = get_context("spawn")
         self.barrier = context.Barrier(PROCESSES)  # must live as long as the processes
-        self.pipes, self.processes = [], []
-        for _ in range(PROCESSES):
-            near, far = context.Pipe()
-            process = context.Process(target=serve_steps, args=(setup, self.barrier, far), daemon=True)
+        self.pipes, ends = zip(*(context.Pipe() for _ in range(PROCESSES)))
+        arguments = [(setup, self.barrier, end) for end in ends]
+        self.processes = [context.Process(target=serve_steps, args=args, daemon=True) for args in arguments]
+        for process in self.processes:
             process.start()
-            self.pipes.append(near)
-            self.processes.append(process)
 
     def send(self, *request: Any) -> None:
         for pipe in self.pipes:
