@@ -120,7 +120,8 @@ class Setting:
 
 def engine_step(setting: Setting, engine: str, count: int, dropout: float) -> Callable[[], object]:
     """Return a step of a stack on a processor."""
-    members = replace(setting, training=replace(setting.training, dropout=dropout)).members(range(count), CPU)
+    setting = replace(setting, training=replace(setting.training, dropout=dropout))
+    members = setting.members(range(count), CPU)
     members.engine = setting.engine(engine, members)
     objective, batch = setting.objective(), setting.batch(count, CPU)
     return lambda: members.step(objective, batch)
