@@ -57,7 +57,7 @@ def main() -> int:
     }
     excess = {key: found.excess(limits[key]) for key, found in differences.items()}
     worst: dict[tuple[str, str], Key] = {}
-    for key in sorted(differences, key=lambda key: (excess[key], differences[key].single)):
+    for key in sorted(differences, key=lambda key: (excess[key], differences[key].single, differences[key].rows)):
         worst[key[:2]] = key
     for line in unmatched:
         print(line)
