@@ -1,1 +1,1 @@
-"""Speed, measured side by side: `make bench`."""
+"""Measurements of speed and memory: `make bench`."""

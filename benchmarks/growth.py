@@ -1,12 +1,14 @@
-"""Cost of a member-step against depth, width, length and members, with the exponent of the power law that fits the upper half of each."""
+"""Measure the cost of a member-step against depth, width, length and members, and fit a power law to the upper half of each."""
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
-from benchmarks import networks
-from benchmarks.record import Results
-from benchmarks.steps import length
-from benchmarks.workers import Variant, workers
+from benchmarks.networks import engine_step, processor_settings
+from benchmarks.steps import ENGINES
+from engine.benchmarks.record import Results
+from engine.benchmarks.workers import Variant, Workers
+from rankfall.train.device import keep_pages
 
 SIZES = {
     "depth": (1, 2, 4, 8, 16),
@@ -14,38 +16,36 @@ SIZES = {
     "length": (8, 16, 32, 64, 128),
     "members": (1, 4, 16, 64, 256),
 }
-BASE = {"depth": 6, "width": 48, "heads": 2, "length": 8}
-STACK = 8
+STACK, DROPOUT = 8, 0.1
 
 
 def measure(results: Results) -> None:
-    with workers() as running:
-        for axis, sizes in SIZES.items():
-            sizes = sizes[:2] if results.tiny else sizes
-            for engine in networks.engines(tuple(BASE.items())):
-                # A stack's cost is that of all its members; else it is that of one, in a stack.
-                variants = {str(size): variant(engine, axis, size) for size in sizes}
-                rates = running.rates(variants, **length(results.tiny, 0.15))
-                costs = [1e3 / rates[str(size)] for size in sizes]
+    axes = {"depth": (1, 2)} if results.tiny else SIZES
+    with Workers() as workers:
+        for axis, sizes in axes.items():
+            for engine in ENGINES:
+                variants = {size: choose_variant(engine, axis, size) for size in sizes}
+                rates = workers.rates(variants, results.tiny, seconds=0.15)
+                costs = [1e3 / rates[size] for size in sizes]
+                unit = "ms" if axis == "members" else "ms a member"
+                about = {"network": "sorting", "variant": engine, "axis": axis}
                 for size, cost in zip(sizes, costs):
-                    results.add(
-                        "cost", cost, "ms" if axis == "members" else "ms a member", network="sorting", variant=engine, axis=axis, size=size,
-                        ratio=cost / costs[0], against=f"{axis} {sizes[0]}",
-                    )  # fmt: skip
+                    ratio = {"ratio": cost / costs[0], "against": f"{axis} {sizes[0]}"}
+                    results.add("cost", cost, unit, **about, size=size, **ratio)
                 upper = len(sizes) // 2 if len(sizes) > 2 else 0
-                fitted = exponent(sizes[upper:], costs[upper:])
-                results.add("exponent", fitted, "", network="sorting", variant=engine, axis=axis)
+                results.add("exponent", fit_exponent(sizes[upper:], costs[upper:]), "", **about)
 
 
-def variant(engine: str, axis: str, size: int) -> Variant:
-    """Of two processes together: halves of the time of one."""
-    if axis == "members":
-        return Variant(f"networks:{engine}_step", (tuple(BASE.items()), size, 0.1), 1)
-    return Variant(f"networks:{engine}_step", (tuple((BASE | {axis: size}).items()), STACK, 0.1), STACK)
+def choose_variant(engine: str, axis: str, size: int) -> Variant:
+    """Return the step of a stack. It counts for all its members, or once where their number grows."""
+    setting, count, units = processor_settings()["SAN+skip"], size, 1
+    if axis != "members":
+        setting, count, units = setting.resize(axis, size), STACK, STACK
+    return Variant(partial(engine_step, setting, engine, count, DROPOUT), units, keep_pages)
 
 
-def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
-    """b of cost = a size^b, by least squares between the logarithms."""
+def fit_exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """Return b of cost = a size^b by least squares between the logarithms."""
     x, y = [math.log(size) for size in sizes], [math.log(cost) for cost in costs]
-    middle, mean = sum(x) / len(x), sum(y) / len(y)
-    return sum((a - middle) * (b - mean) for a, b in zip(x, y)) / sum((a - middle) ** 2 for a in x)
+    x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
+    return sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y)) / sum((a - x_mean) ** 2 for a in x)

@@ -1,33 +1,23 @@
-"""Jobs that a cluster is given when a finished grid of ten thousand cells grows by a seed, a depth or an architecture.
+"""Count the jobs that a cluster gets when a finished grid of ten thousand cells grows by a seed, a depth or an architecture.
 
-    python -m benchmarks.increments [--seeds 100] [--depths 20]
+    python -m benchmarks.increments
 
-Nothing is computed: the finished run is made up, and the jobs are counted by dry runs.
+Nothing is computed: the files of the finished run are made up, and a dry run counts the jobs.
 """
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "workflow"))
 
-
-def main() -> None:
+if __name__ == "__main__":
     from increments import count, finished, steps
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--depths", type=int, default=20)
-    args = parser.parse_args()
-    configs = steps(args.seeds, args.depths)
+    configs = steps()
     with tempfile.TemporaryDirectory() as folder:
         checkout = finished(Path(folder) / "checkout", configs["nothing"])
         print(f"{'added':<18}{'cluster jobs':>14}{'CPU s':>8}{'MiB':>7}")
         for added, config in configs.items():
-            found = count(checkout, config)
-            print(f"{added:<18}{found.submitted:>14}{found.seconds:>8.1f}{found.megabytes:>7.0f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            cost = count(checkout, config)
+            print(f"{added:<18}{cost.submitted:>14}{cost.seconds:>8.1f}{cost.megabytes:>7.0f}", flush=True)

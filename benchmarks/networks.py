@@ -1,108 +1,173 @@
-"""The networks that are measured: those that the default run trains, and the sorting network at other sizes."""
+"""The networks that are measured, and how they are trained.
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import cache
-from importlib.util import find_spec
+They are built without a configuration, since what reads one needs packages that a machine with a GPU may lack.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from rankfall import components
-from rankfall.design import Training
-from rankfall.run.config.types import read
-from rankfall.run.jobs.cells import shape_of, stack_data
-from rankfall.run.plan import make_plan
-from rankfall.run.plan.cell import Cell
-from rankfall.run.plan.engines import MACHINE
-from rankfall.tasks._dataset import draw
+from rankfall.design import Architecture, Component, Training
+from rankfall.nets.network import Shape, build
+from rankfall.random_streams import stream
+from rankfall.tasks._dataset import TRAIN, Dataset, Split
+from rankfall.tasks.convex_hull import convex_hull
+from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
-from rankfall.train.members import Members
-from rankfall.train.objectives._base import Samples
+from rankfall.train.captured import Captured
+from rankfall.train.data import Data
+from rankfall.train.machine.forms import program_of
+from rankfall.train.machine.gpu import MachinedOnGpu
+from rankfall.train.members import Members, StepEngine
+from rankfall.train.objectives._base import Objective, Samples
 
-ROOT = Path(__file__).parents[1]
-PUBLISHED = "workflow/presets/paper.yaml"
-Name = (
-    str | tuple[tuple[str, int], ...]
-)  # of a network of the default or the published run, or sizes of the sorting network
-HEADLINES = {  # the shapes that have a clean module
-    "sorting": "sorting SAN+skip converged 6",
-    "hull": "convex_hull SAN+skip hull 6",
-    "mlm": "masked_text MLM-softmax masked 1",
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "train" / "machine"))  # attentions of a user, in own.py
+
+CPU = torch.device("cpu")
+WIDTH = 128  # the largest width for the machine on a GPU, as in rankfall/run/plan/engines.py
+SPECIAL = 5  # number of the first symbol that is a word, in masked text
+PARTS = {
+    "SAN": {"residual": Component("none"), "mlp": Component("none")},
+    "SAN+skip": {"residual": Component("add"), "mlp": Component("none")},
+    "SAN+MLP": {"residual": Component("none"), "mlp_residual": Component("none"), "mlp": Component("gelu")},
+    "transformer": {"residual": Component("add"), "mlp": Component("gelu")},
 }
 
 
-def default() -> dict[str, Cell]:
-    return trained_by("config.yaml")
+@dataclass(frozen=True)
+class Setting:
+    """A network, its training and the shape of its data."""
+
+    name: str
+    architecture: Architecture
+    training: Training
+    shape: Shape
+
+    def with_parts(self, depth: int, parts: str) -> "Setting":
+        """Return another depth and architecture for the same task."""
+        changed = replace(self.architecture, name=parts, depth=depth, **PARTS[parts])
+        return replace(self, name=f"{self.name} {parts} {depth}", architecture=changed)
+
+    def resize(self, axis: str, size: int) -> "Setting":
+        """Return the setting with another depth, width or length."""
+        if axis == "length":
+            return replace(self, shape=replace(self.shape, length=size))
+        return replace(self, architecture=replace(self.architecture, **{axis: size}))
+
+    def members(self, seeds: Sequence[int], device: torch.device, **training: object) -> Members:
+        changed = replace(self.training, **training)  # type: ignore[arg-type]
+        return recipe.initial(self.architecture, self.shape, seeds, [changed] * len(seeds), device)
+
+    def equal_members(self, members: int, device: torch.device, dropout: float) -> Members:
+        """Return members with the same initial weights, which take less time to draw. Their dropout masks differ."""
+        first = build(self.architecture, self.shape, 1, torch.float32)
+        first.initialise([0])
+        network = build(self.architecture, self.shape, members, torch.float32).to(device)
+        with torch.no_grad():
+            for target, value in zip(network.parameters(), first.parameters()):
+                target.copy_(value.to(device).expand_as(target))
+        optimizer = components.bound("optimizer", self.training.optimizer)
+        hyperparameters = [recipe.hyperparameters_of(self.training)] * members
+        return Members(network, range(members), optimizer, hyperparameters, dropout)
+
+    def engines(self, device: torch.device) -> tuple[str, ...]:
+        """Return the engines that serve this network on a GPU, or `plain` alone."""
+        if device.type != "cuda":
+            return ("plain",)
+        return ("plain", "captured") if self.architecture.width > WIDTH else ("plain", "captured", "machine_gpu")
+
+    def engine(self, name: str, members: Members) -> StepEngine | None:
+        training = replace(self.training, dtype=str(members.weights.dtype).removeprefix("torch."))
+        if name == "machine":
+            from rankfall.train.machine.engine import Machined  # needs numba
+
+            program_of.cache_clear()  # each stack is traced, as in a new process
+            return Machined(members, self.architecture, self.shape, training)
+        if name == "machine_gpu":
+            return MachinedOnGpu(members, self.architecture, self.shape, training)
+        return Captured(recipe.make_draw(self.training)) if name == "captured" else None
+
+    def objective(self) -> Objective:
+        return recipe.objective(self.training)
+
+    def data(self, seeds: Sequence[int], device: torch.device, samples: int, dtype: str = "float32") -> Data:
+        datasets = [self.draw_data(seed, samples) for seed in seeds]
+        return Data.from_datasets(datasets, getattr(torch, dtype), device)
+
+    def draw_data(self, seed: int, samples: int) -> Dataset:
+        rng, test = stream(seed, "data"), max(1, samples // 5)
+        if self.shape.targets == "hidden":
+            words = torch.from_numpy(rng.integers(SPECIAL, self.shape.size_in, (samples, self.shape.length)))
+            split = Split(words, words)
+            return Dataset({TRAIN: split}, self.shape.size_in, self.shape.size_in, float("nan"), special=SPECIAL)
+        if self.shape.inputs == "tokens":
+            return sorting(rng, train=samples, test=test, length=self.shape.length)
+        return convex_hull(rng, train=samples, test=test)
+
+    def batch(self, members: int, device: torch.device) -> Samples:
+        """Return one batch, the same for all members."""
+        size = self.training.batch
+        (batch,) = self.data([0], device, size).epoch([0], 0, size, shuffle=False)
+        inputs = batch.inputs.expand(members, *batch.inputs.shape[1:]).contiguous()
+        same = batch.targets is batch.inputs
+        targets = inputs if same else batch.targets.expand(members, *batch.targets.shape[1:]).contiguous()
+        return replace(batch, inputs=inputs, targets=targets, seeds=range(members))
 
 
-@cache
-def trained_by(config: str) -> dict[str, Cell]:
-    """One cell for each network that a run trains, by task, architecture, training and depth."""
-    raw = read(ROOT / config)
-    plan = make_plan(raw | {"compute": raw.get("compute", {}) | {"engine": "auto"}})
-    found: dict[str, Cell] = {}
-    for cell in plan.cells:
-        if cell.training.epochs:
-            label = f"{cell.task.name} {cell.architecture.name} {cell.training.name} {cell.architecture.depth}"
-            found.setdefault(label, cell)
-    return found
+def engine_step(setting: Setting, engine: str, count: int, dropout: float) -> Callable[[], object]:
+    """Return a step of a stack on a processor."""
+    setting = replace(setting, training=replace(setting.training, dropout=dropout))
+    members = setting.members(range(count), CPU)
+    members.engine = setting.engine(engine, members)
+    objective, batch = setting.objective(), setting.batch(count, CPU)
+    return lambda: members.step(objective, batch)
 
 
-@cache
-def sorting(sizes: tuple[tuple[str, int], ...]) -> Cell:
-    """The sorting network with other sizes; `length` is the task's."""
-    given = dict(sizes)
-    raw: dict[str, Any] = {
-        "tasks": {"sorting": {"length": given.pop("length", 8), "train": 60, "test": 10}},
-        "architectures": {"SAN+skip": {"residual": "add", "mlp": "none"} | given},
-        "trainings": {"bench": {"lr": 1e-3, "epochs": 1, "batch": 30, "dropout": 0.1}},
-        "grid": [{"task": "sorting", "architecture": "SAN+skip", "training": "bench", "seed": 0}],
-        "compute": {"engine": "auto"},
+def define(name: str, shape: Shape, objective: str, batch: int, embedding: str, **parts: object) -> Setting:
+    """Define a setting with dropout 0.1."""
+    fields = {key: Component(part) if isinstance(part, str) else part for key, part in parts.items()}
+    architecture = Architecture(name, embedding=Component(embedding), head=Component("classifier"), **fields)  # type: ignore[arg-type]
+    training = Training(name, objective=Component(objective), epochs=1, batch=batch, dropout=0.1)
+    return Setting(name, architecture, training, shape)
+
+
+def gpu_settings() -> dict[str, Setting]:
+    """Return the networks of `benchmarks/gpu.sh`. `mlm` and `mlm_gpu` are those of the presets with these names."""
+    points, words = Shape("vectors", "classes", 10, 2, 2), Shape("tokens", "hidden", 64, 500, 500)
+    settings = (
+        define("sorting", Shape("tokens", "classes", 8, 10, 10), "classes", 30, "token", position="learned"),
+        define("hull", points, "classes", 30, "coordinates", position="none", heads=3, width=84),
+        define("mlm", words, "masked_tokens", 16, "token", position="rope", mlp="gelu", depth=2, width=32),
+        define(
+            "mlm_gpu", replace(words, size_in=8000, size_out=8000), "masked_tokens", 128, "token",
+            position="rope", mlp="gelu", depth=6, heads=8, width=256,
+        ),
+    )  # fmt: skip
+    return {setting.name: setting for setting in settings}
+
+
+def processor_settings() -> dict[str, Setting]:
+    """Return the networks of `engine/benchmarks/clean.py`, from Rankfall's parts and two attentions of a user."""
+    sorted_symbols, points = Shape("tokens", "classes", 8, 10, 10), Shape("vectors", "classes", 10, 2, 2)
+    kinds: dict[str, dict[str, object]] = {
+        "SAN+skip": {},
+        "transformer": {"mlp": "gelu"},
+        "l2 + rms": {"normaliser": "l2", "norm": "rms", "mlp": "gelu"},
+        "gau": {"attention": Component("gau", {"key_width": 24}), "norm": "rms"},
+        "linear attention": {"attention": "linear", "mlp": "gelu"},
+        "gate": {"attention": "own:Gated", "mlp": "gelu"},
+        "delta rule": {"attention": "own:Delta", "mlp": "gelu"},
+        "24 layers": {"mlp": "gelu", "depth": 24},
     }
-    return next(iter(make_plan(raw).cells))
-
-
-def cell_of(name: Name) -> Cell:
-    if not isinstance(name, str):
-        return sorting(name)
-    return default()[name] if name in default() else trained_by(PUBLISHED)[name]
-
-
-def trained(cell: Cell, dropout: float | None) -> Training:
-    return cell.training if dropout is None else replace(cell.training, dropout=dropout)
-
-
-def stack(
-    name: Name, members: int, dropout: float | None = None, machine: bool = False
-) -> tuple[Members, Samples, Any]:
-    """Members of a network in training, a batch for them, and the objective; dropout as the run has it, if not given."""
-    cell, cpu = cell_of(name), torch.device("cpu")
-    training = trained(cell, dropout)
-    dataset = draw(components.bound("task", cell.task.task), cell.data_seed)
-    seeds = list(range(members))
-    shape = shape_of(cell, dataset)
-    made = recipe.initial(cell.architecture, shape, seeds, [training] * members, cpu)
-    if machine:
-        from rankfall.train.machine.engine import Machined  # needs numba, which not everybody has
-
-        made.engine = Machined(made, cell.architecture, shape, training)
-    data = stack_data([cell], [dataset] * members, cpu)
-    batch = next(iter(data.epoch(seeds, 0, training.batch, training.shuffle)))
-    return made, batch, recipe.objective(training)
-
-
-def engines(name: Name) -> list[str]:
-    """Those that serve a network."""
-    return ["plain", *([MACHINE] if cell_of(name).engine == MACHINE and find_spec("numba") else [])]
-
-
-def plain_step(name: Name, members: int, dropout: float | None = None) -> Callable[[], object]:
-    made, batch, objective = stack(name, members, dropout)
-    return lambda: made.step(objective, batch)
-
-
-def machine_step(name: Name, members: int, dropout: float | None = None) -> Callable[[], object]:
-    made, batch, objective = stack(name, members, dropout, machine=True)
-    return lambda: made.step(objective, batch)
+    sizes: dict[str, object] = {"depth": 6, "width": 48, "heads": 2}
+    settings = {
+        name: define(name, sorted_symbols, "classes", 30, "token", **sizes | parts) for name, parts in kinds.items()
+    }
+    settings["hull"] = define("hull", points, "classes", 20, "coordinates", position="none", **sizes)
+    words, text = Shape("tokens", "hidden", 32, 500, 500), {"depth": 1, "width": 32, "heads": 2}
+    settings["mlm"] = define("mlm", words, "masked_tokens", 20, "token", position="rope", mlp="gelu", **text)
+    return settings

@@ -1,74 +1,93 @@
-"""Member-steps a second: every network of the default run, alone and stacked, by each engine that serves it; and three networks, with
-dropout and without, beside a clean module, of which a careful user runs two processes of one thread each, also compiled by PyTorch where
-there is a compiler.
+"""Compare the rate of steps with a clean module of the same network, in two processes of one thread each.
+
+`steps` measures networks of the default run by both engines, with and without dropout. `kinds` measures other attentions, norms and
+normalisers by the machine. Further rows have the seconds before the first step, for compiling or tracing, and the number of steps of
+one network after which these are recovered.
 """
 
+import math
 import shutil
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
 
-from benchmarks import clean, networks
-from benchmarks.limits import Limits, work
-from benchmarks.record import Results
-from benchmarks.workers import Variant, Workers, workers
+import torch
+
+from benchmarks.gpu.limits import count_work
+from benchmarks.networks import CPU, engine_step, processor_settings
+from engine.benchmarks.clean import KINDS, SHAPES, make_step
+from engine.benchmarks.record import Results
+from engine.benchmarks.workers import PROCESSES, Variant, Workers
+from rankfall.train.device import keep_pages
 
 STACK = 16
-CLEAN = "clean module, two processes"
-COMPILED = "clean module compiled, two processes"
+SQUARE = 512  # rows of the matrices whose product is the peak of a core
+CLEAN, COMPILED = "clean module, two processes", "clean module compiled, two processes"
+ENGINES = ("plain", "machine") if find_spec("numba") else ("plain",)
 
 
-def measure(results: Results) -> None:
-    with workers() as running:
-        limits = Limits.measured(running, results.tiny)
-        results.add("arithmetic", limits.arithmetic / 1e9, "GFLOP/s", variant="product of matrices")
-        results.add("copy", limits.copied / 1e9, "GB/s", variant="copy, read and written")
-        for short in clean.NETWORKS:
-            for dropout in (0.0, 0.1):
-                beside_clean(results, running, limits, short, dropout)
-        names = list(networks.default())
-        for name in names[:1] if results.tiny else names:
-            alone_and_stacked(results, running, limits, name)
+def measure_default(results: Results) -> None:
+    compare(results, ["SAN+skip", "hull", "mlm"], ENGINES, compiled_at=(0.0, 0.1))
 
 
-def beside_clean(results: Results, running: Workers, limits: Limits, short: str, dropout: float) -> None:
-    name = networks.HEADLINES[short]
-    variants = {CLEAN: Variant("clean:step", (short, dropout), ours=False)}
-    if shutil.which("g++") and not clean.NETWORKS[short].masked and not results.tiny:
-        variants[COMPILED] = Variant("clean:compiled_step", (short, dropout), ours=False)
-    variants |= ours(name, results.tiny, dropout)
-    rates = running.rates(variants, **length(results.tiny))
-    counted = work(name)
-    for label, rate in rates.items():
-        results.add(
-            "rate", rate, "member-steps/s", network=short, variant=kind(label), members=members(label), dropout=dropout,
-            ratio=rate / rates[CLEAN], against=CLEAN, **limits.shares(counted, rate),
-        )  # fmt: skip
+def measure_kinds(results: Results) -> None:
+    compare(results, list(KINDS), ("machine",), compiled_at=(0.0,))
 
 
-def alone_and_stacked(results: Results, running: Workers, limits: Limits, name: str) -> None:
-    rates = running.rates(ours(name, results.tiny), **length(results.tiny, 0.15))
-    counted, first = work(name), rates["plain, 1"]
-    for label, rate in rates.items():
-        results.add(
-            "rate", rate, "member-steps/s", network=name, variant=kind(label), members=members(label),
-            dropout=networks.cell_of(name).training.dropout, ratio=rate / first, against="plain, alone", **limits.shares(counted, rate),
-        )  # fmt: skip
+def compare(results: Results, names: list[str], engines: tuple[str, ...], compiled_at: tuple[float, ...]) -> None:
+    tiny = results.tiny
+    cases = [(name, dropout) for name in names for dropout in (0.0, 0.1)]
+    with Workers() as workers:
+        peak = measure_peak(workers, tiny)
+        results.add("arithmetic", peak / 1e9, "GFLOP/s", variant="product of matrices")
+        # The first network waits for imports, which are no network's, so it is measured twice.
+        for number, (name, dropout) in enumerate(cases[:1] if tiny else [cases[0], *cases]):
+            variants = variants_of(name, dropout, engines, dropout in compiled_at and not tiny, tiny)
+            rates, seconds = workers.rates(variants, tiny), workers.first_step
+            share, clean = count_operations(name) / peak, rates[CLEAN, 1]
+            for label, rate in rates.items() if number or tiny else ():
+                about = {"network": name, "variant": label[0], "members": label[1], "dropout": dropout}
+                ratio = {"ratio": rate / clean, "against": CLEAN, "of_arithmetic": rate * share}
+                results.add("rate", rate, "member-steps/s", **about, **ratio)
+                results.add("first step", seconds[label], "s", **about)
+                if label in ((COMPILED, 1), ("machine", 1)):
+                    later = seconds[label] - seconds[CLEAN, 1]
+                    results.add("pays from", steps_to_recover(later, rate, clean), "steps", **about)
 
 
-def ours(name: networks.Name, tiny: bool, dropout: float | None = None) -> dict[str, Variant]:
-    """Alone and stacked, by each engine; what is counted are steps of members."""
-    return {
-        f"{engine}, {count}": Variant(f"networks:{engine}_step", (name, count, dropout), count)
-        for engine in networks.engines(name)
-        for count in (1, 2 if tiny else STACK)
-    }
+def variants_of(name: str, dropout: float, engines: tuple[str, ...], compiled: bool, tiny: bool) -> dict[Any, Variant]:
+    """Return the variants by name and members."""
+    variants = {(CLEAN, 1): Variant(partial(make_step, name, dropout))}
+    if compiled and shutil.which("g++") and not SHAPES[name].masked:
+        variants[COMPILED, 1] = Variant(partial(make_step, name, dropout, compiled=True))
+    setting = processor_settings()[name]
+    for engine in engines:
+        for count in (1, 2 if tiny else STACK):
+            variants[engine, count] = Variant(partial(engine_step, setting, engine, count, dropout), count, keep_pages)
+    return variants
 
 
-def kind(label: str) -> str:
-    return label if label in (CLEAN, COMPILED) else label.partition(",")[0]
+def steps_to_recover(seconds: float, rate: float, baseline: float) -> float:
+    """Return the steps of one network after which a higher rate has saved these seconds. The rates are those of two processes."""
+    saved = PROCESSES / baseline - PROCESSES / rate
+    return seconds / saved if saved > 0 else math.inf
 
 
-def members(label: str) -> int:
-    return 1 if label in (CLEAN, COMPILED) else int(label.rpartition(" ")[2])
+def count_operations(name: str) -> float:
+    """Return the floating-point operations of a step of one member."""
+    setting = processor_settings()[name]
+    members, batch, objective = setting.members([0], CPU, dropout=0.0), setting.batch(1, CPU), setting.objective()
+    return count_work(lambda: members.step(objective, batch), members).operations
 
 
-def length(tiny: bool, seconds: float = 0.3) -> dict[str, float]:
-    return {"rounds": 1, "seconds": 0.01} if tiny else {"rounds": 3, "seconds": seconds}
+def measure_peak(workers: Workers, tiny: bool) -> float:
+    """Return the floating-point operations a second of both processes in products of large matrices."""
+    width = 64 if tiny else SQUARE
+    variant = Variant(partial(multiply_matrices, width), 2 * width**3, keep_pages)
+    return workers.rates({"product": variant}, tiny)["product"]
+
+
+def multiply_matrices(width: int) -> Callable[[], object]:
+    a, b = torch.randn(2, width, width)
+    return lambda: a @ b

@@ -1,8 +1,9 @@
-"""Measure what watching a training costs: a decoder of 12 layers, watched and not, step by step in one process, on one thread.
+"""Measure what watching a training costs: a decoder of 12 layers, watched and not, step by step in one process on one thread.
 
-Times are processor times, and the least of the turns, since the machine may be shared.
+Times are processor times, and the least of several turns, since the machine may be shared.
 """
 
+import copy
 import tempfile
 import time
 from pathlib import Path
@@ -11,15 +12,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.record import Results
+from engine.benchmarks.record import Results
 
-EVERY = 50
+EVERY, TURNS = 50, 8
 SIZES = {"width 128, 64 tokens": (128, 64, 12), "width 256, 128 tokens": (256, 128, 8)}  # width, tokens, batch
-TURNS = 8
 DEPTH, HEADS, WORDS = 12, 4, 65
 
 
 class DecoderBlock(nn.Module):
+    """Causal attention and an MLP, each after a norm."""
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.norm_1, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
@@ -35,6 +37,8 @@ class DecoderBlock(nn.Module):
 
 
 class Decoder(nn.Module):
+    """A language model that returns its loss."""
+
     def __init__(self, width: int, depth: int) -> None:
         super().__init__()
         self.embed, self.head = nn.Embedding(WORDS, width), nn.Linear(width, WORDS)
@@ -48,53 +52,55 @@ class Decoder(nn.Module):
 
 
 class Training:
-    """A model, its batch and its optimiser."""
+    """A copy of a model on a device, with its batch and optimiser. `narrow`: under autocast to bfloat16."""
 
-    def __init__(self, width: int, tokens: int, batch: int, depth: int) -> None:
-        torch.manual_seed(0)
-        self.model = Decoder(width, depth)
-        self.batch = torch.randint(0, WORDS, (batch, tokens))
-        self.optimizer = torch.optim.AdamW(self.model.parameters())
+    def __init__(
+        self, model: nn.Module, words: Tensor, device: str | torch.device = "cpu", narrow: bool = False
+    ) -> None:
+        self.model, self.words, self.narrow = copy.deepcopy(model).to(device), words.to(device), narrow
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
 
     def step(self) -> float:
         """Take a step, and return the processor time of this thread in seconds."""
         began = time.thread_time()
         self.optimizer.zero_grad()
-        self.model(self.batch).backward()
+        with torch.autocast(self.words.device.type, torch.bfloat16, enabled=self.narrow):
+            loss = self.model(self.words)
+        loss.backward()
         self.optimizer.step()
         return time.thread_time() - began
 
 
 def measure(results: Results) -> None:
+    torch.set_num_threads(1)
+    for name, sizes in {"width 16, 8 tokens": (16, 8, 2)}.items() if results.tiny else SIZES.items():
+        measure_size(results, name, *sizes)
+
+
+def measure_size(results: Results, name: str, width: int, tokens: int, batch: int) -> None:
     import rankfall
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    sizes = {"width 16, 8 tokens": (16, 8, 2)} if results.tiny else SIZES
-    for name, (width, tokens, batch) in sizes.items():
-        plain, watched = (Training(width, tokens, batch, 2 if results.tiny else DEPTH) for _ in range(2))
-        times: dict[str, list[float]] = {"plain": [], "not logged": [], "logged": []}
-        plain.step()
-        with tempfile.TemporaryDirectory() as folder, rankfall.watch(watched.model, 2, Path(folder) / "run.parquet"):
-            watched.step()
-            began, threads = time.process_time(), time.thread_time()
-            for _ in range(1 if results.tiny else TURNS):
-                for kind in ("logged", "not logged"):
-                    times["plain"].append(plain.step())
-                    times[kind].append(watched.step())
-        # What other threads did: eigenvalues of one log, at each turn.
-        later = (time.process_time() - began - (time.thread_time() - threads)) / len(times["logged"])
-        least = {kind: min(some) for kind, some in times.items()}
-        about = {"network": name, "axis": "every", "size": EVERY}
-        results.add("step", least["plain"], "s", variant="plain", **about)
-        for kind in ("not logged", "logged"):
-            ratio = least[kind] / least["plain"]
-            results.add(
-                f"{kind} step", least[kind], "s", variant="watched", **about, ratio=ratio, against="a plain step"
-            )
-        results.add("thread of a log", later, "s", variant="watched", **about)
-        share = (least["logged"] - least["plain"] + later) / (EVERY * least["plain"])
-        results.add(
-            "share of a run", share, "1", variant=f"every {EVERY}th step", **about, ratio=1 + share, against="plain"
-        )
-    torch.set_num_threads(before)
+    torch.manual_seed(0)
+    model, words = Decoder(width, 2 if results.tiny else DEPTH), torch.randint(0, WORDS, (batch, tokens))
+    plain, watched = Training(model, words), Training(model, words)
+    times: dict[str, list[float]] = {"plain": [], "not logged": [], "logged": []}
+    plain.step()
+    with tempfile.TemporaryDirectory() as folder, rankfall.watch(watched.model, 2, Path(folder) / "run.parquet"):
+        watched.step()
+        process, thread = time.process_time(), time.thread_time()
+        for _ in range(1 if results.tiny else TURNS):
+            for kind in ("logged", "not logged"):
+                times["plain"].append(plain.step())
+                times[kind].append(watched.step())
+    # The other thread computes the eigenvalues of one log in each turn.
+    later = (time.process_time() - process - (time.thread_time() - thread)) / len(times["logged"])
+    least = {kind: min(seconds) for kind, seconds in times.items()}
+    about = {"network": name, "axis": "every", "size": EVERY}
+    results.add("step", least["plain"], "s", variant="plain", **about)
+    for kind in ("not logged", "logged"):
+        ratio = {"ratio": least[kind] / least["plain"], "against": "a plain step"}
+        results.add(f"{kind} step", least[kind], "s", variant="watched", **about, **ratio)
+    results.add("thread of a log", later, "s", variant="watched", **about)
+    share = (least["logged"] - least["plain"] + later) / (EVERY * least["plain"])
+    variant = f"every {EVERY}th step"
+    results.add("share of a run", share, "1", variant=variant, **about, ratio=1 + share, against="plain")

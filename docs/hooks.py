@@ -1,8 +1,8 @@
-"""For mkdocs: pages that do not lie in docs/ as they are shown.
+"""Add pages to the site that mkdocs does not find in docs/.
 
-README.md, CONTRIBUTING.md and CHANGELOG.md lie outside. Their links to `docs/x.md` become links to `x.md`. A link to a file that is no page
-of the site (sources, presets) is shown as the file's path. `tables.md` is written from the declarations of tables, `configuration.md` from
-the types of a configuration, `claims.md` from docs/claims.csv and the files of claims.
+README.md, CONTRIBUTING.md and CHANGELOG.md are in the folder above. Their links to `docs/x.md` become links to `x.md`. A link to a file
+that is no page (sources, presets) becomes the file's path. `tables.md` is written from the declarations of tables, `configuration.md`
+from the types of a configuration, and `claims.md` from docs/claims.csv and the files of claims.
 """
 
 import re
@@ -32,15 +32,15 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     up = "../" * page.file.src_uri.count("/")
-    return LINK.sub(lambda found: linked(found, files, up), markdown)
+    return LINK.sub(lambda match: replace_link(match, files, up), markdown)
 
 
-def linked(found: re.Match[str], files: Files, up: str) -> str:
-    """A link to a page of the site, or the plain path of a file that exists in the repository and is none."""
-    image, text, target, anchor = found[1], found[2], found[3], found[4] or ""
+def replace_link(match: re.Match[str], files: Files, up: str) -> str:
+    """Return a link to a page of the site, or the path of a file of the repository that is no page."""
+    image, text, target, anchor = match[1], match[2], match[3], match[4] or ""
     name = re.sub(r"^(\.\./)+", "", target)
     if name in OUTSIDE:
         return f"{image}[{text}]({up}{OUTSIDE[name]}{anchor})"
     if "://" in target or files.get_file_from_path(target) or not (ROOT / name).exists():
-        return found[0]
+        return match[0]
     return f"`{name}`" if text.strip("`") in (name, Path(name).name) else f"{text} (`{name}`)"

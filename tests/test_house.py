@@ -27,8 +27,8 @@ def test_no_file_is_long() -> None:
 
 
 def test_the_picture_is_of_this_code() -> None:
-    said = house.PICTURE.read_text()
-    assert house.told(house.rooms()) in said, "the picture is out of date: run `python docs/house.py`"
+    picture = house.PICTURE.read_text()
+    assert house.describe_imports(house.rooms()) in picture, "the picture is out of date: run `python docs/house.py`"
 
 
 def test_every_path_in_the_answers_exists() -> None:

@@ -1,1 +1,1 @@
-"""Training on a GPU, checked and measured by one command: `bash benchmarks/gpu.sh`."""
+"""Checks and measurements of training on a GPU: `bash benchmarks/gpu.sh`."""

@@ -1,92 +1,66 @@
-"""`bash benchmarks/gpu.sh`: every section in its time, and a summary with what failed."""
+"""Check and measure training on the GPU of this machine, and end with 1 if a check fails."""
 
 import argparse
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from benchmarks.gpu import card as cards
-from benchmarks.gpu import checks, compiled, grids, precision, sweep, watched
-from benchmarks.gpu.limits import Card
-from benchmarks.gpu.rows import Rows, machine
+from benchmarks.gpu import checks, grids, precision, sweep, watched
+from benchmarks.gpu.limits import measure_card
+from benchmarks.gpu.rows import Card, Rows, describe_device
 from rankfall.errors import RankfallError
 from rankfall.train.device import prepare
 
-# What each may take, 475 in all. Only the longest look at the clock; the shell ends the whole.
-SECONDS = {
-    "card": 20,
-    "bits": 5,
-    "agreement": 40,
-    "stacks": 20,
-    "resumed": 50,
-    "sweep": 100,
-    "compiled": 50,
-    "precision": 15,
-    "watched": 35,
-    "grids": 140,
+# Seconds and function of each section, 475 s in all. Only the longest look at the clock. The shell ends the command after 477 s.
+SECTIONS: dict[str, tuple[int, Callable[[Rows, torch.device, bool], Card | None]]] = {
+    "card": (20, measure_card),
+    "bits": (5, checks.check_bits),
+    "agreement": (40, checks.check_agreement),
+    "stacks": (20, checks.check_stacks),
+    "resumed": (50, checks.check_resumed),
+    "sweep": (100, sweep.measure_sweep),
+    "compiled": (50, sweep.measure_compiled),
+    "precision": (15, precision.measure_precision),
+    "watched": (35, watched.measure_watched),
+    "grids": (140, grids.time_grids),
 }
-JUDGED = ("sweep", "compiled")  # by what the card can do
+NEED_CARD = {"sweep", "compiled"}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks/gpu.sh", description=(__doc__ or "").split(":")[0])
+    parser = argparse.ArgumentParser(prog="benchmarks/gpu.sh", description=__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, default=Path("results/gpu"))
-    parser.add_argument(
-        "--sections", nargs="+", choices=SECONDS, default=list(SECONDS), metavar="NAME", help=", ".join(SECONDS)
-    )
-    parser.add_argument("--tiny", action="store_true", help="smallest sizes: a test of this command")
+    names = {"choices": SECTIONS, "default": list(SECTIONS), "help": ", ".join(SECTIONS)}
+    parser.add_argument("--sections", nargs="+", metavar="NAME", **names)
+    parser.add_argument("--tiny", action="store_true", help="test the command with the smallest sizes")
     args = parser.parse_args()
     try:
         device = prepare(args.device, 1)
     except RankfallError as error:
         sys.exit(str(error))
-    args.out.mkdir(parents=True, exist_ok=True)
-    about, found = machine(device, args.tiny), []
-    print(f"{about['device']}, torch {about['torch']}, CUDA {about['cuda']}, driver {about['driver']}")
-    measured: Card | None = None
-    for name in SECONDS:
-        if name not in args.sections and not (name == "card" and set(JUDGED) & set(args.sections)):
+    machine, rows = describe_device(device, args.tiny), []
+    print(f"{machine['device']}, torch {machine['torch']}, CUDA {machine['cuda']}, driver {machine['driver']}")
+    card: Card | None = None
+    for name, (seconds, function) in SECTIONS.items():
+        if name not in args.sections and not (name == "card" and NEED_CARD & {*args.sections}):
             continue
-        rows = Rows(name, args.out / f"{name}.parquet", about, time.monotonic() + SECONDS[name])
+        section = Rows(name, args.out / f"{name}.parquet", machine, time.monotonic() + seconds, card)
         try:
-            measured = section(name, rows, device, args.tiny, measured) or measured
-        except Exception as error:  # the next section may well succeed
+            card = function(section, device, args.tiny) or card
+        except Exception as error:  # the next section may succeed
             traceback.print_exc()
-            rows.add("section", status="failed", reason=f"{type(error).__name__}: {error}".splitlines()[0])
-        found += rows.rows
-    failed = [row for row in found if row["status"] == "failed"]
-    print(f"{len(found)} rows in {args.out}, {len(failed)} failed")
+            section.add("section", status="failed", reason=f"{type(error).__name__}: {error}".splitlines()[0])
+        rows += section.rows
+    failed = [row for row in rows if row["status"] == "failed"]
+    print(f"{len(rows)} rows in {args.out}, {len(failed)} failed")
     for row in failed:
-        print(
-            f"failed: {row['section']}: {row['quantity']} {row.get('shape') or ''} {row['value']} {row.get('reason') or ''}"
-        )
+        print("failed:", *(row[name] for name in ("section", "quantity", "shape", "value", "reason") if row.get(name)))
     sys.exit(1 if failed else 0)
-
-
-def section(name: str, rows: Rows, device: torch.device, tiny: bool, card: Card | None) -> Card | None:
-    if name == "card":
-        return cards.measure_card(rows, device, tiny)
-    if name in JUDGED:
-        if card is None:
-            raise RuntimeError("the section card, by which rates are judged, has failed")
-        (sweep.sweep if name == "sweep" else compiled.measure_compiled)(rows, device, card, tiny)
-    elif name == "bits":
-        checks.check_bits(rows, device)
-    else:
-        run = {
-            "agreement": checks.check_agreement,
-            "stacks": checks.check_stacks,
-            "resumed": checks.check_resumed,
-            "precision": precision.measure_precision,
-            "watched": watched.measure_watched,
-            "grids": grids.time_grids,
-        }[name]
-        run(rows, device, tiny)
-    return None
 
 
 main()

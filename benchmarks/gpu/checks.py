@@ -1,4 +1,4 @@
-"""Is what a GPU computes what a processor computes, in stacks of any size, and after a job was killed?"""
+"""Check that a GPU computes what a processor computes, in stacks of any size, and after a job was killed."""
 
 import os
 import signal
@@ -12,80 +12,73 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.rows import Rows
-from benchmarks.gpu.shapes import Setting, settings
-from rankfall.train.loop import Course, TrainingHistory, fit
-from rankfall.train.members import Members
+from benchmarks.networks import CPU, Setting, gpu_settings
+from rankfall.train.device import prepare
+from rankfall.train.loop import Course, TrainingHistory, fit, restore, state_of
 from rankfall.train.philox import kernel, keys_of, random_raw, rounds
 
-CPU = torch.device("cpu")
-BOUNDS = {"float64": 1e-8, "float32": 2e-3}  # relative, of the loss of each epoch; rounding grows from step to step
+BOUNDS = {"float64": 1e-8, "float32": 2e-3}  # relative, for the loss of each epoch; rounding grows from step to step
+SEEDS, SAMPLES, BATCH = [3, 1, 4, 15], 44, 10  # of the job that is killed: five steps an epoch
 
 
-def check_bits(rows: Rows, device: torch.device) -> None:
-    """Random words of the device are NumPy's."""
+def check_bits(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Compare random words of the device with NumPy's."""
     rng = np.random.default_rng(0)
     keys, counter = rng.integers(2**64, size=(64, 2), dtype=np.uint64), (0, 0, 2**64 - 5, 70_000)
-    found = (
-        random_raw(keys_of([(int(a), int(b)) for a, b in keys], device), counter, 1001).cpu().numpy().view(np.uint64)
-    )
+    words = random_raw(keys_of([(int(a), int(b)) for a, b in keys], device), counter, 1001).cpu().numpy()
     expected = [np.random.Philox(key=key, counter=np.array(counter, np.uint64)).random_raw(1001) for key in keys]
-    wrong = int((found != np.stack(expected)).sum())
+    wrong = int((words.view(np.uint64) != np.stack(expected)).sum())
     rows.check("words that are not NumPy's", wrong, 0, unit="of 64064")
     compiled = device.type == "cuda" and kernel(device) is not rounds
     rows.add("random words by one kernel", float(compiled), "", "ok" if compiled else "skipped")
 
 
 def check_agreement(rows: Rows, device: torch.device, tiny: bool) -> None:
-    """The same cells on the processor and on the device, plain and captured."""
+    """Train the same cells on the processor and, with each engine, on the device."""
     seeds, samples = ([0, 1], 16) if tiny else (list(range(8)), 128)
-    for net in list(settings().values())[: 2 if tiny else 3]:
+    for net in list(gpu_settings().values())[: 2 if tiny else 3]:
         for dtype, bound in BOUNDS.items():
-            expected = losses(net, seeds, CPU, samples, dtype)
+            expected = train_losses(net, seeds, CPU, samples, dtype)
             for engine in net.engines(device):
-                found = losses(net, seeds, device, samples, dtype, engine)
-                rows.check(
-                    f"loss, {dtype}", apart(found, expected), bound, shape=net.name, members=len(seeds), engine=engine
-                )
+                difference = relative(train_losses(net, seeds, device, samples, dtype, engine), expected)
+                rows.check(f"loss, {dtype}", difference, bound, shape=net.name, members=len(seeds), engine=engine)
 
 
 def check_stacks(rows: Rows, device: torch.device, tiny: bool) -> None:
-    """A cell alone and in stacks of several sizes."""
-    counts = (1, 3) if tiny else (1, 7, 32, 256)
-    net, samples = settings()["sorting"], 16 if tiny else 64
+    """Train a cell alone and in stacks of several sizes."""
+    counts, samples = ((1, 3), 16) if tiny else ((1, 7, 32, 256), 64)
+    net = gpu_settings()["sorting"]
     for dtype, bound in BOUNDS.items():
         for engine in net.engines(device):
-            found = {count: losses(net, list(range(count)), device, samples, dtype, engine)[0] for count in counts}
-            own = 0.0 if engine == "machine_gpu" else bound  # whose promise is every bit
-            for count in counts[1:]:
-                difference = apart(found[count], found[1])
-                about_it = {"shape": net.name, "members": count, "engine": engine}
-                rows.check(f"a cell of a stack, {dtype}", difference, own, **about_it)
+            losses = [train_losses(net, list(range(count)), device, samples, dtype, engine)[0] for count in counts]
+            limit = 0.0 if engine == "machine_gpu" else bound  # the machine promises the same bits
+            for count, loss in zip(counts[1:], losses[1:]):
+                about = {"shape": net.name, "members": count, "engine": engine}
+                rows.check(f"a cell of a stack, {dtype}", relative(loss, losses[0]), limit, **about)
 
 
 def check_resumed(rows: Rows, device: torch.device, tiny: bool) -> None:
-    """A job that is killed in the middle of an epoch, by SIGKILL, and one that is left alone."""
+    """Kill a job by SIGKILL in the middle of an epoch, resume it, and compare it with one that runs undisturbed."""
     with tempfile.TemporaryDirectory() as folder:
-        for engine in settings()["sorting"].engines(device):
-            alone, killed = (Path(folder) / f"{name}-{engine}" for name in ("alone", "killed"))
-            whole, job = (begun(one, device, engine, tiny) for one in (alone, killed))
-            step = end_at_a_checkpoint(job, killed / "state.pt")
-            begun(killed, device, engine, tiny).wait(60)
+        for engine in gpu_settings()["sorting"].engines(device):
+            undisturbed, killed = (Path(folder) / f"{name}-{engine}" for name in ("undisturbed", "killed"))
+            whole, job = (start_job(path, device, engine, tiny) for path in (undisturbed, killed))
+            step = kill_at_checkpoint(job, killed / "state.pt")
+            start_job(killed, device, engine, tiny).wait(60)
             whole.wait(60)
-            weights = [torch.load(one / "final.pt")["members.weights"] for one in (alone, killed)]
-            wrong = int((weights[0] != weights[1]).sum())
-            rows.check(
-                f"other weights after a kill at step {step}", wrong, 0, unit=f"of {weights[0].numel()}", engine=engine
-            )
+            weights = [torch.load(path / "final.pt")["members.weights"] for path in (undisturbed, killed)]
+            wrong, unit = int((weights[0] != weights[1]).sum()), f"of {weights[0].numel()}"
+            rows.check(f"other weights after a kill at step {step}", wrong, 0, unit=unit, engine=engine)
 
 
-def begun(folder: Path, device: torch.device, engine: str, tiny: bool) -> subprocess.Popen[bytes]:
+def start_job(folder: Path, device: torch.device, engine: str, tiny: bool) -> subprocess.Popen[bytes]:
     folder.mkdir(exist_ok=True)
-    given = [str(folder), str(device), engine, "10" if tiny else "40"]
-    return subprocess.Popen([sys.executable, "-m", "benchmarks.gpu.job", *given], env=dict(os.environ))
+    arguments = [str(folder), str(device), engine, "10" if tiny else "40"]
+    return subprocess.Popen([sys.executable, "-m", "benchmarks.gpu.checks", *arguments], env=dict(os.environ))
 
 
-def end_at_a_checkpoint(job: subprocess.Popen[bytes], state: Path) -> int:
-    """Kills the job once it has kept a step in the middle of an epoch; which one."""
+def kill_at_checkpoint(job: subprocess.Popen[bytes], state: Path) -> int:
+    """Kill the job once it has written a checkpoint, and return the checkpoint's step."""
     while job.poll() is None and not state.exists():
         time.sleep(0.005)
     job.send_signal(signal.SIGKILL)
@@ -93,22 +86,40 @@ def end_at_a_checkpoint(job: subprocess.Popen[bytes], state: Path) -> int:
     return int(torch.load(state)["members.step_count"])
 
 
-def losses(
+def train_losses(
     net: Setting, seeds: list[int], device: torch.device, samples: int, dtype: str, engine: str = "plain"
 ) -> torch.Tensor:
-    """Of each epoch, (K, epochs)."""
+    """Return the training loss of each epoch (K, epochs)."""
     members = net.members(seeds, device, dtype=dtype, epochs=3)
     members.engine = net.engine(engine, members)
-    history = trained(members, net, samples, 3, dtype)
-    sums, asked = history.tensors["train.loss"], history.tensors["train.asked"]
-    return (sums / asked).cpu()
+    history = fit(members, net.data(seeds, device, samples, dtype), net.objective(), Course(3, 8))
+    return (history.tensors["train.loss"] / history.tensors["train.asked"]).cpu()
 
 
-def trained(members: Members, net: Setting, samples: int, epochs: int, dtype: str) -> TrainingHistory:
-    data = net.data(members.seeds, members.device, samples, dtype)
-    return fit(members, data, net.objective(), Course(epochs, 8))
+def relative(values: torch.Tensor, expected: torch.Tensor) -> float:
+    """Return the largest relative difference."""
+    return float(((values - expected).abs() / expected.abs()).max())
 
 
-def apart(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest relative difference."""
-    return float(((found - expected).abs() / expected.abs()).max())
+def run_job(folder: Path, device: torch.device, engine: str, epochs: int) -> None:
+    """Train with checkpoints in the middle of epochs, or resume from the last one."""
+    net = gpu_settings()["sorting"]
+    members, history = net.members(SEEDS, device, epochs=epochs), TrainingHistory(len(SEEDS), epochs, device)
+    members.engine = net.engine(engine, members)
+    if (folder / "state.pt").exists():
+        restore(members, history, torch.load(folder / "state.pt", map_location=device))
+
+    def save(name: str) -> None:
+        torch.save(state_of(members, history), folder / f"{name}.part")
+        (folder / f"{name}.part").replace(folder / f"{name}.pt")
+
+    def after_step() -> None:
+        if members.step_count % 5 == 3:
+            save("state")
+
+    fit(members, net.data(SEEDS, device, SAMPLES), net.objective(), Course(epochs, BATCH), history, after_step)
+    save("final")
+
+
+if __name__ == "__main__":
+    run_job(Path(sys.argv[1]), prepare(sys.argv[2], 1), sys.argv[3], int(sys.argv[4]))

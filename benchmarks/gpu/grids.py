@@ -1,6 +1,6 @@
-"""The paper's grids: 4 architectures x 3 depths x 10 seeds of sorting and of convex hull at their published sizes, as 12 stacks each.
+"""Time published grids: 4 architectures x 3 depths x 10 seeds of sorting and of convex hull, as 12 stacks each.
 
-A stack of ten small networks leaves a GPU idle, so several are trained at the same time, each by a thread with a stream of its own.
+A stack of ten small networks leaves a GPU idle, so several train at the same time, each in a thread with its own stream.
 """
 
 import threading
@@ -10,55 +10,54 @@ from contextlib import suppress
 
 import torch
 
+from benchmarks.gpu.limits import wait
 from benchmarks.gpu.rows import Rows
-from benchmarks.gpu.shapes import PARTS, Setting, settings
-from benchmarks.gpu.timing import wait
+from benchmarks.networks import PARTS, Setting, gpu_settings
 from rankfall.train.loop import Course, fit
 
 PUBLISHED = {"sorting": (1000, 65), "hull": (10_000, 70)}  # samples and epochs
-OWN = threading.local()  # a thread's stream; None on a processor
+BATCH = 30
+THREAD = threading.local()  # `stream`: of the thread, None on a processor
 
 
-def take_stream(device: torch.device) -> None:
-    OWN.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+def set_stream(device: torch.device) -> None:
+    THREAD.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
 
 class Late(Exception):
-    pass
+    """The deadline has passed."""
 
 
 def time_grids(rows: Rows, device: torch.device, tiny: bool) -> None:
     depths, seeds = ((1, 2), [0, 1]) if tiny else ((2, 6, 12), list(range(10)))
-    for at, (name, (samples, epochs)) in enumerate(PUBLISHED.items()):
-        samples, epochs = (20, 2) if tiny else (samples, epochs)
-        nets = [settings()[name].at(depth, parts) for parts in PARTS for depth in depths]
-        deadline = time.monotonic() + rows.left / (len(PUBLISHED) - at)
-        for flight in (12,) if device.type == "cuda" else (1,):
-            grid(rows, name, nets, seeds, device, samples, epochs, flight, deadline)
+    for number, (name, published) in enumerate(PUBLISHED.items()):
+        samples, epochs = (20, 2) if tiny else published
+        nets = [gpu_settings()[name].with_parts(depth, parts) for parts in PARTS for depth in depths]
+        deadline = time.monotonic() + rows.seconds_left / (len(PUBLISHED) - number)
+        time_grid(rows, name, nets, seeds, device, samples, epochs, deadline)
 
 
-def grid(
+def time_grid(
     rows: Rows, name: str, nets: list[Setting], seeds: list[int], device: torch.device,
-    samples: int, epochs: int, flight: int, deadline: float,
+    samples: int, epochs: int, deadline: float,
 ) -> None:  # fmt: skip
-    """Trains all cells, `flight` stacks at the same time, or as many steps of them as there is time for."""
-    data = {seed: nets[0].drawn(seed, samples) for seed in seeds}
+    """Train all cells, or as many steps as there is time for. On a GPU all twelve stacks train at the same time."""
+    flight = 12 if device.type == "cuda" else 1
     wait(device)
     began = time.monotonic()
-    with ThreadPoolExecutor(flight, initializer=take_stream, initargs=(device,)) as pool:
-        done = list(pool.map(lambda net: train(net, seeds, device, samples, epochs, deadline), nets))
+    with ThreadPoolExecutor(flight, initializer=set_stream, initargs=(device,)) as pool:
+        steps = sum(pool.map(lambda net: train(net, seeds, device, samples, epochs, deadline), nets))
     wait(device)
-    seconds, cells = time.monotonic() - began, len(nets) * len(seeds)
-    steps, whole = sum(done), len(nets) * epochs * -(-samples // 30)
-    about_it = {"shape": name, "members": len(seeds), "dropout": 0.1}
-    rows.add(f"member-steps, {flight} stacks at once", steps * len(data) / seconds, "member-steps/s", **about_it)
-    cut = f"estimated from {steps} of {whole} steps of stacks, for want of time" if steps < whole else ""
-    rows.add(f"grid of {cells} cells", seconds * whole / steps, "s", reason=cut, **about_it)
+    seconds, planned = time.monotonic() - began, len(nets) * epochs * -(-samples // BATCH)
+    about = {"shape": name, "members": len(seeds), "dropout": 0.1}
+    rows.add(f"member-steps, {flight} stacks at once", steps * len(seeds) / seconds, "member-steps/s", **about)
+    cut = f"estimated from {steps} of {planned} steps of stacks, for lack of time" if steps < planned else ""
+    rows.add(f"grid of {len(nets) * len(seeds)} cells", seconds * planned / steps, "s", reason=cut, **about)
 
 
 def train(net: Setting, seeds: list[int], device: torch.device, samples: int, epochs: int, deadline: float) -> int:
-    """How many steps were made."""
-    with torch.cuda.stream(OWN.stream):
+    """Train a stack until the deadline, and return its number of steps."""
+    with torch.cuda.stream(THREAD.stream):
         members = net.members(seeds, device, epochs=epochs)
         members.engine = net.engine(net.engines(device)[-1], members)
 
@@ -67,6 +66,7 @@ def train(net: Setting, seeds: list[int], device: torch.device, samples: int, ep
                 raise Late
 
         with suppress(Late):
-            fit(members, net.data(seeds, device, samples), net.objective(), Course(epochs, 30), after_step=after_step)
+            course = Course(epochs, BATCH)
+            fit(members, net.data(seeds, device, samples), net.objective(), course, after_step=after_step)
         wait(device)
     return members.step_count

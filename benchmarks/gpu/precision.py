@@ -1,62 +1,58 @@
-"""Other number formats for products: the error of the first gradient against float64, and the rate."""
+"""Measure other number formats for products: the rate, and the error of the first gradient against float64."""
 
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.gpu.limits import FORMATS, seconds_of
 from benchmarks.gpu.rows import Rows
-from benchmarks.gpu.shapes import Setting, settings
-from benchmarks.gpu.timing import seconds_of
+from benchmarks.networks import Setting, gpu_settings
 from rankfall.train.objectives._base import Samples
 
-FORMATS = ("float32", "tf32", "bf16")
+MEMBERS = {"sorting": 256, "hull": 256, "mlm": 64, "mlm_gpu": 4}
 
 
 def measure_precision(rows: Rows, device: torch.device, tiny: bool) -> None:
-    for net in list(settings().values())[: 1 if tiny else None]:
-        count = 2 if tiny else {"sorting": 256, "hull": 256, "mlm": 64, "mlm_gpu": 4}[net.name]
+    for net in list(gpu_settings().values())[: 1 if tiny else None]:
+        count = 2 if tiny else MEMBERS[net.name]
         batch = net.batch(count, device)
         exact = gradient(net, batch, device, torch.float64)
         for name in FORMATS:
-            if rows.left <= 0:
+            about = {"shape": net.name, "members": count, "dropout": 0.0, "engine": "plain"}
+            if rows.seconds_left <= 0:
                 return
-            one_format(rows, net, batch, device, name, exact, 0.01 if tiny else 0.5)
+            if name == "tf32" and device.type != "cuda":
+                rows.add(f"error of the gradient, {name}", status="skipped", reason="a format of GPUs", **about)
+            else:
+                measure_format(rows, net, batch, device, name, exact, 0.01 if tiny else 0.5, about)
 
 
-def one_format(
-    rows: Rows,
-    net: Setting,
-    batch: Samples,
-    device: torch.device,
-    name: str,
-    exact: tuple[Tensor, Tensor],
-    about: float,
-) -> None:
+def measure_format(
+    rows: Rows, net: Setting, batch: Samples, device: torch.device, name: str,
+    exact: tuple[Tensor, Tensor], length: float, about: dict[str, Any],
+) -> None:  # fmt: skip
+    """Measure one format for about `length` seconds."""
     count = len(batch.inputs)
-    about_it = {"shape": net.name, "members": count, "dropout": 0.0, "engine": "plain"}
-    if name == "tf32" and device.type != "cuda":
-        rows.add(f"error of the gradient, {name}", status="skipped", reason="TF32 is a format of GPUs", **about_it)
-        return
-    members, objective = net.alike(count, device, 0.0), net.objective()
+    members, objective = net.equal_members(count, device, 0.0), net.objective()
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
     try:
         with torch.autocast(device.type, torch.bfloat16, cache_enabled=False) if name == "bf16" else nullcontext():
-            found, loss = gradient(net, batch, device, torch.float32)
-            rate = count / seconds_of(lambda: members.step(objective, batch), device, about)
+            rounded, loss = gradient(net, batch, device, torch.float32)
+            rate = count / seconds_of(lambda: members.step(objective, batch), device, length)
     finally:
         torch.backends.cuda.matmul.allow_tf32 = False
-    error = ((found - exact[0]).norm(dim=1) / exact[0].norm(dim=1)).max()
-    rows.add(f"error of the gradient, {name}", float(error), "relative to its norm", **about_it)
-    off = ((loss - exact[1]) / exact[1]).abs().max()
-    rows.add(f"error of the loss, {name}", float(off), "relative", **about_it)
-    rows.add(f"rate, {name}", rate, "member-steps/s", **about_it)
+    error = ((rounded - exact[0]).norm(dim=1) / exact[0].norm(dim=1)).max()
+    rows.add(f"error of the gradient, {name}", float(error), "relative to its norm", **about)
+    rows.add(f"error of the loss, {name}", float(((loss - exact[1]) / exact[1]).abs().max()), "relative", **about)
+    rows.add(f"rate, {name}", rate, "member-steps/s", **about)
 
 
 def gradient(net: Setting, batch: Samples, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Of each member's own loss at the start (K, P), and the loss (K,)."""
-    members = net.alike(len(batch.inputs), device, 0.0)
+    """Return the gradient (K, P) and loss (K,) of each member at the start, in float64."""
+    members = net.equal_members(len(batch.inputs), device, 0.0)
     if dtype == torch.float64:
         members.module.double()
         members.parameters = list(members.module.parameters())

@@ -1,17 +1,16 @@
-"""The results as rows, written at once, each with the machine's description: a section that is cut short loses nothing."""
+"""Write the results of a section as rows of a Parquet file, at once, so that a section that is interrupted keeps its rows."""
 
-import os
-import platform
 import subprocess
 import time
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
+
+from engine.benchmarks.record import MACHINE, describe_machine, write_rows
 
 SCHEMA = pa.schema(
     [
@@ -23,89 +22,83 @@ SCHEMA = pa.schema(
         ("engine", pa.string()),  # plain, captured or machine_gpu
         ("value", pa.float64()),
         ("unit", pa.string()),
-        ("bound", pa.float64()),  # of a check: it fails above
-        # Limits of a rate, in its unit, from what was counted for one step and measured of this card in the same run.
+        ("bound", pa.float64()),  # a check fails above it
+        # Limits of a rate, in its unit, by the work of a step and by the rates of the card in the same run.
         ("limit_operations", pa.float64()),
         ("limit_state", pa.float64()),
         ("limit_unfused", pa.float64()),
         ("status", pa.string()),  # ok, failed, skipped
         ("reason", pa.string()),
-        ("seconds", pa.float64()),  # what it took to find out
-        *((name, pa.string()) for name in ("device", "host", "system", "python", "torch", "numpy", "cuda", "driver")),
-        ("memory", pa.int64()),  # bytes of the device
-        ("cores", pa.int64()),
-        ("tiny", pa.bool_()),  # sizes of a test of this command, not of a measurement
+        ("seconds", pa.float64()),  # since the row before
+        *MACHINE,
+        ("cuda", pa.string()),
+        ("driver", pa.string()),
     ]
 )
 
 
-def machine(device: torch.device, tiny: bool) -> dict[str, Any]:
-    gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
-    memory = gpu.total_memory if gpu else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "device": gpu.name if gpu else platform.processor() or platform.machine(),
-        "host": platform.node(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "cuda": torch.version.cuda,
-        "driver": driver() if gpu else None,
-        "memory": memory,
-        "cores": os.cpu_count(),
-        "tiny": tiny,
-    }
+def describe_device(device: torch.device, tiny: bool) -> dict[str, Any]:
+    command, driver = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], None
+    if device.type == "cuda":
+        with suppress(OSError, subprocess.SubprocessError, IndexError):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+            driver = done.stdout.splitlines()[0]
+    return {**describe_machine(device, tiny), "cuda": torch.version.cuda, "driver": driver}
 
 
-def driver() -> str | None:
-    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        return subprocess.run(asked, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()[0]
-    except (OSError, subprocess.SubprocessError, IndexError):
-        return None
+@dataclass(frozen=True)
+class Work:
+    """The work of a step of one member."""
+
+    operations: float  # of matrix products; a multiplication and an addition are two
+    state: float  # bytes
+    unfused: float  # bytes
 
 
-@dataclass
+@dataclass(frozen=True)
+class Card:
+    """The measured rates of a device."""
+
+    operations: float  # a second, in products of large float32 matrices
+    bytes: float  # a second, read and written
+
+
 class Rows:
-    """Of one section, in one file."""
+    """The rows of one section. `deadline`: on the monotonic clock. `card`: rates that the section `card` has measured."""
 
-    section: str
-    file: Path
-    machine: dict[str, Any]
-    deadline: float  # of the section, on the monotonic clock
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
+    def __init__(self, section: str, file: Path, machine: dict[str, Any], deadline: float, card: Card | None) -> None:
+        self.section, self.file, self.machine, self.deadline, self.card = section, file, machine, deadline, card
+        self.rows: list[dict[str, Any]] = []
+        self.began = time.monotonic()
 
     def add(self, quantity: str, value: float | None = None, unit: str = "", status: str = "ok", **more: Any) -> None:
+        """Print a row and write it to the file."""
         now = time.monotonic()
         row = {"quantity": quantity, "value": value, "unit": unit, "status": status, "seconds": now - self.began}
         self.began = now
         self.rows.append({"section": self.section, **self.machine, **row, **more})
-        said = " ".join(f"{name} {more[name]}" for name in ("shape", "members", "dropout", "engine") if name in more)
+        label = " ".join(f"{name} {more[name]}" for name in ("shape", "members", "dropout", "engine") if name in more)
         limit = f" of {more['limit_unfused']:.4g} unfused" if more.get("limit_unfused") else ""
         number = "" if value is None else f"{value:.4g} {unit}{limit}"
-        print(
-            f"{self.section:10} {quantity:28} {said:48} {number} {status if status != 'ok' else ''} {more.get('reason', '')}"
-        )
-        self.write()
+        outcome = "" if status == "ok" else status
+        print(f"{self.section:10} {quantity:28} {label:48} {number} {outcome} {more.get('reason', '')}")
+        write_rows(self.rows, SCHEMA, self.file)
 
-    def check(self, quantity: str, value: float, bound: float, **more: Any) -> None:
-        """A difference that must not exceed its bound."""
-        self.add(
-            quantity,
-            value,
-            more.pop("unit", "relative difference"),
-            "ok" if value <= bound else "failed",
-            bound=bound,
-            **more,
-        )
+    def add_rate(self, rate: float, work: Work, **more: Any) -> None:
+        """Add a rate in member-steps a second, with the limits that the card sets."""
+        if self.card is None:
+            raise RuntimeError("the section card, whose rates are the limits, has failed")
+        limits = {
+            "limit_operations": self.card.operations / work.operations,
+            "limit_state": self.card.bytes / work.state,
+            "limit_unfused": self.card.bytes / work.unfused,
+        }
+        self.add("rate", rate, "member-steps/s", **limits, **more)
 
-    def write(self) -> None:
-        aside = self.file.with_suffix(".part")
-        pq.write_table(pa.Table.from_pylist(self.rows, SCHEMA), aside)
-        aside.replace(self.file)
+    def check(self, quantity: str, value: float, bound: float, unit: str = "relative difference", **more: Any) -> None:
+        """Add a difference that must not exceed its bound."""
+        self.add(quantity, value, unit, "ok" if value <= bound else "failed", bound=bound, **more)
 
     @property
-    def left(self) -> float:
-        """Seconds of the section's time that are left."""
+    def seconds_left(self) -> float:
         return self.deadline - time.monotonic()

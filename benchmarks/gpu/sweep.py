@@ -1,72 +1,102 @@
-"""Member-steps a second against the size of the stack, for each network, with and without dropout, captured and not."""
+"""Measure member-steps a second against the size of the stack, for each network and engine, with and without dropout.
+
+`compiled` measures steps whose passes PyTorch compiles, which fuses operations, before they are recorded, and checks their gradients.
+"""
+
+import time
+from typing import Any
 
 import torch
 
-from benchmarks.gpu.limits import Card, Work, work_of
-from benchmarks.gpu.rows import Rows
-from benchmarks.gpu.shapes import Setting, settings
-from benchmarks.gpu.timing import seconds_of
+from benchmarks.gpu.limits import count_work, seconds_of, wait
+from benchmarks.gpu.rows import Rows, Work
+from benchmarks.networks import Setting, gpu_settings
 from rankfall.train.captured import Captured
+from rankfall.train.dropout import DeviceDropout
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096)
-SLOWEST = 3.0  # seconds: a step longer than that is not taken again
+SLOWEST = 3.0  # seconds: after a slower step, larger stacks are not tried
+DIFFERENCE = 1e-4  # of a compiled gradient, relative to its norm: sums have another order
+COMPILING = 25.0  # seconds that a network takes, about
 
 
-def sweep(rows: Rows, device: torch.device, card: Card, tiny: bool) -> None:
-    about = 0.02 if tiny else 0.3
+def measure_sweep(rows: Rows, device: torch.device, tiny: bool) -> None:
+    length = 0.02 if tiny else 0.3
     for dropout in (0.1, 0.0):
-        for net in list(settings().values())[: 3 if tiny else None]:
-            net_work = counted(net, device, dropout)
-            rows.add("operations of a member-step", net_work.operations, "operations", shape=net.name, dropout=dropout)
-            rows.add("bytes of weights and optimiser", net_work.state, "bytes", shape=net.name, dropout=dropout)
-            rows.add("bytes of unfused operations", net_work.unfused, "bytes", shape=net.name, dropout=dropout)
+        for net in list(gpu_settings().values())[: 3 if tiny else None]:
+            members, batch, objective = net.equal_members(2, device, dropout), net.batch(2, device), net.objective()
+            work = count_work(lambda: members.step(objective, batch), members)  # noqa: B023
+            rows.add("operations of a member-step", work.operations, "operations", shape=net.name, dropout=dropout)
+            rows.add("bytes of weights and optimiser", work.state, "bytes", shape=net.name, dropout=dropout)
+            rows.add("bytes of unfused operations", work.unfused, "bytes", shape=net.name, dropout=dropout)
             for engine in reversed(net.engines(device)):
-                for members in (1, 2) if tiny else SIZES:
-                    about_it = {"shape": net.name, "members": members, "dropout": dropout, "engine": engine}
-                    if rows.left <= 0:
-                        rows.add("rate", status="skipped", reason="the section's time is over", **about_it)
+                for count in (1, 2) if tiny else SIZES:
+                    about = {"shape": net.name, "members": count, "dropout": dropout, "engine": engine}
+                    if rows.seconds_left <= 0:
+                        rows.add("rate", status="skipped", reason="the section's time is over", **about)
                         return
-                    if not point(rows, net, device, card, net_work, about, about_it):
+                    if not measure_rate(rows, net, device, work, length, about):
                         break
 
 
-def counted(net: Setting, device: torch.device, dropout: float) -> Work:
-    members, batch, objective = net.alike(2, device, dropout), net.batch(2, device), net.objective()
-    return work_of(lambda: members.step(objective, batch), members)
-
-
-def point(
-    rows: Rows, net: Setting, device: torch.device, card: Card, work: Work, about: float, about_it: dict[str, object]
+def measure_rate(
+    rows: Rows, net: Setting, device: torch.device, work: Work, length: float, about: dict[str, Any]
 ) -> bool:
-    """Whether larger stacks are worth a try."""
-    members_count, dropout = about_it["members"], about_it["dropout"]
-    assert isinstance(members_count, int) and isinstance(dropout, float)
-    held = begin_peak(device)
+    """Measure a rate for about `length` seconds, and return whether a larger stack is worth a try."""
+    count, dropout = about["members"], about["dropout"]
+    before = reset_peak(device)
     try:
-        members, batch, objective = (
-            net.alike(members_count, device, dropout),
-            net.batch(members_count, device),
-            net.objective(),
-        )
-        members.engine = net.engine(str(about_it["engine"]), members)
-        seconds = seconds_of(lambda: members.step(objective, batch), device, about)
+        members, batch, objective = net.equal_members(count, device, dropout), net.batch(count, device), net.objective()
+        members.engine = net.engine(about["engine"], members)
+        seconds = seconds_of(lambda: members.step(objective, batch), device, length)
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
-        rows.add("rate", status="skipped", reason="out of memory", **about_it)
+        rows.add("rate", status="skipped", reason="out of memory", **about)
         return False
     if isinstance(members.engine, Captured) and None in members.engine.recordings.values():
-        rows.add("rate", status="failed", reason="steps could not be recorded", **about_it)
+        rows.add("rate", status="failed", reason="steps could not be recorded", **about)
         return False
-    rows.add("rate", members_count / seconds, "member-steps/s", **card.limits(work), **about_it)
+    rows.add_rate(count / seconds, work, **about)
     if device.type == "cuda":
-        peak = torch.cuda.max_memory_allocated(device) - held
-        rows.add("memory of a member", peak / members_count, "bytes", **about_it)
+        peak = torch.cuda.max_memory_allocated(device) - before
+        rows.add("memory of a member", peak / count, "bytes", **about)
     return seconds < SLOWEST
 
 
-def begin_peak(device: torch.device) -> int:
-    """The bytes that are held before, from which the peak is counted."""
+def reset_peak(device: torch.device) -> int:
+    """Start a new peak of memory, and return the bytes that are in use."""
     if device.type != "cuda":
         return 0
     torch.cuda.reset_peak_memory_stats(device)
     return torch.cuda.memory_allocated(device)
+
+
+def measure_compiled(rows: Rows, device: torch.device, tiny: bool) -> None:
+    for name, members in (("sorting", 1024), ("hull", 256)):
+        if tiny or rows.seconds_left > COMPILING:
+            measure_network(rows, gpu_settings()[name], device, 2 if tiny else members, tiny)
+
+
+def measure_network(rows: Rows, net: Setting, device: torch.device, count: int, tiny: bool) -> None:
+    rate = net.training.dropout
+    about = {"shape": net.name, "members": count, "dropout": rate, "engine": "compiled"}
+    members, batch, objective = net.equal_members(count, device, rate), net.batch(count, device), net.objective()
+    dropout = DeviceDropout(members.seeds, rate, device)
+    members.dropout = dropout  # also on a processor, since a compiler cannot follow NumPy's
+    work = count_work(lambda: members.step(objective, batch), members)
+
+    def gradient() -> torch.Tensor:
+        members.differentiate(objective(members.module, batch, dropout.at(7)).loss)
+        return members.grads.clone()
+
+    expected = gradient()
+    began = time.perf_counter()
+    members.module.compile(dynamic=False, backend="aot_eager" if tiny else "inductor")
+    compiled = gradient()
+    wait(device)
+    rows.add("seconds to compile", time.perf_counter() - began, "s", **about)
+    error = ((compiled - expected).norm(dim=1) / expected.norm(dim=1)).max()
+    rows.check("gradient, compiled", float(error), DIFFERENCE, **about)
+    members.engine = net.engine("captured", members) if device.type == "cuda" else None
+    seconds = seconds_of(lambda: members.step(objective, batch), device, 0.02 if tiny else 1.0)
+    rows.add_rate(count / seconds, work, **about)

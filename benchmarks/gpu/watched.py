@@ -1,4 +1,4 @@
-"""Does watching a training on a GPU change it, are its rows those of a processor, what does it cost; and is a model there measured as here?
+"""Check that watching a training on a GPU does not change it, compare its rows and residuals with a processor's, and measure its cost.
 
 The models are plain PyTorch: a decoder of twelve layers, in float32 and under autocast to bfloat16.
 """
@@ -10,17 +10,18 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
+from benchmarks.gpu.limits import seconds_of
 from benchmarks.gpu.rows import Rows
-from benchmarks.gpu.timing import seconds_of
-from benchmarks.watch import DEPTH, WORDS, Decoder
+from benchmarks.networks import CPU
+from benchmarks.watch import DEPTH, EVERY, WORDS, Decoder, Training
 from rankfall.api.residuals import residuals
 from rankfall.watch import watch
 
-CPU = torch.device("cpu")
-SAME = (
+COLUMNS = [
     "residual",
     "norm",
     "effective_rank",
@@ -29,9 +30,9 @@ SAME = (
     "first_share",
     "gradient_queries",
     "gradient_keys",
-)
-EVERY, STEPS = 50, 20
-BOUND = 2e-3  # relative, of what is computed in float64 from states in float32
+]
+STEPS = 20
+BOUND = 2e-3  # relative, for what is computed in float64 from states in float32
 
 
 def measure_watched(rows: Rows, device: torch.device, tiny: bool) -> None:
@@ -47,98 +48,81 @@ def measure_watched(rows: Rows, device: torch.device, tiny: bool) -> None:
 
 
 def compare_rows(rows: Rows, device: torch.device, model: nn.Module, words: Tensor, name: str, folder: Path) -> None:
-    """Of the first step, from equal weights and one batch."""
-    expected = watched_rows(model, words, CPU, False, folder / "here.parquet")
-    found = watched_rows(model, words, device, False, folder / "there.parquet")
-    for column in SAME:
-        rows.check(f"watched {column}", largest_difference(found, expected, column), BOUND, shape=name)
-    narrow = watched_rows(model, words, device, True, folder / "bf16.parquet")
-    missing = sum(row[column] is None for column in SAME for row in narrow if row["layer"])
-    rows.check(
-        "watched values that are null, bfloat16", missing, 0, unit=f"of {len(SAME) * (len(narrow) - 1)}", shape=name
-    )
+    """Compare the rows of the first step, from equal weights and one batch."""
+    expected = watch_step(Training(model, words, CPU), folder / "processor.parquet")
+    watched = watch_step(Training(model, words, device), folder / "device.parquet")
+    for column in COLUMNS:
+        rows.check(f"watched {column}", largest_difference(watched, expected, column), BOUND, shape=name)
+    narrow = watch_step(Training(model, words, device, narrow=True), folder / "bf16.parquet")
+    missing = sum(row[column] is None for column in COLUMNS for row in narrow if row["layer"])
+    unit = f"of {len(COLUMNS) * (len(narrow) - 1)}"
+    rows.check("watched values that are null, bfloat16", missing, 0, unit=unit, shape=name)
 
 
 def compare_weights(rows: Rows, device: torch.device, model: nn.Module, words: Tensor, name: str, folder: Path) -> None:
-    """Weights of a training that is watched at every step, and of two that are not: these say whether it can be repeated at all."""
+    """Compare the weights of a training that is watched at every step with those of two that are not and must agree first."""
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        plain = [trained(model, words, device, None) for _ in range(2)]
-        watched = trained(model, words, device, folder / "every.parquet")
-    repeated = int((plain[0] != plain[1]).sum())
-    unit = f"of {plain[0].numel()}"
+        plain = [train(Training(model, words, device), None) for _ in range(2)]
+        watched = train(Training(model, words, device), folder / "every.parquet")
+    repeated, unit = int((plain[0] != plain[1]).sum()), f"of {plain[0].numel()}"
     rows.add("weights of a training repeated that differ", repeated, unit, shape=name)
+    quantity = "weights of a watched training that differ"
     if repeated:
-        rows.add(
-            "weights of a watched training that differ", status="skipped", reason="nor are two unwatched ones equal"
-        )
+        rows.add(quantity, status="skipped", reason="nor are two unwatched ones equal")
     else:
-        rows.check(
-            "weights of a watched training that differ", int((watched != plain[0]).sum()), 0, unit=unit, shape=name
-        )
+        rows.check(quantity, int((watched != plain[0]).sum()), 0, unit=unit, shape=name)
 
 
 def measure_cost(
-    rows: Rows, device: torch.device, model: nn.Module, words: Tensor, name: str, folder: Path, about: float
+    rows: Rows, device: torch.device, model: nn.Module, words: Tensor, name: str, folder: Path, length: float
 ) -> None:
+    """Time steps that are not watched, watched and logged, for about `length` seconds each."""
     for label, narrow in (("float32", False), ("bfloat16", True)):
-        own, batch = copy.deepcopy(model).to(device), words.to(device)
-        optimizer = torch.optim.AdamW(own.parameters(), lr=1e-4)
+        training = Training(model, words, device, narrow)
         plain, watched = [], []
         for turn in range(3):
-            plain.append(seconds_of(lambda: step(own, optimizer, batch, narrow), device, about))  # noqa: B023
-            with watch(own, EVERY, folder / f"{label}{turn}.parquet"):
-                watched.append(seconds_of(lambda: step(own, optimizer, batch, narrow), device, about))  # noqa: B023
-        with watch(own, 1, folder / f"{label}.parquet"):
-            logged = seconds_of(lambda: step(own, optimizer, batch, narrow), device, about)  # noqa: B023
-        rows.add(f"step, {label}", statistics.median(plain), "s", shape=name, engine="plain")
-        rows.add(f"step, watched every {EVERY}th, {label}", statistics.median(watched), "s", shape=name, engine="plain")
-        rows.add(f"logged step, {label}", logged, "s", shape=name, engine="plain")
+            plain.append(seconds_of(training.step, device, length))
+            with watch(training.model, EVERY, folder / f"{label}{turn}.parquet"):
+                watched.append(seconds_of(training.step, device, length))
+        with watch(training.model, 1, folder / f"{label}.parquet"):
+            logged = seconds_of(training.step, device, length)
+        about = {"shape": name, "engine": "plain"}
+        rows.add(f"step, {label}", statistics.median(plain), "s", **about)
+        rows.add(f"step, watched every {EVERY}th, {label}", statistics.median(watched), "s", **about)
+        rows.add(f"logged step, {label}", logged, "s", **about)
 
 
 def compare_residuals(rows: Rows, device: torch.device, depth: int) -> None:
-    """Of a module that lies on the device, by layer, and of the same one on the processor."""
+    """Compare the residuals by layer of a module on the device with those on the processor."""
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
     model, x = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False), torch.randn(2, 24, 64)
     expected = residuals(model, x)
-    found = residuals(copy.deepcopy(model).to(device), x.to(device))
-    pairs = [pair for name in expected for pair in zip(found[name], expected[name], strict=True)]
-    apart = max(abs(one - other) / abs(other) for one, other in pairs if one is not None and other)
-    rows.check("residuals of a module on the device", apart, 1e-9, shape=f"encoder of {depth} layers")
+    measured = residuals(copy.deepcopy(model).to(device), x.to(device))
+    pairs = [pair for name in expected for pair in zip(measured[name], expected[name], strict=True)]
+    difference = max(abs(a - b) / abs(b) for a, b in pairs if a is not None and b)
+    rows.check("residuals of a module on the device", difference, 1e-9, shape=f"encoder of {depth} layers")
 
 
-def watched_rows(
-    model: nn.Module, words: Tensor, device: torch.device, narrow: bool, file: Path
-) -> list[dict[str, Any]]:
-    import pyarrow.parquet as pq
-
-    own = copy.deepcopy(model).to(device)
-    with watch(own, 1, file):
-        step(own, torch.optim.AdamW(own.parameters(), lr=1e-4), words.to(device), narrow)
+def watch_step(training: Training, file: Path) -> list[dict[str, Any]]:
+    """Return the rows of one watched step by layer."""
+    with watch(training.model, 1, file):
+        training.step()
     return sorted(pq.read_table(file).to_pylist(), key=lambda row: row["layer"])
 
 
-def trained(model: nn.Module, words: Tensor, device: torch.device, file: Path | None) -> Tensor:
-    own, batch = copy.deepcopy(model).to(device), words.to(device)
-    optimizer = torch.optim.AdamW(own.parameters(), lr=1e-4)
-    with watch(own, 1, file) if file else nullcontext():
+def train(training: Training, file: Path | None) -> Tensor:
+    """Take some steps, watched if there is a file, and return all weights."""
+    with watch(training.model, 1, file) if file else nullcontext():
         for _ in range(STEPS):
-            step(own, optimizer, batch, False)
-    return torch.cat([weight.detach().flatten() for weight in own.parameters()]).cpu()
+            training.step()
+    return torch.cat([weight.detach().flatten() for weight in training.model.parameters()]).cpu()
 
 
-def step(model: nn.Module, optimizer: torch.optim.Optimizer, words: Tensor, narrow: bool) -> None:
-    optimizer.zero_grad()
-    with torch.autocast(words.device.type, torch.bfloat16, enabled=narrow):
-        loss = model(words)
-    loss.backward()
-    optimizer.step()
-
-
-def largest_difference(found: list[dict[str, Any]], expected: list[dict[str, Any]], column: str) -> float:
-    """Relative; infinite where one has a value and the other has none, or where there is none at all."""
-    pairs = [(one[column], other[column]) for one, other in zip(found, expected, strict=True)]
-    known = [(one, other) for one, other in pairs if one is not None and other is not None]
-    if not known or any((one is None) != (other is None) for one, other in pairs):
+def largest_difference(rows: list[dict[str, Any]], expected: list[dict[str, Any]], column: str) -> float:
+    """Return the largest relative difference, infinite if a value is missing on one side or all are missing."""
+    pairs = [(row[column], other[column]) for row, other in zip(rows, expected, strict=True)]
+    values = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not values or any((a is None) != (b is None) for a, b in pairs):
         return float("inf")
-    return max(abs(one - other) / max(abs(other), 1e-6) for one, other in known)
+    return max(abs(a - b) / max(abs(b), 1e-6) for a, b in values)

@@ -1,32 +1,27 @@
-"""The benchmark of GPUs, run on a processor: what it counts, what it keeps, and, slow, all of it at the smallest sizes."""
+"""Tests what `benchmarks/gpu.sh` counts, and runs all of it on a processor at the smallest sizes."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-import torch
+
+from benchmarks.gpu.limits import count_work
+from benchmarks.networks import CPU, gpu_settings
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # benchmarks are not installed
-
-from benchmarks.gpu.limits import work_of  # noqa: E402
-from benchmarks.gpu.shapes import settings  # noqa: E402
-
-CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("members", [1, 3])
 def test_operations_of_a_step_are_those_of_its_products(members: int) -> None:
-    """Of the sorting network by hand: four maps of a token in each layer, scores and mixtures, the head; backward twice as much."""
-    net = settings()["sorting"]
-    made, batch, objective = net.alike(members, CPU, 0.1), net.batch(members, CPU), net.objective()
-    work = work_of(lambda: made.step(objective, batch), made)
+    """Count them by hand: in each layer four maps of a token, scores and mixtures; then the head; backward twice as much."""
+    net = gpu_settings()["sorting"]
+    stack, batch, objective = net.equal_members(members, CPU, 0.1), net.batch(members, CPU), net.objective()
+    work = count_work(lambda: stack.step(objective, batch), stack)
     tokens, width, length, depth, classes = 30 * 8, 48, 8, 6, 10
     forward = depth * (4 * width * width + 2 * length * width) * tokens + width * classes * tokens
     assert work.operations == 6 * forward
-    weights = made.weights.shape[1]
+    weights = stack.weights.shape[1]
     assert work.state == 10 * 4 * weights
     assert work.unfused > 4 * work.state
 
@@ -37,10 +32,10 @@ def test_one_command(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     sections = ("card", "bits", "agreement", "stacks", "resumed", "sweep", "compiled", "precision", "watched", "grids")
-    kept = {name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in sections}
-    assert all(row["tiny"] for rows in kept.values() for row in rows)
-    assert {row["status"] for rows in kept.values() for row in rows} == {"ok", "skipped"}
-    assert all(row["reason"] for rows in kept.values() for row in rows if row["status"] == "skipped" and row["shape"])
-    rates = [row for row in kept["sweep"] if row["quantity"] == "rate" and row["engine"] == "plain"]
+    tables = {name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in sections}
+    assert all(row["tiny"] for rows in tables.values() for row in rows)
+    assert {row["status"] for rows in tables.values() for row in rows} == {"ok", "skipped"}
+    assert all(row["reason"] for rows in tables.values() for row in rows if row["status"] == "skipped" and row["shape"])
+    rates = [row for row in tables["sweep"] if row["quantity"] == "rate" and row["engine"] == "plain"]
     assert len(rates) == 3 * 2 * 2
     assert all(row["value"] > 0 and row["limit_unfused"] < row["limit_state"] for row in rates)

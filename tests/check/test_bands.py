@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks import bands as made
+from benchmarks import bands as benchmark
 from rankfall.check.bands import BIRTH, TRAINED, bands_for, kind_of, no_band, table
 from rankfall.check.checks.rank import explain_rank
 from rankfall.check.report import check
@@ -26,18 +26,18 @@ def test_the_table_ships_and_has_bands_of_every_kind_and_depth():
     birth = found["bands"][BIRTH]
     assert len(birth) >= 7
     for by_depth in birth.values():
-        assert set(by_depth) == {str(depth) for depth in made.DEPTHS}
+        assert set(by_depth) == {str(depth) for depth in benchmark.DEPTHS}
     for by_depth in (one for when in (BIRTH, TRAINED) for one in found["bands"][when].values()):
         for depth, entry in by_depth.items():
             assert len(entry["low"]) == len(entry["high"]) == int(depth) + 1 and entry["of"]
             assert all(0 < low <= high < 1.5 for low, high in zip(entry["low"], entry["high"]))
     named = {name for by_depth in birth.values() for entry in by_depth.values() for name in entry["of"]}
-    assert named == {*made.TYPES, *made.OWN, made.MIXER} - {"falcon"}
+    assert named == {*benchmark.TYPES, *benchmark.OWN, benchmark.MIXER} - {"falcon"}
 
 
-@pytest.mark.parametrize("name", ["our post-norm", made.MIXER])
+@pytest.mark.parametrize("name", ["our post-norm", benchmark.MIXER])
 def test_what_is_measured_again_is_within_the_table(name):
-    for kind, by_depth in made.bands((2, 4), 2, [name]).items():
+    for kind, by_depth in benchmark.bands_at_birth((2, 4), 2, [name]).items():
         for depth, entry in by_depth.items():
             known = table()["bands"][BIRTH][kind][depth]
             assert name in known["of"]

@@ -1,6 +1,4 @@
-"""Carries interleavings out, and says what is wrong with what they leave: the last run of a checkout to which things were done
-must give the tables and figures of a run from nothing.
-"""
+"""Carry out interleavings, and compare the tables and figures of the last run with those of an undisturbed run from nothing."""
 
 import os
 import re
@@ -23,19 +21,19 @@ VANISHED = ("Unable to obtain modification time of file", "Write-protected outpu
 
 
 class Wrong(Exception):
-    """What must not be."""
+    """A result differs, or a program behaves in an unexpected way."""
 
 
 @dataclass
 class Campaign:
-    """A folder for checkouts, and the runs from nothing that others are compared with."""
+    """A folder for checkouts, and the undisturbed runs that others are compared with."""
 
     folder: Path
     references: dict[tuple[str, Texts], Grid] = field(default_factory=dict)
     count: int = 0  # programs that were started
 
     def attempt(self, seed: int) -> str | None:
-        """What is wrong after the interleaving of this seed, with all that is needed to see it again; None where all is well."""
+        """Carry out the interleaving of a seed. Return what is wrong and all that is needed to reproduce it, or None."""
         story = interleaving(seed)
         folder = self.folder / f"seed{seed}"
         fresh = story.begins == "nothing"
@@ -52,22 +50,22 @@ class Campaign:
         return None
 
     def reference(self, config: str, texts: Texts) -> Grid:
-        """A finished run from nothing."""
-        known = config, texts
-        if known not in self.references:
+        """Return a finished run from nothing."""
+        key = config, texts
+        if key not in self.references:
             grid = Grid.make(self.folder / f"reference-{config}-{''.join(map(str, texts))}", texts)
             done = self.snakemake(grid, config)
             if done.end(LONGEST):
                 raise AssertionError(f"a run from nothing fails:\n{short(done.text())}")
-            self.references[known] = grid
-        return self.references[known]
+            self.references[key] = grid
+        return self.references[key]
 
     def snakemake(self, grid: Grid, config: str, *arguments: str) -> Program:
         profile = ("--workflow-profile", "workflow/profiles/default", "--cores", "2")
         return self.program(grid, "snakemake", "--configfile", f"{config}.yaml", *profile, *arguments)
 
     def program(self, grid: Grid, module: str, *arguments: str) -> Program:
-        """With bytecode on, as people have it."""
+        """Start a program with bytecode on, which is the default of Python."""
         left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "SNAKEMAKE_PROFILE")
         environment = {name: value for name, value in os.environ.items() if name not in left_out}
         if module.startswith("rankfall"):
@@ -77,28 +75,28 @@ class Campaign:
         return Program.start(module, *arguments, output=output, cwd=grid.folder, environment=environment)
 
 
-def short(said: str) -> str:
-    """The lines that say what is wrong, and the end."""
+def short(output: str) -> str:
+    """Return the lines of errors and warnings, and the end."""
     return "\n".join(
-        [*re.findall(r"^(?:\w*[Ee]rror|warning|.* is damaged)\b.*", said, re.MULTILINE), "...", said[-1500:]]
+        [*re.findall(r"^(?:\w*[Ee]rror|warning|.* is damaged)\b.*", output, re.MULTILINE), "...", output[-1500:]]
     )
 
 
 class Events:
-    """One interleaving as it happens."""
+    """The steps of one interleaving, carried out on a grid."""
 
     def __init__(self, campaign: Campaign, grid: Grid) -> None:
         self.campaign, self.grid = campaign, grid
         self.live: Program | None = None
-        self.disturbed = False  # whether anything was done to the live run that may end it
+        self.disturbed = False  # whether a step may have ended the live run
         self.happened: list[str] = []
 
     def all(self, story: Interleaving) -> None:
         for step in story.steps:
             began = time.monotonic()
             self.happened.append(str(step))
-            said = getattr(self, step.kind)(step)
-            self.happened[-1] += f": {said or 'done'}, {time.monotonic() - began:.1f} s"
+            outcome = getattr(self, step.kind)(step)
+            self.happened[-1] += f": {outcome or 'done'}, {time.monotonic() - began:.1f} s"
         self._join()
         self._at_last(story.ends)
         if story.again:
@@ -109,7 +107,7 @@ class Events:
             self._at_last(story.ends)
 
     def _at_last(self, config: str) -> None:
-        """One undisturbed run, what it leaves, and that a second one has nothing to do."""
+        """Run undisturbed, compare the results, and check that a second run has nothing to do."""
         self._unlock()
         done = self._ended(self.campaign.snakemake(self.grid, config))
         if done.code:
@@ -120,16 +118,16 @@ class Events:
             raise Wrong(f"a second run finds something to do:\n{short(again.text())}")
 
     def compare(self, config: str) -> None:
-        """Row by row, and figures and captions byte by byte."""
-        wanted = self.campaign.reference(config, self.grid.texts())
+        """Compare tables row by row, and figures and captions byte by byte."""
+        expected = self.campaign.reference(config, self.grid.texts())
         for name in TABLES:
-            one, other = (
-                tables.read(grid.results / "tables" / f"{name}.parquet", name) for grid in (self.grid, wanted)
+            table, other = (
+                tables.read(grid.results / "tables" / f"{name}.parquet", name) for grid in (self.grid, expected)
             )
-            apart = differences(one, other)
+            apart = differences(table, other)
             if apart:
                 raise Wrong(f"table {name} is not that of a run from nothing (the second):\n  " + "\n  ".join(apart))
-        for file in wanted.files("figure"):
+        for file in expected.files("figure"):
             drawn = self.grid.results / "figures" / file.name
             if drawn.read_bytes() != file.read_bytes():
                 raise Wrong(f"{file.name} is not that of a run from nothing")
@@ -198,9 +196,9 @@ class Events:
         return f"now text {text}"
 
     def undo(self, step: Step) -> str:
-        said = self.edit(step)
+        first = self.edit(step)
         time.sleep(step.detail["seconds"])
-        return f"{said}, {self.edit(step)}"
+        return f"{first}, {self.edit(step)}"
 
     def _text(self, file: str) -> int:
         return dict(zip(EDITS, self.grid.texts()))[file]
@@ -214,14 +212,14 @@ class Events:
         return f"{len(files)} files" if step.detail["all"] else self._name(chosen)
 
     def forget(self, step: Step) -> None:
-        """Between runs: nobody takes Snakemake's own folder from under it."""
+        """Remove Snakemake's folder between runs, as a user might."""
         self._join()
         shutil.rmtree(self.grid.folder / ".snakemake", ignore_errors=True)
 
     # What steps share.
 
     def _join(self) -> None:
-        """Let the live run end; it must end well unless something was done to it."""
+        """Let the live run end. It must succeed unless a step disturbed it."""
         if self.live is None:
             return
         done, self.live = self._ended(self.live), None
@@ -239,7 +237,7 @@ class Events:
             raise Wrong(f"a program ends in a way that nobody foresaw:\n{found[0]}")
 
     def _unlock(self) -> None:
-        """What `snakemake --unlock` does, without the second that it takes."""
+        """Remove the lock as `snakemake --unlock` does, which takes a second."""
         shutil.rmtree(self.grid.folder / ".snakemake" / "locks", ignore_errors=True)
 
     def _chosen(self, what: str, where: float) -> Path | None:

@@ -1,6 +1,6 @@
-"""What may happen to a checkout, drawn from a seed: the same seed gives the same steps.
+"""Draw what happens to a checkout from a seed. The same seed gives the same steps.
 
-A step that meets nothing to do (a kill where nothing runs) does nothing.
+A step with nothing to do, such as a kill where nothing runs, does nothing.
 """
 
 import random
@@ -9,7 +9,7 @@ from typing import Any
 
 from small_grid import CONFIGS, EDITS
 
-KINDS = {  # step -> how often while a run is going on, and otherwise
+KINDS = {  # step -> its frequency during a run, and otherwise
     "start": (1, 6),  # a run in the background, until some of its jobs have finished
     "run": (0, 2),  # a run to its end
     "other": (4, 0),  # another configuration in the same checkout, which is refused
@@ -35,13 +35,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Interleaving:
-    """From where, through which steps, to which configuration."""
+    """A state to begin with, steps, and the configuration of the last run."""
 
     seed: int
-    begins: str  # nothing, or the name of a configuration whose run has finished
+    begins: str  # `nothing`, or the configuration of a finished run
     steps: tuple[Step, ...]
-    ends: str  # the configuration that the last run is of
-    again: bool  # whether all is made once more from the store alone
+    ends: str  # the configuration of the last run
+    again: bool  # whether a run from the store alone follows
 
     def __str__(self) -> str:
         lines = [f"seed {self.seed}, from {self.begins}:", *(f"  {step}" for step in self.steps)]
@@ -49,7 +49,7 @@ class Interleaving:
 
 
 def interleaving(seed: int) -> Interleaving:
-    """Mostly a run is going on while things happen, and mostly it is one whose configuration is run at last."""
+    """Draw an interleaving. Most steps happen during a run, mostly of the configuration that runs last."""
     dice = random.Random(seed)
     begins = dice.choice(("nothing", *CONFIGS))
     steps: list[Step] = []
@@ -68,17 +68,17 @@ def interleaving(seed: int) -> Interleaving:
 
 
 def _detail(kind: str, dice: random.Random, last: str) -> dict[str, Any]:
-    """`last` is the configuration that ran last, so there is less to do for it than for another."""
+    """Draw the details of a step. `last`: the configuration that ran last, for which there is less to do than for another."""
     config = dice.choice([name for name in CONFIGS if name != last or dice.random() < 0.3] or [last])
-    where = round(dice.random(), 3)  # which of the files there are then
+    where = round(dice.random(), 3)  # chooses among the files of that moment
     if kind == "start":
         jobs = dice.choice((0, 0, 1, 1, 1, 2, 3, 4, 6))
         return {"config": config, "jobs": jobs, "seconds": round(dice.uniform(0, 0.7), 2)}
     if kind in ("run", "other", "dry", "gc"):
         return {"config": config}
     if kind in ("edit", "undo"):
-        found: dict[str, Any] = {"file": dice.choice(list(EDITS))}
-        return found if kind == "edit" else found | {"seconds": round(dice.choice((0.05, 0.2, 0.5, 0.9)), 2)}
+        edit: dict[str, Any] = {"file": dice.choice(list(EDITS))}
+        return edit if kind == "edit" else edit | {"seconds": round(dice.choice((0.05, 0.2, 0.5, 0.9)), 2)}
     if kind == "remove":
         return {"what": dice.choice(LOST), "one": where, "all": dice.random() < 0.3}
     return {}

@@ -1,7 +1,7 @@
-"""What the campaign runs: a checkout with components of its own, three configurations, and three files with two texts each.
+"""Make the checkout that the campaign runs: components of a user, three configurations, and three files with two texts each.
 
-A run from nothing takes three seconds and makes four tables and a figure. Every number of the tables follows from the
-configuration, from which of its two texts each file has, and from nothing else.
+A run from nothing takes three seconds and makes four tables and a figure. Every number of the tables depends on the configuration and on
+the texts of the three files alone.
 """
 
 import os
@@ -50,12 +50,12 @@ def drawing(read):
 '''
 
 L2 = "src/rankfall/nets/normalisers/l2.py"
-EDITS = {  # file -> (what stands there, what stands there after an edit)
+EDITS = {  # file -> (a text in it, the same after an edit)
     "lab_mix.py": ("SHARPNESS = 1.0", "SHARPNESS = 2.0"),
     "lab_look.py": ("SCALE = 1.0", "SCALE = 3.0"),
     L2: ("return weights / weights.norm", "return weights * weights.norm"),
 }
-Texts = tuple[int, ...]  # 0 or 1 a file, in the order of EDITS
+Texts = tuple[int, ...]  # 0 or 1 for each file of EDITS
 
 
 def _config(name: str, lr: float, architectures: list[str], seeds: list[int], power: int) -> dict[str, Any]:
@@ -100,13 +100,13 @@ class Grid:
         (folder / "lab_look.py").write_text(LOOK)
         for name, config in CONFIGS.items():
             (folder / f"{name}.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-        made = cls(folder)
+        grid = cls(folder)
         for file, text in zip(EDITS, texts):
-            made.write(file, text)
-        return made
+            grid.write(file, text)
+        return grid
 
     def copy(self, folder: Path) -> "Grid":
-        """With its results, and with what Snakemake remembers."""
+        """Copy the checkout with its results and Snakemake's records."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Grid(folder)
 
@@ -118,7 +118,7 @@ class Grid:
         return tuple(int(new in (self.folder / file).read_text()) for file, (_, new) in EDITS.items())
 
     def write(self, file: str, text: int) -> None:
-        """Give a file one of its two texts, at once."""
+        """Write one of the two texts of a file in one step."""
         path = self.folder / file
         before = path.read_text()
         old, new = EDITS[file][1 - text], EDITS[file][text]
@@ -128,7 +128,7 @@ class Grid:
         os.replace(fresh, path)
 
     def files(self, kind: str) -> list[Path]:
-        """Those of a kind, in an order that does not depend on when they were made."""
+        """Return the results of a kind in the order of their names."""
         pattern = {
             "data": "store/data/*.safetensors",
             "stack": "store/stacks/*/*.safetensors",
@@ -140,17 +140,17 @@ class Grid:
         return sorted(path for path in self.results.glob(pattern[kind]) if path.is_file() and path.name[0] != ".")
 
     def tracebacks(self) -> list[str]:
-        """What logs say where a program ended in a way that nobody foresaw."""
-        found = []
+        """Return the tracebacks of all logs."""
+        lines = []
         for path in [*self.results.glob("logs/**/*.log"), *self.folder.glob(".snakemake/log/*.log")]:
             try:
                 text = path.read_text(errors="replace")
-            except FileNotFoundError:  # a run that is going on makes it anew
+            except FileNotFoundError:  # a running job is about to replace it
                 continue
-            found += [f"{path.relative_to(self.folder)}: {what}" for what in unforeseen(text)]
-        return found
+            lines += [f"{path.relative_to(self.folder)}: {traceback}" for traceback in unforeseen(text)]
+        return lines
 
 
 def unforeseen(text: str) -> list[str]:
-    """Tracebacks in what a program said."""
+    """Return the tracebacks in a program's output."""
     return [match.group() for match in re.finditer(r"Traceback \(most recent call last\):\n(?: .*\n)*.*\n?", text)]

@@ -1,7 +1,7 @@
-"""Two nodes on a shared file system that shows each the other's files late: two folders, and a copier that takes its time.
+"""Tests two nodes on a shared file system that shows each the other's files late, as two folders and a copier that waits.
 
-Both nodes train the same shard at once. What both begin before they see each other's results is computed twice, with the same
-outcome under the same name; so once everything is visible there is one store without duplicates.
+Both nodes train the same shard at once. They compute some cells twice, before they see each other's results, with the same outcome under
+the same name. Once everything is visible, there is one store without duplicates.
 """
 
 import os
@@ -34,10 +34,10 @@ SLOW = changed(
 )
 
 
-def show_late(one: Path, other: Path, stop: Event) -> None:
-    """Copies each way what has been there for a while; a file appears whole, as a rename does on the node that makes it."""
+def copy_late(first: Path, second: Path, stop: Event) -> None:
+    """Copy files that are old enough in both directions. Each appears whole, as after a rename."""
     while not stop.is_set():
-        for source, target in ((one, other), (other, one)):
+        for source, target in ((first, second), (second, first)):
             for path in [*source.glob("store/stacks/**/*.safetensors"), *source.glob("store/data/**/*.*")]:
                 copy = target / path.relative_to(source)
                 if not copy.exists() and time.time() - path.stat().st_mtime > DELAY and not path.name.startswith("."):
@@ -66,7 +66,7 @@ def test_two_nodes_that_see_each_other_late(tmp_path: Path) -> None:
     config.write_text(yaml.safe_dump(SLOW))
     folders = [tmp_path / name for name in ("one", "two")]
     stop = Event()
-    copier = Thread(target=show_late, args=(*folders, stop))
+    copier = Thread(target=copy_late, args=(*folders, stop))
     copier.start()
     try:
         first = train(config, folders[0])

@@ -1,4 +1,4 @@
-"""Random interleavings of runs, kills, edits and misfortunes: whatever happened, the next run gives the tables of a run from nothing.
+"""Tests that after any interleaving of runs, kills, edits and lost files, the next run gives the tables of a run from nothing.
 
 pytest -m slow -s tests/faults/test_fault_campaign.py                              the sample of this version of the sources
 RANKFALL_CAMPAIGN=17,93 pytest -m slow -s tests/faults/test_fault_campaign.py      these again
@@ -16,14 +16,14 @@ from fault_campaign import Campaign, Events, Wrong
 from samples import seed_of
 from small_grid import EDITS
 
-COUNT, SECONDS = 18, 150.0  # the sample of a version: so many, if there is time
+COUNT, SECONDS = 18, 150.0  # of the sample, if there is time
 
 
 def seeds() -> Iterator[int]:
-    """Those that are asked for, or the sample of this version of the sources."""
-    asked = os.environ.get("RANKFALL_CAMPAIGN")
-    if asked:
-        for part in asked.split(","):
+    """Yield the requested seeds, or the sample of this version of the sources."""
+    requested = os.environ.get("RANKFALL_CAMPAIGN")
+    if requested:
+        for part in requested.split(","):
             first, _, last = part.partition("..")
             yield from range(int(first), int(last or first) + 1)
         return
@@ -40,7 +40,7 @@ def campaign(tmp_path: Path) -> Campaign:
 
 @pytest.mark.slow
 def test_what_is_compared_depends_on_every_edit(campaign: Campaign, tmp_path: Path) -> None:
-    """Tables that an edit left as they were are found to be wrong, whichever file it was."""
+    """Check that tables from before an edit of any file are found to be wrong."""
     for file in EDITS:
         grid = campaign.reference("a", (0, 0, 0)).copy(tmp_path / "edited")
         Events(campaign, grid).compare("a")

@@ -1,4 +1,4 @@
-"""kill -9 at random moments of a real training job: the next runs go on, and what they end with is the undisturbed result, bit for bit."""
+"""Tests that a training job killed with SIGKILL at random moments resumes and ends with the same bits as an undisturbed one."""
 
 import json
 import os
@@ -44,8 +44,8 @@ def test_sigkill_at_five_random_steps(tmp_path: Path) -> None:
     checkpoints = disturbed / "store" / "checkpoints"
     while len(killed_at) < 5:
         running = start(tmp_path, disturbed)
-        before = stamp(checkpoints)
-        while running.poll() is None and stamp(checkpoints) == before:  # it has got further than the last one
+        before = modification_times(checkpoints)
+        while running.poll() is None and modification_times(checkpoints) == before:  # until it has written a checkpoint
             time.sleep(0.01)
         time.sleep(luck.uniform(0.0, 0.1))
         running.send_signal(signal.SIGKILL)
@@ -67,11 +67,11 @@ def test_sigkill_at_five_random_steps(tmp_path: Path) -> None:
         assert torch.equal(got[name].nan_to_num(-1), value.nan_to_num(-1)), name
 
 
-def stamp(folder: Path) -> list[int]:
-    found = []
+def modification_times(folder: Path) -> list[int]:
+    times = []
     for path in folder.glob("*.safetensors"):
         try:
-            found.append(path.stat().st_mtime_ns)
+            times.append(path.stat().st_mtime_ns)
         except FileNotFoundError:
             continue
-    return found
+    return times

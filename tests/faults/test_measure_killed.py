@@ -1,4 +1,4 @@
-"""A measuring job that ends early keeps what it has measured, and nothing that it cannot be sure of."""
+"""Tests that a measuring job that ends early keeps the rows that it has measured, unless its code was edited."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from rankfall.run.store import Store
 
 pytestmark = pytest.mark.long
 
-# A measure whose value is a cell's seed; a file names what befalls it when it comes to a seed.
+# A measure that returns a cell's seed. A file makes it fail in some way at some seed.
 PROBE = """
 import os, signal
 from pathlib import Path
@@ -41,7 +41,7 @@ def probe(context):
 
 
 class Lab:
-    """A folder with a configuration of four cells, of which two are read at once, and measures of its own. The first is measured twice."""
+    """A folder with a measure and a configuration of four cells, read two at a time. The first of a stack is measured twice."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.store = folder, Store(folder / "results" / "store")

@@ -1,13 +1,13 @@
-"""Random edits of the sources and of declared data, each computed afresh: is a key the claim that it says it is?
+"""Edit the sources and declared data at random, and check that keys change wherever numbers do.
 
     python tests/mutation/campaign.py --count 36                          # the sample of this version of the sources
     python tests/mutation/campaign.py --seed 7 --count 200 [--seconds 180]
     python tests/mutation/campaign.py --seed 7 --first 31 --count 1       # one edit of that campaign again
     RANKFALL_ENGINE=auto python tests/mutation/campaign.py --only train/machine --count 10
 
-Where numbers change and the key does not, that is a hole: stale results would pass for fresh. None is allowed. Where the key changes and
-the numbers do not, work is done again for nothing: the share is reported. An edit that stops the pipeline proves nothing. Each edit has a
-line as soon as it is computed, by a process of its own (`units.py`). Files that the run does not open are not edited: nothing could follow.
+If numbers change under the same key, that is a hole: old results would count as new ones. None is allowed. If the key changes and the
+numbers do not, work is done again for nothing, and the command reports the share. An edit that stops the pipeline proves nothing. A
+process computes each edit (`units.py`), and its line is printed at once. Only files that the run opens are edited.
 """
 
 import argparse
@@ -28,14 +28,14 @@ from samples import seed_of
 from units import CONFIG, TEXT, write_text
 
 ROOT = Path(__file__).parents[2]
-COMPILING = (
-    0 if CONFIG["compute"]["engine"] == "plain" else 600
-)  # seconds more, where an edit has the kernels compiled again
+COMPILING = 0 if CONFIG["compute"]["engine"] == "plain" else 600  # seconds more, for edits of the kernels
 PATIENCE = 300  # seconds: an edit may make a loop endless
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Are keys the claims that they say they are? Tried by random edits.")
+    parser = argparse.ArgumentParser(
+        description="Edit the sources at random, and check that keys change wherever numbers do."
+    )
     parser.add_argument("--seed", type=int, default=seed_of(), help="default: of this version of the sources")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=1, help="number of the first edit")
@@ -48,9 +48,9 @@ def main() -> int:
         shutil.copytree(ROOT / "src", tree, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         write_text(Path(folder))
         before = compute(tree)
-        assert before is not None, "the sources as they are do not run"
+        assert before is not None, "the unedited sources do not run"
         stopped = [name for name, (_, digest) in before["job"].items() if digest == "broken"]
-        assert not stopped, f"the sources as they are fail at {', '.join(stopped)}: what never runs shows no hole"
+        assert not stopped, f"the unedited sources fail at {', '.join(stopped)}, where no hole could be seen"
         opened, used = ([name for name in before.pop(key) if name.startswith(args.only)] for key in ("opened", "used"))
         print(f"seed {args.seed}: {len(opened)} files to edit", flush=True)
         for number in range(args.first, args.first + args.count):
@@ -62,23 +62,23 @@ def main() -> int:
             path.write_text(mutant.text)
             after = compute(tree)
             path.write_text(text)
-            found = compare(before, after)
+            outcome = compare(before, after)
             print(
-                f"edit {number}: {mutant.file}:{mutant.line} {mutant.what}: {found['said']}",
-                *found["holes"],
+                f"edit {number}: {mutant.file}:{mutant.line} {mutant.what}: {outcome['text']}",
+                *outcome["holes"],
                 sep="\n  ",
             )
             sys.stdout.flush()
-            holes += len(found["holes"])
-            ran, changed = ran + found["ran"], changed + (found["moved"] > 0)
-            remade, needless = remade + found["remade"], needless + found["needless"]
+            holes += len(outcome["holes"])
+            ran, changed = ran + outcome["ran"], changed + (outcome["moved"] > 0)
+            remade, needless = remade + outcome["remade"], needless + outcome["needless"]
     print(f"{ran} mutants computed; {changed} changed a number; holes: {holes}")
     print(f"made again for nothing: {needless} of {remade} units whose key changed")
     return 1 if holes else 0
 
 
 def compute(tree: Path) -> dict[str, Any] | None:
-    """Return all units of a source tree, or None where it does not run."""
+    """Return all units of a source tree, or None if it does not run."""
     with tempfile.TemporaryDirectory(dir=tree.parent) as work:
         shutil.copy(tree.parent / TEXT, work)
         path = os.pathsep.join([str(tree), str(ROOT / "engine" / "src")])
@@ -95,7 +95,7 @@ def compute(tree: Path) -> dict[str, Any] | None:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any] | None) -> dict[str, Any]:
-    """Compare the units of an edit with those of the sources as they are. Units that the edit broke are left out."""
+    """Compare the units of an edit with those of the unedited sources, without units that the edit broke."""
     holes, moved, remade, needless = [], 0, 0, 0
     ran = after is not None and any(digest != "broken" for _, digest in after["job"].values())
     for kind, units in before.items() if after is not None and ran else ():
@@ -108,12 +108,12 @@ def compare(before: dict[str, Any], after: dict[str, Any] | None) -> dict[str, A
             needless += new_key != key and new_digest == digest
             if new_key == key and new_digest != digest:
                 holes.append(f"HOLE: {kind} {name} has other numbers under the same key")
-    said = f"{remade} keys changed, {moved} numbers" if ran else "did not run"
-    return {"ran": ran, "moved": moved, "remade": remade, "needless": needless, "holes": holes, "said": said}
+    text = f"{remade} keys changed, {moved} numbers" if ran else "did not run"
+    return {"ran": ran, "moved": moved, "remade": remade, "needless": needless, "holes": holes, "text": text}
 
 
 def draw(rng: random.Random, tree: Path, opened: list[str], used: list[str]) -> Mutant:
-    """Return one edit, most often of a file that some key names. In place of a file with nothing to edit another is drawn."""
+    """Return a random edit, most often of a file that some key names."""
     if rng.random() < 0.05:  # declared data
         text = (tree.parent / TEXT).read_text()
         at = rng.randrange(len(text))

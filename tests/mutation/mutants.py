@@ -1,7 +1,7 @@
-"""Random edits of a source tree, by seed: what a key must notice, or must not.
+"""Draw random edits of source files, by seed.
 
-An edit is made on the syntax tree and written back, so that every mutant is valid Python; whether it means anything is left to chance,
-as with real edits. One in ten changes only a docstring, which no key may notice.
+An edit changes the syntax tree, so that every mutant is valid Python. Whether it means anything is left to chance, as with real edits.
+One in ten changes only a docstring, which must change no key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SWAPPED: dict[type, type] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One edit: `file` relative to the package, and what was done to it."""
+    """An edit. `file`: relative to the package; `what`: a description; `text`: the edited file."""
 
     file: str
     line: int
@@ -29,20 +29,20 @@ class Mutant:
 
 
 def mutate(file: str, source: str, rng: random.Random) -> Mutant | None:
-    """A random edit of a file, or None where there is nothing to edit."""
+    """Return a random edit of a file, or None if there is nothing to edit."""
     tree = ast.parse(source)
     if rng.random() < 0.1:
         return _docstring(file, tree)
-    places = list(sites(tree))
-    if not places:
+    edits = list(sites(tree))
+    if not edits:
         return None
-    node, what, change = rng.choice(places)
+    node, what, change = rng.choice(edits)
     change()
     return Mutant(file, getattr(node, "lineno", 0), what, ast.unparse(ast.fix_missing_locations(tree)) + "\n")
 
 
 def sites(tree: ast.AST) -> Iterator[tuple[ast.AST, str, Callable[[], None]]]:
-    """Each place that can be edited, what the edit is, and a function that makes it."""
+    """Yield each node that can be edited, a description of the edit, and a function that applies it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             yield node, f"{node.value!r} + a little", lambda node=node: set_field(node, "value", _more(node.value))

@@ -1,10 +1,10 @@
-"""Everything a run computes, as units: a key that says what it was made from, beside a digest of what was made.
+"""Print the units that a run computes: the key of each, and a digest of its result.
 
-Runs inside a process of its own that has one source tree in front of `sys.path`: the whole pipeline on the smallest networks, stage by
-stage through the command line, without Snakemake. Units of four kinds:
+Runs the whole pipeline of one source tree, first on `sys.path`, on the smallest networks, through the command line and without Snakemake.
+Units have four kinds:
 
-    data, cell, rows      what the store keeps, by its key
-    job                   a rule with its wildcards: the digest of what it makes, and the file that is written
+    data, cell, rows      entries of the store by their keys
+    job                   a rule with its wildcards: the digest of its inputs, and a digest of the file that it writes
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TEXT = "text.tsv"  # declared data: an option of memorization
+TEXT = "text.tsv"  # data that a configuration names: an option of memorization
 SMALL = {"heads": 2, "width": 8, "depth": 2}
 CONFIG: dict[str, Any] = {
     "name": "mutants",
@@ -60,21 +60,20 @@ CONFIG: dict[str, Any] = {
         "reproduction": {},
     },
     "figures": {"paths": {"task": "sorting"}, "path_counts": {}},
-    # RANKFALL_ENGINE=auto: the fast engine too; each edit of its code is compiled, half a minute.
+    # RANKFALL_ENGINE=auto uses the fast engine too, which compiles half a minute after each edit of its code.
     "compute": {"threads": 1, "shard_minutes": 30, "engine": os.environ.get("RANKFALL_ENGINE", "plain")},
 }
-OF_ALL = ("measure_freely", "table", "figure")  # rules
+NEED_ALL_CELLS = ("measure_freely", "table", "figure")  # rules
 
 
 def write_text(folder: Path) -> None:
-    """Sentence pairs in the form of GLUE's RTE."""
+    """Write sentence pairs in the format of GLUE's RTE."""
     rows = "".join(f"the cat {n} sat on the mat {n % 5}\twas it number {n} or {n + 1}\n" for n in range(20))
     (folder / TEXT).write_text(f"sentence1\tsentence2\n{rows}")
 
 
 def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
-    """Kind -> name -> [key, digest]; `broken` instead of a digest where the edit made the stage or the cell fail: what failed has
-    no numbers. The working directory is `folder`."""
+    """Run the pipeline in the working directory `folder`. Return kind -> name -> [key, digest]; a failed unit has the digest `broken`."""
     from rankfall import cli
     from rankfall.run.plan import make_plan
     from rankfall.run.snakemake.jobs import PlanJobs
@@ -92,40 +91,40 @@ def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
         last = {"train": ["--training-out"], "figure": ["--caption"]}.get(job.kind, [])
         command = [job.kind, "--config", str(config), *names, "--out", output, *last, *others[-1:]]
         Path(output).parent.mkdir(parents=True, exist_ok=True)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             try:
                 done = cli.main(command) == 0
-            except Exception:  # whatever an edit may lead to
+            except Exception:  # an edit may raise anything
                 done = False
         name = " ".join([job.rule, *job.names])
-        jobs[name] = [job.digest, _written(Path(output)) if done else "broken"]
-    stored = _stored(planned.plan, Path("results/store"))
-    if any(digest == "broken" for _, digest in stored["cell"].values()):  # what is made of all cells lacks some
-        jobs |= {name: [key, "broken"] for name, (key, _) in jobs.items() if name.split()[0] in OF_ALL}
+        jobs[name] = [job.digest, _digest_output(Path(output)) if done else "broken"]
+    stored = _read_store(planned.plan, Path("results/store"))
+    if any(digest == "broken" for _, digest in stored["cell"].values()):
+        jobs |= {name: [key, "broken"] for name, (key, _) in jobs.items() if name.split()[0] in NEED_ALL_CELLS}
     return {"job": jobs, **stored}
 
 
-def _written(path: Path) -> str:
-    """Digest of what a job wrote: a table's rows without provenance and keys, a picture's bytes and caption. Failed cells have none."""
+def _digest_output(path: Path) -> str:
+    """Return the digest of a table's rows without provenance and keys, or of a picture and its caption. Failed cells are `broken`."""
     if path.suffix == ".png":
         caption, *_ = path.with_suffix(".rst").read_bytes().partition(b"\n\n.. made: ")
         return _digest(path.read_bytes(), caption)
     files = [path, *path.parent.glob(path.name.replace(".cells.", ".training."))]
-    rows = [_rows(file) for file in files]
+    rows = [_read_rows(file) for file in files]
     return "broken" if None in rows else _digest(*(row for row in rows if row is not None))
 
 
-def _rows(path: Path) -> str | None:
+def _read_rows(path: Path) -> str | None:
     import pyarrow.parquet as pq
 
     data = pq.read_table(path)
     if "status" in data.column_names and "failed" in data["status"].to_pylist():
         return None
     name = data.schema.metadata[b"rankfall.table"].decode()
-    apart = _provenance(name) | {"key", "data_key"}
+    ignored = _provenance(name) | {"key", "data_key"}
     rows = [
-        json.dumps(row, sort_keys=True) for row in data.drop_columns(sorted(apart & {*data.column_names})).to_pylist()
+        json.dumps(row, sort_keys=True) for row in data.drop_columns(sorted(ignored & {*data.column_names})).to_pylist()
     ]
     return "\n".join(sorted(rows))
 
@@ -136,8 +135,8 @@ def _provenance(table: str) -> set[str]:
     return {column.name for column in schema(table).columns if column.provenance}
 
 
-def _stored(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
-    """What the store keeps: data sets, networks with the course of their training, and measured rows."""
+def _read_store(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
+    """Return the units of the store: data sets, networks with their training histories, and measured rows."""
     from rankfall.run.store import Store
 
     store = Store(folder)
@@ -152,19 +151,19 @@ def _stored(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
             tensors = [value[member].numpy().tobytes() for _, value in sorted(stack.tensors.items())]
             cells[name] = [cell.key, _digest(*tensors)]
         if (folder / "data" / f"{cell.data_key}.safetensors").is_file():
-            made = vars(store.dataset(cell.data_key, dict))
-            parts = [v.numpy().tobytes() if hasattr(v, "numpy") else repr(v) for _, v in sorted(made.items())]
+            fields = vars(store.dataset(cell.data_key, dict))
+            parts = [v.numpy().tobytes() if hasattr(v, "numpy") else repr(v) for _, v in sorted(fields.items())]
             data[f"{cell.task.name} seed {cell.seed}"] = [cell.data_key, _digest(*parts)]
     for name, measure in plan.measures.items():
-        of_cells = [
+        by_cell = [
             (f"{name} {cell.labels} depth {cell.architecture.depth} seed {cell.seed}", plan.measure_key(name, cell))
             for cell in plan.cells
             if measure.needs == "cells"
         ]
-        for place, key in of_cells or [(name, plan.measure_key(name))]:
-            for found in store.find_rows(measure.component.name, [key]).values():
-                numbers = [{name: row[name] for name in row.keys() - _provenance(measure.table)} for row in found]
-                rows[place] = [key, _digest(json.dumps(numbers, sort_keys=True))]
+        for label, key in by_cell or [(name, plan.measure_key(name))]:
+            for measured in store.find_rows(measure.component.name, [key]).values():
+                numbers = [{name: row[name] for name in row.keys() - _provenance(measure.table)} for row in measured]
+                rows[label] = [key, _digest(json.dumps(numbers, sort_keys=True))]
     return {"cell": cells, "data": data, "rows": rows}
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,11 +106,8 @@ class Counted:
         return sum(self.jobs.get(rule, 0) for rule in ON_CLUSTER)
 
 
-def count(checkout: Checkout, config: dict[str, Any]) -> Counted:
-    """Dry-run a configuration in a checkout."""
-    checkout.configure(config)
-    # The last profile counts: this is the cluster's.
-    command = checkout.command("--workflow-profile", "workflow/profiles/slurm", "--dry-run")
+def run_measured(command: Sequence[str], checkout: Checkout) -> tuple[str, float, float]:
+    """Run a command in a checkout. Return its output, seconds of a processor, and the MiB of its largest process."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, *command],
         cwd=checkout.folder,
@@ -122,7 +119,15 @@ def count(checkout: Checkout, config: dict[str, Any]) -> Counted:
     )
     assert done.returncode == 0, done.stdout
     output, _, used = done.stdout.rstrip().rpartition("\n")
-    seconds, megabytes = json.loads(used)
+    return output, *json.loads(used)
+
+
+def count(checkout: Checkout, config: dict[str, Any]) -> Counted:
+    """Dry-run a configuration in a checkout."""
+    checkout.configure(config)
+    # The last profile counts: this is the cluster's.
+    command = checkout.command("--workflow-profile", "workflow/profiles/slurm", "--dry-run")
+    output, seconds, megabytes = run_measured(command, checkout)
     jobs = {rule: int(number) for rule, number in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
     jobs = {rule: number for rule, number in jobs.items() if rule not in ("all", "total")}
     return Counted(jobs, seconds, megabytes, output)

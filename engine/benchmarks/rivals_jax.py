@@ -1,4 +1,4 @@
-"""The networks of `clean_kinds.py` in JAX, with the names and initial values of the parameters of the PyTorch modules."""
+"""The networks of `clean.py` in JAX. Parameters have the names and initial values of the PyTorch modules."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,16 +12,14 @@ import numpy as np
 import optax  # type: ignore[import-not-found, unused-ignore]
 from jax import numpy as jnp  # type: ignore[import-not-found, unused-ignore]
 
-from benchmarks import clean_kinds
-from benchmarks.clean import Network, Shape
-from benchmarks.clean_kinds import KINDS
+from . import clean
+from .clean import KINDS, Network, Shape
 
-STEPS = 8  # of one call
-DROPOUT = 0.1
+STEPS = 8  # in one call
 
 
 class Model:
-    """One call of a network. `p`: its parameters by their names in PyTorch."""
+    """One pass of a network. `p`: its parameters by their names in PyTorch."""
 
     def __init__(self, shape: Shape, p: dict[str, Any], key: Any, dropout: float) -> None:
         self.shape, self.p, self.key, self.dropout = shape, p, key, dropout
@@ -31,17 +29,16 @@ class Model:
         return y + self.p[f"{name}.bias"] if f"{name}.bias" in self.p else y
 
     def norm(self, name: str, x: Any) -> Any:
-        if f"{name}.bias" not in self.p:
-            return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-12) * self.p[f"{name}.weight"]
-        away = x - x.mean(-1, keepdims=True)
-        scaled = away * jax.lax.rsqrt((away * away).mean(-1, keepdims=True) + 1e-12)
-        return scaled * self.p[f"{name}.weight"] + self.p[f"{name}.bias"]
+        """Normalise to the root mean square, after subtracting the mean if the norm has a bias."""
+        centred = x - x.mean(-1, keepdims=True) if f"{name}.bias" in self.p else x
+        scaled = centred * jax.lax.rsqrt((centred * centred).mean(-1, keepdims=True) + 1e-12)
+        return scaled * self.p[f"{name}.weight"] + self.p.get(f"{name}.bias", 0.0)
 
     def drop(self, x: Any) -> Any:
         if not self.dropout:
             return x
-        self.key, own = jax.random.split(self.key)
-        return jnp.where(jax.random.bernoulli(own, 1 - self.dropout, x.shape), x / (1 - self.dropout), 0.0)
+        self.key, key = jax.random.split(self.key)
+        return jnp.where(jax.random.bernoulli(key, 1 - self.dropout, x.shape), x / (1 - self.dropout), 0.0)
 
     def gau(self, name: str, x: Any) -> Any:
         shared = jax.nn.silu(self.linear(f"{name}.shared", x))
@@ -55,29 +52,29 @@ class Model:
 
     def attention(self, name: str, x: Any) -> Any:
         kind = self.shape.attention
-        if kind is clean_kinds.Gau:
+        if kind is clean.Gau:
             return self.gau(name, x)
-        q, k, v = (self.heads(self.linear(f"{name}.{one}", x)) for one in ("query", "key", "value"))
-        if kind is clean_kinds.Linear:
+        q, k, v = (self.heads(self.linear(f"{name}.{part}", x)) for part in ("query", "key", "value"))
+        if kind is clean.Linear:
             q, k = jax.nn.elu(q) + 1, jax.nn.elu(k) + 1
-            found = (q @ (k.swapaxes(-1, -2) @ v)) / (q @ k.sum(-2)[..., None])
-        elif kind is clean_kinds.Delta:
-            found = jnp.stack(list(self.delta(q, k, v, jax.nn.sigmoid(self.linear(f"{name}.rate", x)))), 2)
+            mixed = (q @ (k.swapaxes(-1, -2) @ v)) / (q @ k.sum(-2)[..., None])
+        elif kind is clean.Delta:
+            mixed = jnp.stack(list(self.delta(q, k, v, jax.nn.sigmoid(self.linear(f"{name}.rate", x)))), 2)
         else:
             scores = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
-            if kind is clean_kinds.L2:
+            if kind is clean.L2:
                 raised = jnp.exp(scores - scores.max(-1, keepdims=True))
                 weights = raised / jnp.sqrt((raised * raised).sum(-1, keepdims=True))
             else:
                 weights = jax.nn.softmax(scores, -1)
-            found = self.drop(weights) @ v
-        if kind is clean_kinds.Gate:
-            found = found * self.heads(jax.nn.sigmoid(self.linear(f"{name}.gate", x)))
-        return self.linear(f"{name}.output", found.swapaxes(1, 2).reshape(x.shape))
+            mixed = self.drop(weights) @ v
+        if kind is clean.Gate:
+            mixed = mixed * self.heads(jax.nn.sigmoid(self.linear(f"{name}.gate", x)))
+        return self.linear(f"{name}.output", mixed.swapaxes(1, 2).reshape(x.shape))
 
     def delta(self, q: Any, k: Any, v: Any, rate: Any) -> Iterator[Any]:
         k = k / jnp.sqrt((k * k).sum(-1, keepdims=True))
-        state = jnp.zeros((*k.shape[:2], k.shape[-1], k.shape[-1]))
+        state = jnp.zeros((*k.shape[:2], k.shape[-1], k.shape[-1]))  # (B, H, d, d)
         for t in range(k.shape[2]):
             key = k[:, :, t, :, None]
             error = v[:, :, t, :, None] - state @ key
@@ -85,8 +82,8 @@ class Model:
             yield (state @ q[:, :, t, :, None])[..., 0]
 
     def scores(self, inputs: Any) -> Any:
-        x = self.p["embedding.weight"][inputs]
-        x = self.drop(self.norm("norm", x + self.p["places"] if "places" in self.p else x))
+        x = self.p["embedding.weight"][inputs] + self.p["positions"]  # (B, T, D)
+        x = self.drop(self.norm("norm", x))
         for i in range(self.shape.depth):
             block = f"blocks.{i}"
             x = self.norm(f"{block}.norm", x + self.drop(self.attention(f"{block}.attention", x)))
@@ -96,24 +93,16 @@ class Model:
         return self.linear("head", x)
 
 
-def scores_of(shape: Shape, p: dict[str, Any], inputs: Any, key: Any = None, dropout: float = 0.0) -> Any:
-    return Model(shape, p, key, dropout).scores(inputs)
-
-
-def parameters(module: Network) -> dict[str, Any]:
-    return {name: np.array(value.detach()) for name, value in module.named_parameters()}
-
-
-def steps(name: str, count: int) -> Callable[[], None]:
-    """Return a call that takes STEPS steps of all members."""
+def jax_steps(name: str, count: int, dropout: float) -> Callable[[], None]:
+    """Return a function that takes STEPS steps of all members."""
     shape, rng, optimizer = KINDS[name], np.random.default_rng(0), optax.adam(1e-3)
-    modules = [parameters(Network(shape, DROPOUT)) for _ in range(count)]
-    values = {key: jnp.stack([one[key] for one in modules]) for key in modules[0]}
+    modules = [dict(Network(shape, dropout).named_parameters()) for _ in range(count)]
+    values = {key: jnp.stack([np.array(module[key].detach()) for module in modules]) for key in modules[0]}
     size = (count, shape.batch, shape.length)
     inputs, targets = (jnp.asarray(rng.integers(n, size=size)) for n in (shape.inputs, shape.classes))
 
     def loss(p: dict[str, Any], x: Any, y: Any, key: Any) -> Any:
-        scores = scores_of(shape, p, x, key, DROPOUT)
+        scores = Model(shape, p, key, dropout).scores(x)
         return optax.softmax_cross_entropy_with_integer_labels(scores, y).mean()
 
     def step(p: Any, state: Any, x: Any, y: Any, key: Any) -> Any:
@@ -121,18 +110,18 @@ def steps(name: str, count: int) -> Callable[[], None]:
         return optax.apply_updates(p, updates), state
 
     @partial(jax.jit, donate_argnums=0)
-    def several(carry: Any) -> Any:
-        def one(carry: Any, _: None) -> Any:
+    def take_steps(carry: Any) -> Any:
+        def take_step(carry: Any, _: None) -> Any:
             p, state, key = carry
             key, own = jax.random.split(key)
             p, state = jax.vmap(step)(p, state, inputs, targets, jax.random.split(own, count))
             return (p, state, key), None
 
-        return jax.lax.scan(one, carry, None, STEPS)[0]
+        return jax.lax.scan(take_step, carry, None, STEPS)[0]
 
     held = [(values, jax.vmap(optimizer.init)(values), jax.random.key(0))]
 
     def call() -> None:
-        held[0] = jax.block_until_ready(several(held[0]))
+        held[0] = jax.block_until_ready(take_steps(held[0]))
 
     return call
