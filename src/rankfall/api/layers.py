@@ -40,6 +40,13 @@ class Layers:
         """Return the notes of the layers, which are complete once the layers were called."""
         return "; ".join(dict.fromkeys([self.repeated, *(part.note for part in self.parts)]).keys() - {""})
 
+    def checked(self) -> list[Layer]:
+        """Return layers that raise an error if what they return is not finite."""
+        return [
+            lambda x, layer=layer, number=number: check_finite(layer(x), f"layer {number} returns")  # type: ignore[misc]
+            for number, layer in enumerate(self.layers, 1)
+        ]
+
 
 def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int, seed: int) -> Layers:
     """Return a layer for each function of a list or child of a Sequential; any other function is repeated `depth` times."""

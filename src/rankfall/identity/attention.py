@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,51 +50,33 @@ class AttentionOptions:
     left_out: Sequence[str] = ("nothing",)
 
 
-@dataclass
-class LayerNumbers:
-    """Accumulator of one layer's numbers over parts of the samples; `summarise_heads` gives the rows."""
-
-    layer: int
-    options: AttentionOptions
-    seed: int  # determines which entries the linear programs are solved for
-    outliers: Tensor | None = None  # (D,), from the first part
-    found: dict[Key, list[list[Tensor | str]]] = field(default_factory=dict)  # for each head, the values of each part
-    tokens: int = 0
-
-    def add(self, view: AttentionView) -> None:
-        """Add the numbers of some samples. Linear programs are solved for the first part only."""
-        first = self.outliers is None
-        self.outliers = outlier_channels(view.inputs) if self.outliers is None else self.outliers
-        self.tokens = view.tokens
-        for left_out in self.options.left_out:
-            without_first = left_out == FIRST_TOKEN
-            rows = rows_of(view, masked=self.options.masked, without_first=without_first)
-            seed = self.seed if first else None
-            for name, values, labels in _quantities(view, rows, self.options, seed, without_first):
-                key = (left_out, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
-                parts = self.found.setdefault(key, [[] for _ in range(view.heads)])
-                for head in range(view.heads):
-                    parts[head].append(values[head])
-
-    def summarise_heads(self) -> Iterator[dict[str, Any]]:
-        """Yield a row for each head and quantity: mean, deviation and range over samples, or the reason if there is no value."""
-        assert self.outliers is not None
-        about = {"layer": self.layer, "tokens": self.tokens}
-        count = {"left_out": "nothing", "quantity": "outlier_channels", "kind": None, "tolerance": None}
-        yield about | {"attention_head": None} | count | summary([self.outliers.sum().double().view(1)])
-        for (left_out, quantity, kind, tolerance, none), heads in self.found.items():
-            what = {"left_out": left_out, "quantity": quantity, "kind": kind, "tolerance": tolerance}
-            for head, parts in enumerate(heads):
-                yield about | {"attention_head": head} | what | summary(parts, none)
-
-
 def head_rows(views: Iterable[AttentionView], options: AttentionOptions, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all layers and heads, from views of any parts of the samples."""
-    layers: dict[int, LayerNumbers] = {}
+    """Yield a row for each layer, head and quantity: mean, deviation and range over samples, or the reason if there is no value.
+
+    The views are of any parts of the samples. Outliers are counted, and linear programs solved, in the first part of a layer only. `seed`
+    determines for which entries they are solved.
+    """
+    layers: dict[
+        tuple[int, int], dict[Key, dict[int | None, list[Tensor | str]]]
+    ] = {}  # head -> the values of each part
     for view in views:
-        layers.setdefault(view.layer, LayerNumbers(view.layer, options, seed)).add(view)
-    for numbers in layers.values():
-        yield from numbers.summarise_heads()
+        first = (view.layer, view.tokens) not in layers
+        found = layers.setdefault((view.layer, view.tokens), {})
+        if first:
+            outliers = outlier_channels(view.inputs).sum().double().view(1)
+            found["nothing", "outlier_channels", None, None, None] = {None: [outliers]}
+        for left_out in options.left_out:
+            without_first = left_out == FIRST_TOKEN
+            rows = rows_of(view, masked=options.masked, without_first=without_first)
+            for name, values, labels in _quantities(view, rows, options, seed if first else None, without_first):
+                key = (left_out, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
+                for head, parts in found.setdefault(key, {head: [] for head in range(view.heads)}).items():
+                    parts.append(values[head])  # type: ignore[index]
+    for (layer, tokens), by_key in layers.items():
+        for (left_out, quantity, kind, tolerance, none), heads in by_key.items():
+            what = {"left_out": left_out, "quantity": quantity, "kind": kind, "tolerance": tolerance}
+            for head, parts in heads.items():
+                yield {"layer": layer, "tokens": tokens, "attention_head": head} | what | summary(parts, none)
 
 
 def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str, Any]:
@@ -134,25 +116,21 @@ def _quantities(
     yield "effective_error", nullspace.identity_error(rows, projected).T, none
     yield "correlation", nullspace.correlation(rows, projected).T, {"none": f"all weights are equal, or {LOST}"}
     yield "effective_sum", _over_rows(projected.sum(-1)), none
-    yield "effective_below_zero", mask_lost(_below_zero(rows, projected)), none
+    below = (projected < -1e-12).sum((2, 3, 4)) / (rows.sizes.sum() * rows.weights.shape[3])  # more than rounding
+    yield "effective_below_zero", mask_lost(below.T), none
     for name, weights in (("share", rows.weights), ("effective_share", projected)):
         found = nullspace.shares(weights, view.kinds)  # (B, H, kinds)
         present = torch.nn.functional.one_hot(view.kinds, len(KINDS)).any(1)  # (B, kinds)
         found = torch.where(present[:, None], found, torch.nan)
         for number, kind in enumerate(KINDS):
             yield name, found[..., number].T, {"kind": kind, "none": f"no {kind} in the samples"}
-    yield (
-        "first_mass",
-        ["the first token is left out"] * view.heads if without_first else nullspace.first_mass(rows).T,
-        {},
-    )
+    left_out = ["the first token is left out"] * view.heads
+    yield "first_mass", left_out if without_first else nullspace.first_mass(rows).T, {}
     yield "entropy", nullspace.entropy(rows).T, {}
-    if bool((rows.weights < 0).any()):
+    reason = "weights are negative: no distribution" if bool((rows.weights < 0).any()) else LOST * bool(lost.all())
+    if reason:
         for name in ("step_distance", "step_error", *PROGRAMS):
-            yield name, ["weights are negative: no distribution"] * view.heads, {}
-    elif bool(lost.all()):
-        for name in ("step_distance", "step_error", *PROGRAMS):
-            yield name, [LOST] * view.heads, {}
+            yield name, [reason] * view.heads, {}
     else:
         moved = witness.find_farthest(rows)
         yield "step_distance", mask_lost(_over_rows(witness.distance(moved, rows.weights))), none
@@ -174,37 +152,24 @@ def _over_rows(values: Tensor) -> Tensor:
     return values.mean((2, 3)).T
 
 
-def _below_zero(rows: GroupedRows, projected: Tensor) -> Tensor:
-    """Return the share of allowed entries of effective attention below zero by more than rounding, (H, B)."""
-    count = rows.sizes.sum() * rows.weights.shape[3]
-    return ((projected < -1e-12).sum((2, 3, 4)) / count).T
-
-
 def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int, lost: Tensor) -> Found:
     """Solve linear programs for a few rows of each head: the farthest distribution, and the ranges of the largest and a random entry."""
-    names = PROGRAMS
-    found: dict[str, list[Tensor]] = {name: [] for name in names}
+    found: dict[str, list[list[float]]] = {name: [[] for _ in range(view.heads)] for name in PROGRAMS}
     batch, _, groups, count, _ = rows.weights.shape
     basis = column_space(rows)
     for head in range(view.heads):
         rng = stream(seed, "attention_identity", "entries", view.layer, head)
-        drawn: dict[str, list[float]] = {name: [] for name in names}
         for _ in range(entries):
             sample, group, row = int(rng.integers(batch)), int(rng.integers(groups)), int(rng.integers(count))
             if bool(lost[head, sample]):
                 continue
             allowed = rows.allowed[group]
-            solved = _solve(
-                rows.weights[sample, head, group, row, allowed].numpy(),
-                basis[sample, head, group, allowed].numpy(),
-                rng,
-            )
-            for name, value in solved.items():
-                drawn[name].append(value)
-        for name in names:
-            found[name].append(torch.tensor(drawn[name], dtype=torch.float64))
-    for name in names:
-        yield name, found[name], {"none": "no linear program was solved"}
+            weights, columns = rows.weights[sample, head, group, row, allowed], basis[sample, head, group, allowed]
+            for name, value in _solve(weights.numpy(), columns.numpy(), rng).items():
+                found[name][head].append(value)
+    for name, heads in found.items():
+        numbers = [torch.tensor(each, dtype=torch.float64) for each in heads]
+        yield name, numbers, {"none": "no linear program was solved"}
 
 
 def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
@@ -220,10 +185,11 @@ def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict
         solved |= {"distance": 0.5 * float(np.abs(far - row).sum()), "distance_error": error(far)}
     one, top = witness.interval(row, basis, entry), witness.interval(row, basis, largest)
     if one is not None:
-        solved |= {"interval_low": one.low, "interval_high": one.high, "interval_value": float(row[entry])}
-        solved |= {"width": one.high - one.low, "width_error": max(map(error, one.attained))}
+        low, high = (float(end[entry]) for end in one)
+        solved |= {"interval_low": low, "interval_high": high, "interval_value": float(row[entry])}
+        solved |= {"width": high - low, "width_error": max(map(error, one))}
     if top is not None:
-        solved["width_largest"] = top.high - top.low
+        solved["width_largest"] = float(top[1][largest]) - float(top[0][largest])
     return solved
 
 
@@ -249,9 +215,5 @@ def _realisable(view: AttentionView, values: Tensor) -> Found:
     )
     moved = witness.find_farthest(inside, extent=0.5)
     yield "score_rank", witness.score_rank(inside.weights[:, :, 0]).T, {}
-    unmoved = bool((moved == inside.weights).all())
-    yield (
-        "witness_score_rank",
-        ["there is no second distribution"] * view.heads if unmoved else witness.score_rank(moved[:, :, 0]).T,
-        {},
-    )
+    unmoved, none = bool((moved == inside.weights).all()), ["there is no second distribution"] * view.heads
+    yield "witness_score_rank", none if unmoved else witness.score_rank(moved[:, :, 0]).T, {}

@@ -78,10 +78,6 @@ class AttentionView:
     def tokens(self) -> int:
         return self.weights.shape[2]
 
-    @property
-    def head_width(self) -> int:
-        return self.values.shape[3]
-
     def map_values(self) -> Tensor:
         """Return T_h (B, H, T, D): values as they reach the residual stream. It is large; `compact` is often enough."""
         return self.values @ self.output

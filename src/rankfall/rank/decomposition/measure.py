@@ -43,7 +43,12 @@ EXACT = 1e-8  # relative to the largest entry; larger errors are not rounding
 def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any]]:
     """Return a row for each path length and for the bias term, over the first test samples."""
     made, inputs = in_float64(context, samples)
-    refuse(made)
+    norms = [block for block in made.blocks if unbound(block.norm1)[0] is not no_norm]
+    for part, there in (("mlp", [block for block in made.blocks if block.mlp is not None]), ("norm", norms)):
+        if there:  # not linear, so that the theorem does not apply
+            raise RankfallError(
+                f"decomposition: a network with {WORDS[part]} is not a sum over paths; choose cells with `{part}: none`"
+            )
     targets = context.data.test.targets[:, :samples]
     terms, bias = path_terms(made, inputs)
     whole = made.states(inputs)[-1]
@@ -91,16 +96,6 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
         part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
         rows.append(part | found)
     return rows
-
-
-def refuse(network: Network) -> None:
-    """Raise an error if the network has a norm or an MLP, which is not linear, so that the theorem does not apply."""
-    norms = [block for block in network.blocks if unbound(block.norm1)[0] is not no_norm]
-    for part, there in (("mlp", [block for block in network.blocks if block.mlp is not None]), ("norm", norms)):
-        if there:
-            raise RankfallError(
-                f"decomposition: a network with {WORDS[part]} is not a sum over paths; choose cells with `{part}: none`"
-            )
 
 
 def path_terms(network: Network, inputs: Tensor) -> tuple[list[Tensor], Tensor]:

@@ -46,42 +46,38 @@ def residual_rows(
     """
     rows: Rows = []
     for variants, start, stop in subject.passes():
-        best, spectrum = best_samples - start, spectrum_samples - start
-        measured = partial(metrics, norms=norms, best=best, spectrum=spectrum, parts=parts)
-        subject.run(variants, start, stop, partial(add_layer, rows, subject, variants, start, measured, {}))
+        measured = partial(
+            metrics, norms=norms, best=best_samples - start, spectrum=spectrum_samples - start, parts=parts
+        )
+        rows += rows_of_pass(subject, variants, start, stop, measured)
     return rows
 
 
-def add_layer(
-    rows: Rows,
-    subject: Subject,
-    variants: Sequence[Variant],
-    start: int,
-    measured: Callable[[Tensor], Iterator[Metric]],
-    lost: dict[str, Tensor],
-    layer: int,
-    states: Tensor,
-) -> None:
-    """Add the rows of one layer's states (V, B, T, D). `lost`: variant -> (B,), True for samples whose state has left the range of its
-    format in this or an earlier layer."""
-    for variant, state in zip(variants, states):
-        about = {"variant": variant.name, "layer": layer}
-        here = state.double()
-        gone = ~measurable(here, subject.dtype) | lost.get(variant.name, torch.zeros(()).bool())
-        lost[variant.name] = gone
-        reasons = [reason_of(one[None], subject.dtype, out[None]) for one, out in zip(here, gone)]
-        for metric, centre, absolute, value in measured(torch.where(gone[:, None, None], 0.0, here)):
-            nothing = [None] * len(value)
-            values = number_or_none(value, gone[: len(value)])
-            sizes = nothing if absolute is None else number_or_none(absolute, gone[: len(value)])
-            floors = nothing if absolute is None else res.at_floor(value, subject.dtype).tolist()
-            rows += [
-                about
-                | {"sample": start + index, "metric": metric, "centre": centre, "value": number}
-                | {"absolute": sizes[index], "floor": None if number is None else floors[index]}
-                | {"value_reason": "" if number is not None else reasons[index] or TOO_SMALL}
-                for index, number in enumerate(values)
-            ]
+def rows_of_pass(
+    subject: Subject, variants: list[Variant], start: int, stop: int, measured: Callable[[Tensor], Iterator[Metric]]
+) -> Rows:
+    """Return the rows of all layers, for variants that run together on samples start .. stop."""
+    rows: Rows = []
+    # variant -> (B,), True for samples whose state has left the range of its format in this or an earlier layer
+    lost = {variant.name: torch.zeros(()).bool() for variant in variants}
+
+    def add(layer: int, states: Tensor) -> None:  # (V, B, T, D)
+        for variant, state in zip(variants, states):
+            here = state.double()
+            lost[variant.name] = gone = ~measurable(here, subject.dtype) | lost[variant.name]
+            reasons = [reason_of(one[None], subject.dtype, out[None]) for one, out in zip(here, gone)]
+            for metric, centre, absolute, value in measured(torch.where(gone[:, None, None], 0.0, here)):
+                nothing = [None] * len(value)
+                sizes = nothing if absolute is None else number_or_none(absolute, gone[: len(value)])
+                floors = nothing if absolute is None else res.at_floor(value, subject.dtype).tolist()
+                for index, number in enumerate(number_or_none(value, gone[: len(value)])):
+                    about = {"variant": variant.name, "layer": layer, "sample": start + index, "metric": metric}
+                    about |= {"centre": centre, "value": number, "absolute": sizes[index]}
+                    why = "" if number is not None else reasons[index] or TOO_SMALL
+                    rows.append(about | {"floor": None if number is None else floors[index], "value_reason": why})
+
+    subject.run(variants, start, stop, add)
+    return rows
 
 
 def metrics(state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts: bool = False) -> Iterator[Metric]:
