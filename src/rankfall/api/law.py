@@ -86,30 +86,24 @@ def collapse_law(
             check_options("collapse_law() of a model", parts, options_of(law_rows))
             rows = law_rows(given, samples=samples, seed=seed, **parts)
         if not rows:
-            raise RankfallError(
-                "the law is known for post-norm models like BERT, RoBERTa, ALBERT, DistilBERT; `residuals` is for any"
-            )
+            known = "post-norm models like BERT, RoBERTa, ALBERT, DistilBERT"
+            raise RankfallError(f"the law is known for {known}; `residuals` is for any")
         return by_layer(rows, "centred", "")
-    sizes = (16 if tokens is None else tokens, 32 if width is None else width)
+    sizes, count = (16 if tokens is None else tokens, 32 if width is None else width), 2 if heads is None else heads
     check_whole_numbers(tokens=sizes[0], width=sizes[1])
-    if given is None:
-        from rankfall.rank.law.measure import law
-
-        design = architecture(
-            parts, depth=6 if depth is None else depth, width=sizes[1], heads=2 if heads is None else heads
-        )
-        with keep_random_state():
-            network = network_of(design, 1, sizes[0], check_seed(seed))
-            inputs = draw_states(1, samples, *sizes, check_seed(seed))
-            data = SimpleNamespace(test=SimpleNamespace(inputs=inputs))
-            rows = law(SimpleNamespace(network=network, data=data), samples=samples)  # type: ignore[arg-type]
-        return by_layer(rows, rows[-1]["method"], rows[-1]["method_reason"])
-    if parts:
-        raise RankfallError(
-            f"parts of an architecture ({', '.join(parts)}) are for a network of components, not for functions"
-        )
+    if given is not None and parts:
+        what = f"parts of an architecture ({', '.join(parts)})"
+        raise RankfallError(f"{what} are for a network of components, not for functions")
     with keep_random_state():
-        found = layers_of(given, depth, 1, sizes[1], 2 if heads is None else heads, check_seed(seed))
+        if given is None:
+            from rankfall.rank.law.measure import law
+
+            design = architecture(parts, depth=6 if depth is None else depth, width=sizes[1], heads=count)
+            network = network_of(design, 1, sizes[0], check_seed(seed))
+            data = SimpleNamespace(test=SimpleNamespace(inputs=draw_states(1, samples, *sizes, check_seed(seed))))
+            rows = law(SimpleNamespace(network=network, data=data), samples=samples)  # type: ignore[arg-type]
+            return by_layer(rows, rows[-1]["method"], rows[-1]["method_reason"])
+        found = layers_of(given, depth, 1, sizes[1], count, check_seed(seed))
         if not found.drawn:
             refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
         return law_of_layers(found, draw_states(1, samples, *sizes, check_seed(seed)))

@@ -197,17 +197,11 @@ def shake(x: Tensor) -> Tensor:
 
 def check_states(states: Any) -> Tensor:
     """Check that states are real and finite (B, T, D) and return them in float64 on the CPU."""
-    if (
-        not isinstance(states, Tensor)
-        or states.ndim != 3
-        or not states.numel()
-        or states.is_complex()
-        or states.dtype == torch.bool
-    ):
-        found = f"{tuple(states.shape)}, {states.dtype}" if isinstance(states, Tensor) else type(states).__name__
-        raise RankfallError(
-            f"states must be a tensor of real numbers (samples, tokens, width), at least one of each, not {found}"
-        )
+    given = isinstance(states, Tensor)
+    if not given or states.ndim != 3 or not states.numel() or states.is_complex() or states.dtype == torch.bool:
+        found = f"{tuple(states.shape)}, {states.dtype}" if given else type(states).__name__
+        wanted = "a tensor of real numbers (samples, tokens, width), at least one of each"
+        raise RankfallError(f"states must be {wanted}, not {found}")
     return check_finite(states.detach().double().cpu().contiguous(), "states have")
 
 

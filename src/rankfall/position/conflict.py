@@ -56,9 +56,8 @@ def figure(
     for panel, (number, title) in zip(axes[0], titles.items()):
         for row, point in enumerate(points):
             spread = [[min(point[f"{number}_deviation"], point[number])], [point[f"{number}_deviation"]]]
-            panel.errorbar(
-                point[number], row, xerr=spread, fmt="o", color=palette[point["name"]], markersize=5, linewidth=1.2
-            )
+            look = {"color": palette[point["name"]], "markersize": 5, "linewidth": 1.2}
+            panel.errorbar(point[number], row, xerr=spread, fmt="o", **look)
         panel.set_title(title)
         panel.set_xlim(-0.03, 1.03) if number == "rows" else panel.set_xlim(left=0)
     axes[0][1].axvline(1.0, color=CHANCE, linestyle="--", linewidth=0.8)
@@ -70,9 +69,8 @@ def figure(
         f"{label(training)}, {describe_lines(table, ['architecture'])}. Architectures keep "
         f"{describe_ends(ends, 'kept', 2)} of their accuracy."
     )
-    return Picture(
-        figure, caption + say_unplaced(found) + describe_missing(table, ["architecture"], whole=whole), numbers
-    )
+    caption += say_unplaced(found) + describe_missing(table, ["architecture"], whole=whole)
+    return Picture(figure, caption, numbers)
 
 
 def largest(table: DataFrame, column: str, or_null: bool = False) -> DataFrame:

@@ -95,9 +95,9 @@ def ends(course: DataFrame, cells: DataFrame) -> DataFrame:
 def references(panel: Axes, part: DataFrame, kind: str) -> None:
     """Draw the dashed line: chance, or the share of the most frequent symbol."""
     points = part.drop_duplicates("x").sort_values("x")
-    values = (
-        points.chance if kind == "places" else [most_frequent(p.length, p.symbols, p.rho) for p in points.itertuples()]
-    )
+    values = points.chance
+    if kind != "places":
+        values = [most_frequent(p.length, p.symbols, p.rho) for p in points.itertuples()]
     panel.plot(points.x, values, linestyle="--", color=WHOLE, linewidth=1.0, label="computed", zorder=4)
 
 

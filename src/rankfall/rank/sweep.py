@@ -147,11 +147,8 @@ def describe_finding(each: DataFrame, x: str) -> str:
 
 def others(data: DataFrame, shown: list[str]) -> str:
     """Name the parts of a setting in which lines of a panel differ although they are not among the shown columns."""
-    parts = [
-        part
-        for part in PARTS
-        if part in data and part not in shown and not ("training" in shown and part in names(Training))
-    ]
+    shown = [*shown, *(names(Training) if "training" in shown else ())]
+    parts = [part for part in PARTS if part in data and part not in shown]
     differ = [part for part in parts if data.groupby("panel")[part].nunique().max() > 1]
     return f" Lines of one panel differ in {join(part.replace('_', ' ') for part in differ)} too." if differ else ""
 

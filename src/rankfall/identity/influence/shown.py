@@ -108,9 +108,8 @@ def figure(
     table = read("influence")
     whole, places = table[table.quantity == "agreement"], select(table, SHARES | {"depth": depth})
     if places.empty or not (places.alpha == alpha).any():
-        raise RankfallError(
-            f"figure influence: depth {depth} with alpha {alpha} was not measured; choose others by its options"
-        )
+        what = f"depth {depth} with alpha {alpha}"
+        raise RankfallError(f"figure influence: {what} was not measured; choose others by its options")
     cells = select_trained(read("cell_influence"), architecture, task)
     chosen, of = str(cells.architecture.iloc[0]), str(cells.task.iloc[0])
     figure, axes = canvas(1, 3, WIDTH, 2.9)
@@ -183,10 +182,5 @@ def tabulate_influence(agreement: DataFrame, places: DataFrame, cells: DataFrame
     scores = ["spearman", "distance", "from_squares", "fitted"]
     drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
     scored = agreement.groupby(by, dropna=False)[scores].mean().reset_index().melt(by, scores, "quantity", "mean")
-    return concat(
-        [
-            drawn.assign(quantity="share"),
-            scored.dropna(subset="mean"),
-            summary(cells, ["training", "place"], "share", log=True),
-        ]
-    )
+    trained = summary(cells, ["training", "place"], "share", log=True)
+    return concat([drawn.assign(quantity="share"), scored.dropna(subset="mean"), trained])

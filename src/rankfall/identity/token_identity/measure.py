@@ -37,12 +37,11 @@ def token_identity(
     lr: float = 1e-3,
     hidden: int = 64,
     places: int = 4,
-    transfer: bool = True,
 ) -> list[dict[str, Any]]:
     """Measure how often maps of hidden states identify their token.
 
     `batch`: in tokens; `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole
-    vocabulary; `transfer`: also apply maps trained on one layer to the states of all others.
+    vocabulary.
     """
     network, data, (cell,) = context.network, context.data, context.cells
     words = different(data, sentences)  # (N, T)
@@ -53,7 +52,7 @@ def token_identity(
     one = Sentences(cell.seed, words.cpu(), list(range(len(states))), states.cpu(), where, lambda: embeddings)
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
     with torch.enable_grad():
-        (found,) = token_rates([one], *recipes, context.checkpoint, transfer=transfer)
+        (found,) = token_rates([one], *recipes, context.checkpoint)
     return found
 
 

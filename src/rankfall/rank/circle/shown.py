@@ -104,19 +104,9 @@ def figure(
         drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or drawn
         name = f"{label(architecture)}, " + (f"seed {seed}" if seed >= 0 else f"none at width {shown}")
         top.set_title(name if len({one for one, _ in pairs}) == 1 else f"{name}\n{label(task)}")
-        on(
-            bottom,
-            chosen[chosen.token == 0],
-            "step",
-            "ratio",
-            "width",
-            widths if len(widths) > 1 else {shown: colour(architecture)},
-            estimator=None,
-            units="key",
-            errorbar=None,
-            marker=None,
-            alpha=0.7,
-        )
+        palette = widths if len(widths) > 1 else {shown: colour(architecture)}
+        look: dict[str, Any] = {"estimator": None, "units": "key", "errorbar": None, "marker": None, "alpha": 0.7}
+        on(bottom, chosen[chosen.token == 0], "step", "ratio", "width", palette, **look)
         bottom.axhline(1.0, color=CHANCE, linestyle="--", linewidth=0.8, zorder=1)
         bottom.set(ylabel="distance of the points\nover that at the start" if number % columns == 0 else "")
     shown_panels = [axes[2 * (number // columns) + 1][number % columns] for number in range(len(pairs))]
@@ -143,10 +133,9 @@ def figure(
 
 def find_typical(table: DataFrame) -> Series:
     """Return (task, architecture) -> the seed with the median distance at the end; the lower one of an even number."""
-    end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))].sort_values(
-        "ratio", kind="stable"
-    )
-    return end.groupby(["task", "architecture"]).seed.agg(lambda seeds: seeds.iloc[(len(seeds) - 1) // 2])
+    end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
+    seeds = end.sort_values("ratio", kind="stable").groupby(["task", "architecture"]).seed
+    return seeds.agg(lambda each: each.iloc[(len(each) - 1) // 2])
 
 
 def count_meetings(table: DataFrame) -> DataFrame:

@@ -49,9 +49,8 @@ def paths(
     table, whole, (task,) = choose(read("paths"), "paths", where, **asked)
     measured = sorted(table.evaluation.dropna().unique())
     if evaluation not in measured:
-        raise RankfallError(
-            f"figure paths: evaluation {evaluation!r} was not measured; there is: {', '.join(measured) or 'nothing'}"
-        )
+        found = ", ".join(measured) or "nothing"
+        raise RankfallError(f"figure paths: evaluation {evaluation!r} was not measured; there is: {found}")
     one_a_seed(table, "paths", ["architecture", "training", "depth"])
     ranks = {name: rank for rank, name in enumerate(architectures or sorted(table.architecture.unique()))}
     networks = table[["architecture", "training", "depth"]].drop_duplicates().itertuples(index=False, name=None)
@@ -117,9 +116,8 @@ def verdict(table: DataFrame, each: DataFrame) -> dict[str, Any]:
     """
     found = shares(table, each)
     whole, chance, short, long, carried = (found[name] for name in ("whole", "chance", "short", "long", "carried"))
-    seeds = DataFrame(
-        [shares(table[table.seed == seed], part) for seed, part in each.groupby("seed") if seed in set(table.seed)]
-    )
+    known = [(seed, part) for seed, part in each.groupby("seed") if seed in set(table.seed)]
+    seeds = DataFrame([shares(table[table.seed == seed], part) for seed, part in known])
     spread = float(seeds.carried.std()) if len(seeds) > 1 else 0.0
     margins = DataFrame({"carried": seeds.carried - HALF, "over": LEAST - seeds.over}).T
     within = sides(margins if seeds.carried.notna().all() else margins[[]], margins.abs().max(axis=1))

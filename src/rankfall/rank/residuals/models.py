@@ -27,18 +27,16 @@ Metric = tuple[str, str, Tensor | None, Tensor]  # name, centre, absolute (B,), 
 @measure_models(
     seeds=8, samples=32, length=128, dtype="float64", definition="clean", variants=None, streamed=False,
 )  # fmt: skip
-def model_residuals(context: Context, subject: Subject, *, best_samples: int = 0, spectrum_samples: int = 4) -> Rows:
+def model_residuals(context: Context, subject: Subject, *, spectrum_samples: int = 4) -> Rows:
     """Measure the variants of a model.
 
-    `streamed`: load weights layer by layer, for models larger than memory. `best_samples`: number of samples that also get the residual
-    from the true minimiser of each norm; slow for large models.
+    `streamed`: load weights layer by layer, for models larger than memory. `spectrum_samples`: number of samples that also get numbers of
+    their singular values.
     """
-    return residual_rows(subject, NORMS, best_samples, spectrum_samples)
+    return residual_rows(subject, NORMS, spectrum_samples)
 
 
-def residual_rows(
-    subject: Subject, norms: Sequence[str], best_samples: int = 0, spectrum_samples: int = 0, *, parts: bool = False
-) -> Rows:
+def residual_rows(subject: Subject, norms: Sequence[str], spectrum_samples: int = 0, *, parts: bool = False) -> Rows:
     """Return a row for each variant, layer, sample and metric of a model.
 
     Metrics are computed in float64, whatever the format of the forward pass. `parts`: also without the first token, and without the
@@ -46,9 +44,7 @@ def residual_rows(
     """
     rows: Rows = []
     for variants, start, stop in subject.passes():
-        measured = partial(
-            metrics, norms=norms, best=best_samples - start, spectrum=spectrum_samples - start, parts=parts
-        )
+        measured = partial(metrics, norms=norms, spectrum=spectrum_samples - start, parts=parts)
         rows += rows_of_pass(subject, variants, start, stop, measured)
     return rows
 
@@ -80,11 +76,8 @@ def rows_of_pass(
     return rows
 
 
-def metrics(state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts: bool = False) -> Iterator[Metric]:
-    """Yield (metric, centre, absolute, relative or value) of states (B, T, D).
-
-    Slow metrics are computed for the first `best` and `spectrum` samples only.
-    """
+def metrics(state: Tensor, norms: Sequence[str], spectrum: int, parts: bool = False) -> Iterator[Metric]:
+    """Yield (metric, centre, absolute, relative or value) of states (B, T, D). Singular values: of the first `spectrum` samples."""
     # One sample after another, so that its state stays in the processor's cache for all norms.
     found, sizes = [], exponent_of(state)
     for one in state.split(1):
@@ -93,10 +86,6 @@ def metrics(state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts
     for norm in norms:
         size, rest = (torch.cat([sample[part][norm] for sample in found]) for part in (0, 1))
         yield norm, "mean", shift(rest, sizes), res.share(rest, size)
-        if norm in ("composite", "l1", "linf") and best > 0:
-            few = unit(state[:best])
-            rest = res.matrix_norm(res.residual(few, "best", norm), norm)
-            yield norm, "best", shift(rest, sizes[:best]), res.share(rest, size[:best])
     if parts:
         for name, part in parts_of(state):
             sizes = exponent_of(part)

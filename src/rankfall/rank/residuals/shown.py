@@ -233,7 +233,7 @@ def model_columns() -> Table:
         sample int: which text of the batch
         metric text: norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank; without_first, without_largest:
             composite, without the first token, or without the three channels of the largest mean square in the sample
-        centre text: mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)
+        centre text: mean of the tokens, or none (spectra)
         value float?: residual over the norm of the whole state; for spectra the number itself; null: see value_reason
         absolute float?: the residual itself; null for stable_rank, and beyond the range of float64
         floor bool?: the value is rounding noise of `dtype`; null for stable_rank, or no value
