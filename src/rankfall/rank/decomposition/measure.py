@@ -11,7 +11,6 @@ size; its signed share of the output, <S_k, X> / <X, X>, which adds up to one; i
 term (and the bias term) alone, and without it.
 """
 
-import math
 from typing import Any
 
 import torch
@@ -79,22 +78,15 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
             "norm_share": sizes[index] / sizes.sum(0),
             "output_share": (shift(term, size) * output).sum((1, 2, 3)) / output.square().sum((1, 2, 3)),
             "relative_residual": relative_residual(term).mean(1),
-            "loss_without": score(whole - term)[0],
-            "accuracy_without": score(whole - term)[1],
-            "loss_alone": score(term if is_bias else term + bias)[0],
-            "accuracy_alone": score(term if is_bias else term + bias)[1],
-            "loss": loss,
-            "accuracy": accuracy,
-            "error": error,
         }
-        numbers = {name: value[0].item() for name, value in columns.items()}
-        found: dict[str, Any] = {
-            name: value if math.isfinite(value) and (known[0] or name not in OF_OUTPUT) else None
-            for name, value in numbers.items()
-        }
-        found["value_reason"] = "" if known[0] else reason_of(whole.flatten(1, 2))
-        part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
-        rows.append(part | found)
+        columns |= dict(zip(("loss_without", "accuracy_without"), score(whole - term)))
+        columns |= dict(zip(("loss_alone", "accuracy_alone"), score(term if is_bias else term + bias)))
+        columns |= {"loss": loss, "accuracy": accuracy, "error": error}
+        found: dict[str, Any] = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
+        for name, value in columns.items():
+            there = bool(value[0].isfinite()) and (bool(known[0]) or name not in OF_OUTPUT)
+            found[name] = value[0].item() if there else None
+        rows.append(found | {"value_reason": "" if known[0] else reason_of(whole.flatten(1, 2))})
     return rows
 
 
