@@ -34,10 +34,13 @@ class NormView:
 
         Parts that sum to `whole` give results that sum to norm(whole) - bias.
         """
-        spread = (self._center(whole).square().mean(self.over, keepdim=True) + self.eps).rsqrt()
-        return self._center(part) * spread * self.gain
+        return self.center(part) * self.spread(whole) * self.gain
 
-    def _center(self, x: Tensor) -> Tensor:
+    def spread(self, whole: Tensor) -> Tensor:
+        """Return the number that the norm of `whole` multiplies by, apart from its gain: (B, T, 1), or (B, 1, D) over tokens."""
+        return (self.center(whole).square().mean(self.over, keepdim=True) + self.eps).rsqrt()
+
+    def center(self, x: Tensor) -> Tensor:
         return x - x.mean(self.over, keepdim=True) if self.centred else x
 
 

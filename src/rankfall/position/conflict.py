@@ -69,7 +69,8 @@ def figure(
         f"{label(training)}, {describe_lines(table, ['architecture'])}. Architectures keep "
         f"{describe_ends(ends, 'kept', 2)} of their accuracy."
     )
-    caption += say_unplaced(found) + describe_missing(table, ["architecture"], whole=whole)
+    said = "; ".join(f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"])
+    caption += f" Without a row here: {said}." * bool(said) + describe_missing(table, ["architecture"], whole=whole)
     return Picture(figure, caption, numbers)
 
 
@@ -103,9 +104,3 @@ def join_conflict(name: str, part: DataFrame, times: float, probe: DataFrame, or
         "order": float(order.order) if order is not None and order_known else float("nan"),
         "by_name": not same_probe or (order is not None and not same_orders),
     }
-
-
-def say_unplaced(found: list[dict[str, Any]]) -> str:
-    """Name the architectures that lack a number, with the reason."""
-    said = [f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"]]
-    return f" Without a row here: {'; '.join(said)}." if said else ""

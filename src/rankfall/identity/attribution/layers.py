@@ -109,7 +109,9 @@ def _estimate_rows(method: str, kept_tokens: str, squares: Tensor, tokens: Tenso
         if without:
             others = [_describe_values(each[name]) for each in without]
             for column, of in (("error", "value"), ("median_error", "median")):
-                found[column] = _jackknife([other[of] for other in others])
+                each = np.array([other[of] for other in others], dtype=float)  # NaN for a missing number
+                error = float(np.sqrt((count - 1) / count * np.square(each - each.mean()).sum()))  # by the jackknife
+                found[column] = None if np.isnan(each).any() else error
         if name == NOT_FIRST:
             found |= dict.fromkeys((*QUANTILES, "median_error"))
         else:
@@ -166,13 +168,6 @@ def bootstrap_median(values: np.ndarray) -> tuple[float | None, float | None]:
     medians = [np.nanmedian(values[each]) for each in drawn]
     low, high = np.quantile(medians, [0.025, 0.975])
     return float(low), float(high)
-
-
-def _jackknife(values: list[float | None]) -> float | None:
-    if any(value is None for value in values):
-        return None
-    each = np.array(values, dtype=float)
-    return float(np.sqrt((len(each) - 1) / len(each) * np.square(each - each.mean()).sum()))
 
 
 def _is_rounding(summed: Tensor, jacobian: Tensor) -> bool:

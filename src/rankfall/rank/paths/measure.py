@@ -21,7 +21,7 @@ Independent parts of the computation run on as many threads as torch has, each p
 Products of a few hundred rows gain little from a second thread, but two of them side by side take half the time.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
@@ -160,7 +160,10 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
     found = x.new_empty(x.shape[0], len(children), *x.shape[2:])
     skipping = np.flatnonzero(heads == SKIP)
     found[:, skipping] = x[:, parents[skipping]]
-    for part in parts(np.unique(parents[heads != SKIP]), x):
+    active = np.unique(parents[heads != SKIP])
+    # States to compute at a time: a few on a CPU, all on a GPU.
+    few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
+    for part in (active[start : start + few] for start in range(0, len(active), few)):
         contexts = head_contexts(block, x[:, part], frozen)  # (K, A, B, H, T, d)
         of_part = np.isin(parents, part)
         for head in range(block.attention.heads):
@@ -172,13 +175,6 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
             y = y if block.placement == "pre" else plain(block.norm1)(y)
             found[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
     return found
-
-
-def parts(active: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
-    """Yield the states to compute, a few at a time on a CPU and all at once on a GPU."""
-    few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
-    for start in range(0, len(active), few):
-        yield active[start : start + few]
 
 
 def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
