@@ -45,11 +45,9 @@ def compute_layers(
     reason = ""
     for layer in layers:
         reason = reason or layer.reason
-        found = (
-            {"rollout": layer.rollout}
-            if reason or layer.norms is None
-            else {"rollout": layer.rollout, "norms": layer.norms}
-        )
+        found = {"rollout": layer.rollout}
+        if layer.norms is not None and not reason:
+            found["norms"] = layer.norms
         if matrices:
             found = {name: roll_out([matrices[-1][name], matrix]) for name, matrix in found.items()}
         matrices.append({"attention": layer.attention} | found)
