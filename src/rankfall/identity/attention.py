@@ -56,27 +56,27 @@ def head_rows(views: Iterable[AttentionView], options: AttentionOptions, seed: i
     The views are of any parts of the samples. Outliers are counted, and linear programs solved, in the first part of a layer only. `seed`
     determines for which entries they are solved.
     """
-    layers: dict[
-        tuple[int, int], dict[Key, dict[int | None, list[Tensor | str]]]
-    ] = {}  # head -> the values of each part
+    layers: dict[int, dict[Key, list[list[Tensor | str]]]] = {}  # for each head, the values of each part
+    outliers: dict[int, Tensor] = {}
     for view in views:
-        first = (view.layer, view.tokens) not in layers
-        found = layers.setdefault((view.layer, view.tokens), {})
+        first, found = view.layer not in layers, layers.setdefault(view.layer, {})
         if first:
-            outliers = outlier_channels(view.inputs).sum().double().view(1)
-            found["nothing", "outlier_channels", None, None, None] = {None: [outliers]}
+            outliers[view.layer] = outlier_channels(view.inputs).sum().double().view(1)
         for left_out in options.left_out:
             without_first = left_out == FIRST_TOKEN
             rows = rows_of(view, masked=options.masked, without_first=without_first)
             for name, values, labels in _quantities(view, rows, options, seed if first else None, without_first):
                 key = (left_out, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
-                for head, parts in found.setdefault(key, {head: [] for head in range(view.heads)}).items():
-                    parts.append(values[head])  # type: ignore[index]
-    for (layer, tokens), by_key in layers.items():
-        for (left_out, quantity, kind, tolerance, none), heads in by_key.items():
+                for head, parts in enumerate(found.setdefault(key, [[] for _ in range(view.heads)])):
+                    parts.append(values[head])
+    for layer, found in layers.items():
+        about = {"layer": layer, "tokens": view.tokens}
+        count = {"left_out": "nothing", "quantity": "outlier_channels", "kind": None, "tolerance": None}
+        yield about | {"attention_head": None} | count | summary([outliers[layer]])
+        for (left_out, quantity, kind, tolerance, none), heads in found.items():
             what = {"left_out": left_out, "quantity": quantity, "kind": kind, "tolerance": tolerance}
-            for head, parts in heads.items():
-                yield {"layer": layer, "tokens": tokens, "attention_head": head} | what | summary(parts, none)
+            for head, parts in enumerate(heads):
+                yield about | {"attention_head": head} | what | summary(parts, none)
 
 
 def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str, Any]:

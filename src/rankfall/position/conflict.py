@@ -56,8 +56,8 @@ def figure(
     for panel, (number, title) in zip(axes[0], titles.items()):
         for row, point in enumerate(points):
             spread = [[min(point[f"{number}_deviation"], point[number])], [point[f"{number}_deviation"]]]
-            look = {"color": palette[point["name"]], "markersize": 5, "linewidth": 1.2}
-            panel.errorbar(point[number], row, xerr=spread, fmt="o", **look)
+            colour = palette[point["name"]]
+            panel.errorbar(point[number], row, xerr=spread, fmt="o", color=colour, markersize=5, linewidth=1.2)
         panel.set_title(title)
         panel.set_xlim(-0.03, 1.03) if number == "rows" else panel.set_xlim(left=0)
     axes[0][1].axvline(1.0, color=CHANCE, linestyle="--", linewidth=0.8)

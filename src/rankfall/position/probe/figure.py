@@ -61,8 +61,8 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
         at = {one: (columns.index(one.position), rows.index(one.row)) for one in part.itertuples()}
         # Hatched: theory allows fewer rows than tokens.
         patches = [Rectangle(corner, 1, 1) for one, corner in at.items() if one.theory_rows < n]
-        look_of = {"facecolor": "none", "edgecolor": "#ffffff", "linewidth": 0.6, "hatch": "/////"}
-        panel.add_collection(PatchCollection(patches, **look_of))
+        style: dict[str, Any] = {"facecolor": "none", "edgecolor": "#ffffff", "linewidth": 0.6, "hatch": "/////"}
+        panel.add_collection(PatchCollection(patches, **style))
         for one, (x, y) in at.items():
             marks(panel, x, y, one, learned.get(one.Index))
         panel.set_title(title(mask, sentinel), fontsize=7)

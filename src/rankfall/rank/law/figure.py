@@ -81,7 +81,7 @@ def twice(log10: Any) -> Any:
 
 def decay(panel: Axes, each: DataFrame, names: list[str], methods: Any, cut: set[str]) -> None:
     each = each.assign(height=twice(each.log10_residual), method=each.architecture.map(methods)).dropna(subset="height")
-    look = {"style": "method", "dashes": {"centred": "", PLAIN: (3, 1.5)}}
+    look: dict[str, Any] = {"style": "method", "dashes": {"centred": "", PLAIN: (3, 1.5)}}
     look["marker"] = None if each.layer.nunique() > MARKED else "o"
     on(panel, each, "layer", "height", "architecture", colours(names), (float(twice(0.0)), None), **look)
     for name in cut & set(each.architecture):
@@ -111,8 +111,8 @@ def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
     line = twice(each[each.architecture == first].groupby("layer").log10_residual.mean()).dropna()
     if len(line) >= 4:
         x = np.array([line.index[2], line.index[-1]])
-        cubic, look = line.iloc[2] + (x - x[0]) * np.log10(3) + 0.45, {"linewidth": 0.9, "linestyle": ":"}
-        panel.plot(x, cubic, color="black", label="slope of a cubic law", **look)
+        cubic = line.iloc[2] + (x - x[0]) * np.log10(3) + 0.45
+        panel.plot(x, cubic, ":", color="black", linewidth=0.9, label="slope of a cubic law")
     for name in ("float64", "float32"):
         end = np.log10(-np.log10(16 * np.finfo(name).eps))
         panel.axhline(end, color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
@@ -130,7 +130,7 @@ def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
     shown = [name for name in names if name in set(each.architecture)]
     dashes = dict(zip(BOUNDS.values(), ("", (3, 1.5))))
     palette = {name: colour for name, colour in colours(names).items() if name in shown}
-    look = {"style": "bound", "style_order": list(dashes), "dashes": dashes}
+    look: dict[str, Any] = {"style": "bound", "style_order": list(dashes), "dashes": dashes}
     on(panel, each, "layer", "slack", "architecture", palette, **look)
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # keeps a violated bound visible
 

@@ -55,9 +55,7 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
     exact, inputs = in_float64(context, samples)
     single = copy.deepcopy(context.network).float()
     carried = list(carry(exact.maps(), exact.lift(inputs), partial(strip_sentinels, exact)))
-    direct = [
-        state.mask_lost(relative_residual(state.unit)) for state in carried
-    ]  # (K, B): NaN where the state is lost
+    direct = [state.mask_lost(relative_residual(state.unit)) for state in carried]  # (K, B), NaN where it is lost
     floats = plainly(single, inputs.float() if inputs.is_floating_point() else inputs)
     columns: list[dict[str, Any]]
     try:
@@ -71,10 +69,8 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
         ]
     rows = []
     for layer, found in enumerate(columns):
-        for name, value, dtype in (
-            ("float64", direct[layer], torch.float64),
-            ("float32", floats[layer], torch.float32),
-        ):
+        for name, value in (("float64", direct[layer]), ("float32", floats[layer])):
+            dtype = getattr(torch, name)
             floor = at_floor(value, dtype, found["log10_residual"]) | value.isnan() | found["floor"]
             found |= {f"log10_{name}": value.double().log10(), f"{name}_floor": floor}
         for sample in range(inputs.shape[1]):

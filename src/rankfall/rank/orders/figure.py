@@ -189,8 +189,8 @@ def draw_groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
         text = " + ".join(word(part) for part in reversed(group) if part != "none") or "neither"
         text = text if len(places) > 2 else text.replace(", ", ",\n").replace(" + ", "\n+ ")
         panel.plot([places[0] + 0.08, places[-1] + 0.92], [-0.2, -0.2], color="#555555", linewidth=1, clip_on=False)
-        middle, look = (places[0] + places[-1]) / 2 + 0.5, {"ha": "center", "va": "bottom", "color": "#333333"}
-        panel.text(middle, -0.35, text, fontsize=7, **look)
+        middle = (places[0] + places[-1]) / 2 + 0.5
+        panel.text(middle, -0.35, text, ha="center", va="bottom", fontsize=7, color="#333333")
 
 
 def caption(alone: DataFrame, shown: DataFrame, quantity: str, heads: int) -> str:

@@ -72,7 +72,7 @@ def residuals(
     mean = drawn.assign(log=np.log10(drawn[title])).groupby(by)[["log", "floor_share"]].mean().reset_index()
     for training, panel in grid.axes_dict.items():
         noise = mean[(mean.training == training) & (mean.floor_share > 0)]
-        look = {"markerfacecolor": "white", "markeredgecolor": "#555555", "linestyle": "none"}
+        look: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "#555555", "linestyle": "none"}
         panel.plot(noise.layer, 10**noise.log, "o", **look)
     legend_below(grid)
     about = f", {norm} norm about the {'token mean' if centre == 'mean' else 'best centre'}"

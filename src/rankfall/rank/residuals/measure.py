@@ -56,9 +56,8 @@ def residuals(
         for labels, values, floor in quantities(state, moved, norms, of_best):
             mean, deviation = values.mean(), values.std() if values.numel() > 1 else torch.zeros(())
             known = bool(mean.isfinite())
-            found = (
-                {"value": mean.item(), "deviation": deviation.item()} if known else {"value": None, "deviation": None}
-            )
+            found: dict[str, Any] = {"value": mean.item() if known else None}
+            found["deviation"] = deviation.item() if known else None
             found["floor_share"] = None if floor is None or not known else floor.double().mean().item()
             about = {"layer": layer, "place": place, **labels}
             rows.append(about | found | {"value_reason": "" if known else why or TOO_SMALL})
