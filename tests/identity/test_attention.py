@@ -67,7 +67,7 @@ def test_rank_falls_with_the_tolerance() -> None:
     rows = rows_of(AttentionView(**{**view.__dict__, "values": u, "output": eye}))
     found = [int(rank(rows, tolerance)[0, 0, 0]) for tolerance in (1e-3, 1e-6, 1e-10, 1e-13)]
     assert found == [1, 2, 3, 4]
-    assert (column_space(rows, sums=False).norm(dim=-2)[0, 0, 0] > 0.5).all()  # 1e-12 of the largest is no rounding
+    assert (rows.columns(1e-13).norm(dim=-2)[0, 0, 0] > 0.5).all()  # 1e-12 of the largest is no rounding
 
 
 @given(st.integers(3, 14), st.booleans(), st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 4.0]))
