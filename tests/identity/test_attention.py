@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankfall.identity import nullspace, witness
-from rankfall.identity.attention import FIRST_TOKEN, AttentionOptions, _quantities, head_rows
+from rankfall.identity.attention import FIRST_TOKEN, _quantities, head_rows
 from rankfall.identity.nullspace import (
     column_space,
     null_dimension,
@@ -138,7 +138,7 @@ def test_effective_attention_is_the_projection_and_gives_the_same_output() -> No
 
 def test_quantities_of_effective_attention_by_a_pseudoinverse() -> None:
     view = drawn(9)
-    found = {name: value for name, value, _ in _quantities(view, rows_of(view), AttentionOptions(), 0, False)}
+    found = {name: value for name, value, _ in _quantities(view, rows_of(view), 2, 0, False)}
     projected = view.weights @ view.map_values() @ torch.linalg.pinv(view.map_values())
     torch.testing.assert_close(found["effective_sum"], projected.sum(-1).mean(-1).T, rtol=1e-9, atol=1e-12)
     below = (projected < 0).double().mean((-1, -2)).T
@@ -203,7 +203,7 @@ def test_outlier_channels_are_those_above_the_rule() -> None:
 def test_rows_of_a_layer_do_not_depend_on_how_samples_are_divided() -> None:
     """But for the linear programs, which are solved for rows of the first part."""
     view = drawn(8)
-    options = AttentionOptions(left_out=("nothing", FIRST_TOKEN), entries=0)
+    options = {"seed": 0, "entries": 0, "masked": 8, "left_out": ("nothing", FIRST_TOKEN)}
     names = ("inputs", "weights", "values", "kinds")
     parts = [
         AttentionView(**{**view.__dict__, **{name: getattr(view, name)[part] for name in names}})
@@ -211,9 +211,9 @@ def test_rows_of_a_layer_do_not_depend_on_how_samples_are_divided() -> None:
     ]
     found = {
         tuple(row[key] for key in ("attention_head", "left_out", "quantity", "kind", "tolerance")): row
-        for row in head_rows([view], options, 0)
+        for row in head_rows([view], **options)
     }
-    for row in head_rows(parts, options, 0):
+    for row in head_rows(parts, **options):
         if row["quantity"] in ("witness_score_rank", "score_rank", "outlier_channels"):
             continue
         other = found[tuple(row[key] for key in ("attention_head", "left_out", "quantity", "kind", "tolerance"))]
@@ -225,7 +225,7 @@ def test_rows_of_a_layer_do_not_depend_on_how_samples_are_divided() -> None:
 def test_what_has_no_number_has_a_reason() -> None:
     view = drawn(6)
     signed = AttentionView(**{**view.__dict__, "weights": view.weights - 0.2})
-    rows = list(head_rows([signed], AttentionOptions(), 0))
+    rows = list(head_rows([signed], 0, 2, 8))
     assert all((row["value"] is None) == (row["value_reason"] is not None) for row in rows)
     reasons = {row["quantity"]: row["value_reason"] for row in rows if row["value_reason"]}
     assert reasons["distance"] == "weights are negative: no distribution"

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,24 +36,14 @@ LOST = "the values that are weighed are zero, or beyond the range of float64"
 Key = tuple[str, str, str | None, float | None, str | None]
 
 
-@dataclass(frozen=True)
-class AttentionOptions:
-    """Options of the measurement.
-
-    `entries`: sampled rows of each head for which linear programs are solved; `masked`: rows of a head that are measured where each row
-    has its own mask.
-    """
-
-    entries: int = 2
-    masked: int = 8
-    left_out: Sequence[str] = ("nothing",)
-
-
-def head_rows(views: Iterable[AttentionView], options: AttentionOptions, seed: int) -> Iterator[dict[str, Any]]:
+def head_rows(
+    views: Iterable[AttentionView], seed: int, entries: int, masked: int, left_out: Sequence[str] = ("nothing",)
+) -> Iterator[dict[str, Any]]:
     """Yield a row for each layer, head and quantity: mean, deviation and range over samples, or the reason if there is no value.
 
     The views are of any parts of the samples. Outliers are counted, and linear programs solved, in the first part of a layer only. `seed`
-    determines for which entries they are solved.
+    determines for which entries they are solved. `entries`: sampled rows of each head for which they are; `masked`: rows of a head that
+    are measured where each row has its own mask.
     """
     layers: dict[int, dict[Key, list[list[Tensor | str]]]] = {}  # for each head, the values of each part
     outliers: dict[int, Tensor] = {}
@@ -62,19 +51,19 @@ def head_rows(views: Iterable[AttentionView], options: AttentionOptions, seed: i
         first, found = view.layer not in layers, layers.setdefault(view.layer, {})
         if first:
             outliers[view.layer] = outlier_channels(view.inputs).sum().double().view(1)
-        for left_out in options.left_out:
-            without_first = left_out == FIRST_TOKEN
-            rows = rows_of(view, masked=options.masked, without_first=without_first)
-            for name, values, labels in _quantities(view, rows, options, seed if first else None, without_first):
-                key = (left_out, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
+        for without in left_out:
+            rows = rows_of(view, masked=masked, without_first=without == FIRST_TOKEN)
+            drawn = seed if first else None
+            for name, values, labels in _quantities(view, rows, entries, drawn, without == FIRST_TOKEN):
+                key = (without, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
                 for head, parts in enumerate(found.setdefault(key, [[] for _ in range(view.heads)])):
                     parts.append(values[head])
     for layer, found in layers.items():
         about = {"layer": layer, "tokens": view.tokens}
         count = {"left_out": "nothing", "quantity": "outlier_channels", "kind": None, "tolerance": None}
         yield about | {"attention_head": None} | count | summary([outliers[layer]])
-        for (left_out, quantity, kind, tolerance, none), heads in found.items():
-            what = {"left_out": left_out, "quantity": quantity, "kind": kind, "tolerance": tolerance}
+        for (without, quantity, kind, tolerance, none), heads in found.items():
+            what = {"left_out": without, "quantity": quantity, "kind": kind, "tolerance": tolerance}
             for head, parts in enumerate(heads):
                 yield about | {"attention_head": head} | what | summary(parts, none)
 
@@ -98,9 +87,7 @@ def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str,
 Found = Iterator[tuple[str, Sequence[Tensor | str] | Tensor, dict[str, Any]]]  # quantity, (H, values), labels
 
 
-def _quantities(
-    view: AttentionView, rows: GroupedRows, options: AttentionOptions, seed: int | None, without_first: bool
-) -> Found:
+def _quantities(view: AttentionView, rows: GroupedRows, entries: int, seed: int | None, without_first: bool) -> Found:
     lost, none = view.lost().T, {"none": LOST}  # (H, B)
 
     def mask_lost(values: Tensor) -> Tensor:
@@ -137,7 +124,7 @@ def _quantities(
         error = torch.maximum(witness.output_error(rows, moved), witness.sum_error(rows, moved)).T
         yield "step_error", mask_lost(error), none
         if seed is not None:
-            yield from _programs(view, rows, options.entries, seed, lost)
+            yield from _programs(view, rows, entries, seed, lost)
     if not without_first:
         yield from _realisable(view, rows.values)
 

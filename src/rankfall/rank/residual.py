@@ -217,10 +217,11 @@ def sigma_ratio(x: Tensor, values: Tensor | None = None) -> Tensor:
     return or_nan(share(second, values[..., 0]), x)
 
 
-def stable_rank(x: Tensor, values: Tensor | None = None) -> Tensor:
-    """Return ||X||_F^2 / ||X||_2^2, (...); NaN where X has no size."""
+def stable_ranks(x: Tensor, values: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return sum s^2 / max s^2 of the singular values s of X, and sum s^4 / max s^4, that of X X^T, both (...); NaN where X has no size."""
     values = singular_values(x) if values is None else values
-    return or_nan((values / values[..., :1]).square().sum(-1), x)
+    shares = (values / values[..., :1]).square()
+    return or_nan(shares.sum(-1), x), or_nan(shares.square().sum(-1), x)
 
 
 def singular_values(x: Tensor) -> Tensor:

@@ -152,7 +152,7 @@ def quantities(
             yield row_labels("absolute_residual", norm, centre), state.absolute(rest), floor
     ratio = residual.sigma_ratio(x, singular)
     yield row_labels("sigma_ratio"), ratio, residual.at_floor(ratio, x.dtype) | (second_difference(x, moved) > NOISE)
-    yield row_labels("stable_rank"), residual.stable_rank(x, singular), None
+    yield row_labels("stable_rank"), residual.stable_ranks(x, singular)[0], None
     yield row_labels("numerical_rank"), state.mask_lost(residual.numerical_rank(x, values=singular).to(x.dtype)), None
 
 

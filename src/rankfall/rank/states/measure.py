@@ -19,9 +19,9 @@ from rankfall.measure.shared import in_float64, mean_of_samples
 from rankfall.nets.network import Network
 from rankfall.rank.carried import Carried, begin, carry_twice
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit
-from rankfall.rank.residual import at_floor, relative_residual, residual
+from rankfall.rank.residual import at_floor, relative_residual, residual, stable_ranks
 from rankfall.rank.rounding import NOISE, relative_difference, shaken
-from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
+from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square
 
 COST = {"seconds": 0.2, "megabytes": 100.0}
 QUANTITIES = ("norm", "cosine", "stable_rank", "stable_rank_gram", "residual")
