@@ -156,7 +156,8 @@ def refusal(design: Architecture) -> str | None:
                 if all(name in fields_of(Architecture) for name in wanted) and fits(design, wanted) == (
                     fact == "REFUSES"
                 ):
-                    return f"{kind} {part.name!r} {verb} {write_fields(wanted)}: {reason}"
+                    said = (f"{name}={' or '.join(map(str, as_list(value)))}" for name, value in wanted.items())
+                    return f"{kind} {part.name!r} {verb} {', '.join(said)}: {reason}"
     offers = facts_of("attention", design.attention.name).get("OFFERS")
     for kind, part in (("position", design.position), ("normaliser", design.normaliser)):
         touches = () if part is None else facts_of(kind, part.name).get("TOUCHES", ())
@@ -170,7 +171,3 @@ def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:
     """Check whether every field's component is one of those named, whatever its options."""
     names = {field: getattr(getattr(design, field), "name", None) for field in wanted}
     return all(name in as_list(wanted[field]) for field, name in names.items())
-
-
-def write_fields(wanted: Mapping[str, Any]) -> str:
-    return ", ".join(f"{field}={' or '.join(map(str, as_list(value)))}" for field, value in wanted.items())

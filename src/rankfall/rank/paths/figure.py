@@ -55,7 +55,10 @@ def paths(
     ranks = {name: rank for rank, name in enumerate(architectures or sorted(table.architecture.unique()))}
     networks = table[["architecture", "training", "depth"]].drop_duplicates().itertuples(index=False, name=None)
     order = sorted(networks, key=lambda one: (-one[2], one[1] != "published", one[1], ranks[one[0]]))
-    titles = {one: write_title(*one) for one in order}
+    titles: dict[tuple[str, str, int], str] = {}
+    for name, training, depth in order:
+        said = label(name) if name == training else f"{label(name)}, {label(training)}"
+        titles[name, training, depth] = f"{said}, {many(depth, 'layer')}"
     named = [titles[one] for one in zip(table.architecture, table.training, table.depth)]
     table = table.assign(panel=named)
     table = table[(table.kind != shown.PATHS["kind"]) | (table.evaluation == evaluation)]
@@ -81,11 +84,6 @@ def paths(
         f"{say_shapes(verdicts)}{describe_missing(table, by, whole=whole)}"
     )
     return Picture(grid.figure, caption, tabulate_paths(table, each, verdicts))
-
-
-def write_title(architecture: str, training: str, depth: int) -> str:
-    name = label(architecture) if architecture == training else f"{label(architecture)}, {label(training)}"
-    return f"{name}, {many(depth, 'layer')}"
 
 
 def mean_by_seed(table: DataFrame) -> DataFrame:
