@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankfall.identity import nullspace, witness
-from rankfall.identity.attention import FIRST_TOKEN, AttentionOptions, LayerNumbers, _quantities
+from rankfall.identity.attention import FIRST_TOKEN, _quantities, head_rows
 from rankfall.identity.nullspace import (
     column_space,
     null_dimension,
@@ -67,7 +67,7 @@ def test_rank_falls_with_the_tolerance() -> None:
     rows = rows_of(AttentionView(**{**view.__dict__, "values": u, "output": eye}))
     found = [int(rank(rows, tolerance)[0, 0, 0]) for tolerance in (1e-3, 1e-6, 1e-10, 1e-13)]
     assert found == [1, 2, 3, 4]
-    assert (column_space(rows, sums=False).norm(dim=-2)[0, 0, 0] > 0.5).all()  # 1e-12 of the largest is no rounding
+    assert (rows.columns(1e-13).norm(dim=-2)[0, 0, 0] > 0.5).all()  # 1e-12 of the largest is no rounding
 
 
 @given(st.integers(3, 14), st.booleans(), st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 4.0]))
@@ -93,12 +93,13 @@ def test_intervals_contain_the_weight_and_their_ends_are_attained(tokens: int) -
     for entry in range(tokens):
         found = witness.interval(row, basis, entry)
         assert found is not None
-        assert found.low - 1e-12 <= row[entry] <= found.high + 1e-12
-        for end, attained in zip((found.low, found.high), found.attained):
-            assert attained[entry] == end and (attained >= 0).all()
+        low, high = (end[entry] for end in found)
+        assert low - 1e-12 <= row[entry] <= high + 1e-12
+        for attained in found:
+            assert (attained >= 0).all()
             assert np.abs(basis.T @ (attained - row)).max() < 1e-10
             assert attained.sum() == pytest.approx(row.sum(), abs=1e-12)
-        assert (found.high - found.low > 1e-6) == (tokens > 5)
+        assert (high - low > 1e-6) == (tokens > 5)
 
 
 def test_with_one_direction_intervals_and_the_farthest_point_are_those_of_a_line() -> None:
@@ -111,7 +112,7 @@ def test_with_one_direction_intervals_and_the_farthest_point_are_those_of_a_line
         found = witness.interval(row, basis, entry)
         assert found is not None
         expected = sorted(end[entry] for end in ends)
-        assert [found.low, found.high] == pytest.approx(expected, abs=1e-11)
+        assert [end[entry] for end in found] == pytest.approx(expected, abs=1e-11)
     far = witness.farthest(row, basis)
     assert far is not None
     assert np.abs(far - row).sum() == pytest.approx(max(np.abs(end - row).sum() for end in ends), abs=1e-11)
@@ -137,7 +138,7 @@ def test_effective_attention_is_the_projection_and_gives_the_same_output() -> No
 
 def test_quantities_of_effective_attention_by_a_pseudoinverse() -> None:
     view = drawn(9)
-    found = {name: value for name, value, _ in _quantities(view, rows_of(view), AttentionOptions(), 0, False)}
+    found = {name: value for name, value, _ in _quantities(view, rows_of(view), 2, 0, False)}
     projected = view.weights @ view.map_values() @ torch.linalg.pinv(view.map_values())
     torch.testing.assert_close(found["effective_sum"], projected.sum(-1).mean(-1).T, rtol=1e-9, atol=1e-12)
     below = (projected < 0).double().mean((-1, -2)).T
@@ -202,19 +203,18 @@ def test_outlier_channels_are_those_above_the_rule() -> None:
 def test_rows_of_a_layer_do_not_depend_on_how_samples_are_divided() -> None:
     """But for the linear programs, which are solved for rows of the first part."""
     view = drawn(8)
-    options = AttentionOptions(left_out=("nothing", FIRST_TOKEN), entries=0)
-    whole, parts = LayerNumbers(1, options, 0), LayerNumbers(1, options, 0)
-    whole.add(view)
-    parts.outliers = outlier_channels(view.inputs)
-    for part in (slice(0, 2), slice(2, 3)):
-        names = ("inputs", "weights", "values", "kinds")
-        parts.add(AttentionView(**{**view.__dict__, **{name: getattr(view, name)[part] for name in names}}))
+    options = {"seed": 0, "entries": 0, "masked": 8, "left_out": ("nothing", FIRST_TOKEN)}
+    names = ("inputs", "weights", "values", "kinds")
+    parts = [
+        AttentionView(**{**view.__dict__, **{name: getattr(view, name)[part] for name in names}})
+        for part in (slice(0, 2), slice(2, 3))
+    ]
     found = {
         tuple(row[key] for key in ("attention_head", "left_out", "quantity", "kind", "tolerance")): row
-        for row in whole.summarise_heads()
+        for row in head_rows([view], **options)
     }
-    for row in parts.summarise_heads():
-        if row["quantity"] in ("witness_score_rank", "score_rank"):
+    for row in head_rows(parts, **options):
+        if row["quantity"] in ("witness_score_rank", "score_rank", "outlier_channels"):
             continue
         other = found[tuple(row[key] for key in ("attention_head", "left_out", "quantity", "kind", "tolerance"))]
         assert row["count"] == other["count"] and row["value_reason"] == other["value_reason"]
@@ -225,9 +225,7 @@ def test_rows_of_a_layer_do_not_depend_on_how_samples_are_divided() -> None:
 def test_what_has_no_number_has_a_reason() -> None:
     view = drawn(6)
     signed = AttentionView(**{**view.__dict__, "weights": view.weights - 0.2})
-    numbers = LayerNumbers(1, AttentionOptions(), 0)
-    numbers.add(signed)
-    rows = list(numbers.summarise_heads())
+    rows = list(head_rows([signed], 0, 2, 8))
     assert all((row["value"] is None) == (row["value_reason"] is not None) for row in rows)
     reasons = {row["quantity"]: row["value_reason"] for row in rows if row["value_reason"]}
     assert reasons["distance"] == "weights are negative: no distribution"

@@ -34,7 +34,7 @@ RATIOS: dict[str, Callable[[Tensor], Tensor]] = {
     },
     "spectral": lambda x: res.relative_residual(x, "spectral"),
     "sigma ratio": res.sigma_ratio,
-    "stable rank": res.stable_rank,
+    "stable rank": lambda x: res.stable_ranks(x)[0],
     "apart": lambda x: relative_difference(x, nearby(x), "composite"),
     "second apart": lambda x: second_difference(x, nearby(x)),
 }

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from rankfall.rank.spectrum import effective_rank, largest_channels, mean_cosine, root_mean_square, stable_ranks
+from rankfall.rank.residual import stable_ranks
+from rankfall.rank.spectrum import effective_rank, largest_channels, mean_cosine, root_mean_square
 
 DOUBLE = {"dtype": torch.float64}
 

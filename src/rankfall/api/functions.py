@@ -33,11 +33,8 @@ def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:
     else:
         count = DEPTH if depth is None else depth
         several = isinstance(given, nn.Module) and count > 1
-        return (
-            [given] * count,
-            False,
-            f"{name(given)} is applied {count} times, with the same weights" if several else "",
-        )
+        note = f"{name(given)} is applied {count} times, with the same weights" if several else ""
+        return [given] * count, False, note
     if not functions:
         raise RankfallError("an empty list has no layers: pass a function for each layer")
     if depth not in (None, len(functions)):
@@ -81,24 +78,19 @@ def copy_function(function: Any) -> Any:
 
 def copy_code(function: types.FunctionType) -> Any:
     """Return a function with the same code and copies of the modules that it reaches, or the function itself if it reaches none."""
-    cells = function.__closure__ or ()
+    cells, named = function.__closure__ or (), function.__kwdefaults__ or {}
     reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
-    before = [
-        *(cell.cell_contents for cell in cells if is_filled(cell)),
-        *(function.__defaults__ or ()),
-        *reached.values(),
-    ]
-    after = [copy_value(value) for value in [*before, *(function.__kwdefaults__ or {}).values()]]
-    if all(one is other for one, other in zip(before + list((function.__kwdefaults__ or {}).values()), after)):
+    filled = [cell.cell_contents for cell in cells if is_filled(cell)]
+    before = [*filled, *(function.__defaults__ or ()), *reached.values(), *named.values()]
+    after = list(map(copy_value, before))
+    if all(one is other for one, other in zip(before, after)):
         return function
     values = iter(after)
     closure = tuple(types.CellType(next(values)) if is_filled(cell) else cell for cell in cells)
     defaults = tuple(next(values) for _ in function.__defaults__ or ())
-    names = {key: next(values) for key in reached}
-    made = types.FunctionType(
-        function.__code__, function.__globals__ | names, function.__name__, defaults or None, closure or None
-    )
-    made.__kwdefaults__ = {key: next(values) for key in function.__kwdefaults__ or {}} or None
+    globals_ = function.__globals__ | {key: next(values) for key in reached}
+    made = types.FunctionType(function.__code__, globals_, function.__name__, defaults or None, closure or None)
+    made.__kwdefaults__ = {key: next(values) for key in named} or None
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from torch import Tensor
 from rankfall.api.layers import (
     Layers,
     architecture,
-    check_finite,
     check_options,
     check_seed,
     check_whole_numbers,
@@ -27,7 +26,7 @@ from rankfall.api.layers import (
 from rankfall.api.residuals import is_model, shake
 from rankfall.errors import RankfallError
 from rankfall.rank.bounds import OUT
-from rankfall.rank.carried import Carried, again, begin, through
+from rankfall.rank.carried import again, carry_twice
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference
 from rankfall.streams.arguments import keep_random_state
@@ -87,30 +86,24 @@ def collapse_law(
             check_options("collapse_law() of a model", parts, options_of(law_rows))
             rows = law_rows(given, samples=samples, seed=seed, **parts)
         if not rows:
-            raise RankfallError(
-                "the law is known for post-norm models like BERT, RoBERTa, ALBERT, DistilBERT; `residuals` is for any"
-            )
+            known = "post-norm models like BERT, RoBERTa, ALBERT, DistilBERT"
+            raise RankfallError(f"the law is known for {known}; `residuals` is for any")
         return by_layer(rows, "centred", "")
-    sizes = (16 if tokens is None else tokens, 32 if width is None else width)
+    sizes, count = (16 if tokens is None else tokens, 32 if width is None else width), 2 if heads is None else heads
     check_whole_numbers(tokens=sizes[0], width=sizes[1])
-    if given is None:
-        from rankfall.rank.law.measure import law
-
-        design = architecture(
-            parts, depth=6 if depth is None else depth, width=sizes[1], heads=2 if heads is None else heads
-        )
-        with keep_random_state():
-            network = network_of(design, 1, sizes[0], check_seed(seed))
-            inputs = draw_states(1, samples, *sizes, check_seed(seed))
-            data = SimpleNamespace(test=SimpleNamespace(inputs=inputs))
-            rows = law(SimpleNamespace(network=network, data=data), samples=samples)  # type: ignore[arg-type]
-        return by_layer(rows, rows[-1]["method"], rows[-1]["method_reason"])
-    if parts:
-        raise RankfallError(
-            f"parts of an architecture ({', '.join(parts)}) are for a network of components, not for functions"
-        )
+    if given is not None and parts:
+        what = f"parts of an architecture ({', '.join(parts)})"
+        raise RankfallError(f"{what} are for a network of components, not for functions")
     with keep_random_state():
-        found = layers_of(given, depth, 1, sizes[1], 2 if heads is None else heads, check_seed(seed))
+        if given is None:
+            from rankfall.rank.law.measure import law
+
+            design = architecture(parts, depth=6 if depth is None else depth, width=sizes[1], heads=count)
+            network = network_of(design, 1, sizes[0], check_seed(seed))
+            data = SimpleNamespace(test=SimpleNamespace(inputs=draw_states(1, samples, *sizes, check_seed(seed))))
+            rows = law(SimpleNamespace(network=network, data=data), samples=samples)  # type: ignore[arg-type]
+            return by_layer(rows, rows[-1]["method"], rows[-1]["method_reason"])
+        found = layers_of(given, depth, 1, sizes[1], count, check_seed(seed))
         if not found.drawn:
             refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
         return law_of_layers(found, draw_states(1, samples, *sizes, check_seed(seed)))
@@ -133,21 +126,15 @@ def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
 
 def law_of_layers(found: Layers, x: Tensor) -> Law:
     """Measure the law of functions by plain passes, as far as float64 resolves it. x (1, B, T, D)."""
-    state, other = begin(x), begin(shake(x))  # the second pass rounds differently
+    passes = carry_twice(found.checked(), found.layers, x, shake(x))  # the second pass rounds differently
+    state = next(passes)[0]
     logs: list[float | None] = [relative_residual(x).log10().mean().item()]
     exponents: list[float | None] = [None]
     lost = [False]
-    for number, layer in enumerate(found.layers, 1):
-        what = f"layer {number} returns"
-        (after,), step = through(lambda x, layer=layer, what=what: [check_finite(layer(x), what)], state)  # type: ignore[misc]
-        less = state.unit - (1 - SMALLER) * residual(state.unit)  # same common row, smaller R
-        moved, smaller = (
-            again(lambda x, layer=layer: [layer(x)], Carried(unit, state.exponent, state.lost), step, [after])[0]  # type: ignore[misc]
-            for unit in (other.unit, less)
-        )
-        gap = relative_difference(
-            residual(after.unit), residual(moved.unit), "composite"
-        )  # (1, B), the share of rounding
+    for layer, (after, moved, step) in zip(found.layers, passes, strict=True):
+        less = replace(state, unit=state.unit - (1 - SMALLER) * residual(state.unit))  # same common row, smaller R
+        (smaller,) = again(lambda x, layer=layer: [layer(x)], less, step, [after])  # type: ignore[misc]
+        gap = relative_difference(residual(after.unit), residual(moved.unit), "composite")  # (1, B), rounding
         relative = after.mask_lost(relative_residual(after.unit))
         clear = ~at_floor(relative, x.dtype) & (gap <= NOISE) & ~after.lost
         sizes = [matrix_norm(residual(one.unit), "composite") for one in (after, smaller)]  # (1, B)
@@ -155,7 +142,7 @@ def law_of_layers(found: Layers, x: Tensor) -> Law:
         logs.append(mean(relative.log10(), clear))
         exponents.append(mean(change, clear & (gap <= STEADY)))
         lost.append(bool(after.lost.all()))
-        state, other = after, moved
+        state = after
     reasons = [found.note()]
     if any(lost):
         reasons.append(f"from layer {lost.index(True)}: {OUT}")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -39,6 +40,13 @@ class Layers:
     def note(self) -> str:
         """Return the notes of the layers, which are complete once the layers were called."""
         return "; ".join(dict.fromkeys([self.repeated, *(part.note for part in self.parts)]).keys() - {""})
+
+    def checked(self) -> list[Layer]:
+        """Return layers that raise an error if what they return is not finite."""
+        return [
+            lambda x, layer=layer, number=number: check_finite(layer(x), f"layer {number} returns")  # type: ignore[misc]
+            for number, layer in enumerate(self.layers, 1)
+        ]
 
 
 def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int, seed: int) -> Layers:
@@ -79,9 +87,8 @@ def layer_of(function: Steady, draws: int, width: int, heads: int, seed: int, nu
     if width % heads:
         raise RankfallError(f"{heads} heads do not divide the width {width}")
     rngs = [stream(seed + draw, "api", "maps", number) for draw in range(draws)]
-    maps = [
-        torch.stack([torch.from_numpy(rng.normal(0.0, width**-0.5, (width, width))) for rng in rngs]) for _ in "qkvo"
-    ]
+    shape = (width, width)
+    maps = [torch.from_numpy(np.stack([rng.normal(0.0, width**-0.5, shape) for rng in rngs])) for _ in "qkvo"]
 
     def layer(x: Tensor) -> Tensor:
         q, k, v = (split(x @ weight.unsqueeze(1), heads) for weight in maps[:3])  # (K*B, H, T, d)
@@ -167,11 +174,7 @@ def refuse_unused(why: str, **given: Any) -> None:
 
 def options_of(function: Function) -> list[str]:
     """Return the names of a function's keyword-only parameters."""
-    return [
-        name
-        for name, one in inspect.signature(function).parameters.items()
-        if one.kind is inspect.Parameter.KEYWORD_ONLY
-    ]
+    return [one.name for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
 
 
 def check_options(function: str, given: Iterable[str], allowed: Iterable[str]) -> None:
@@ -193,10 +196,8 @@ def draw_states(draws: int, samples: int, tokens: int, width: int, seed: int) ->
     """Draw random states (K, B, T, D): entries from N(0, 1), plus a row from N(0, 1) that all tokens of a sample share."""
     check_whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
     rngs = [stream(seed + draw, "api", "states", tokens, width) for draw in range(draws)]
-    common = [torch.from_numpy(rng.normal(size=(samples, 1, width))) for rng in rngs]
-    return torch.stack(
-        [c + torch.from_numpy(rng.normal(size=(samples, tokens, width))) for c, rng in zip(common, rngs)]
-    )
+    common = np.stack([rng.normal(size=(samples, 1, width)) for rng in rngs])
+    return torch.from_numpy(common + np.stack([rng.normal(size=(samples, tokens, width)) for rng in rngs]))
 
 
 def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:

@@ -79,20 +79,16 @@ def residuals_of(
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
-    return {name: mean([rows for _, rows in sorted(by.items())]) for name, by in found.items()}
+    return {name: Residuals.from_layers(mean(by[layer]) for layer in sorted(by)) for name, by in found.items()}
 
 
-def mean(layers: list[list[dict[str, Any]]]) -> Residuals:
-    """Average the rows of each layer; a layer in which a row has no value has None."""
-    found: list[tuple[float | None, bool, str]] = []
-    for rows in layers:
-        lacking = [row["value_reason"] for row in rows if row["value"] is None]
-        if lacking:
-            found.append((None, False, lacking[0]))
-        else:
-            noise = sum(row["floor"] for row in rows) > len(rows) / 2
-            found.append((sum(row["value"] for row in rows) / len(rows), noise, ""))
-    return Residuals.from_layers(found)
+def mean(rows: list[dict[str, Any]]) -> tuple[float | None, bool, str]:
+    """Average the rows of a layer: value, floor and reason. A layer in which a row has no value has None."""
+    lacking = [row["value_reason"] for row in rows if row["value"] is None]
+    if lacking:
+        return None, False, lacking[0]
+    noise = sum(row["floor"] for row in rows) > len(rows) / 2
+    return sum(row["value"] for row in rows) / len(rows), noise, ""
 
 
 def law_rows(

@@ -72,7 +72,11 @@ def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
     """
     made = {}
     for flow in found.flows:
-        note = "; ".join(filter(None, [*found.notes, describe_flow(flow)]))
+        cut = (
+            f"it begins behind {flow.joins[0]}, which no skip passes" if flow.follows is not None and flow.joins else ""
+        )
+        mixes = "" if any(branch.mixes for branch in flow.branches) else "no branch of it mixes tokens"
+        note = "; ".join(filter(None, [*found.notes, *flow.missing, *flow.unmeasured, cut, mixes]))
         for variant in variants_of(flow):
             rows = []
             for state in states_of(found, flow, cut_by(variant)):  # (S, T, D)
@@ -80,12 +84,3 @@ def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
                 rows.append(mean_of_samples(relative, at_floor(relative, state.dtype), reason_of(state)))
             made[name_of(flow.name, variant.name)] = Residuals.from_layers(rows, note)
     return made
-
-
-def describe_flow(flow: Flow) -> str:
-    """Return a note for readers of the numbers, which may be empty."""
-    mixes = any(branch.mixes for branch in flow.branches)
-    cut = f"it begins behind {flow.joins[0]}, which no skip passes" if flow.follows is not None and flow.joins else ""
-    return "; ".join(
-        filter(None, (*flow.missing, *flow.unmeasured, cut, "" if mixes else "no branch of it mixes tokens"))
-    )

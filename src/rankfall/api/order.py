@@ -99,9 +99,8 @@ def order_of_contraction(
         with keep_random_state():
             found = measure_slopes(design, True, draws, tokens, check_seed(seed))[0]
     elif parts:
-        raise RankfallError(
-            f"parts of an architecture ({', '.join(parts)}) are for a layer made of components, not for a function"
-        )
+        what = f"parts of an architecture ({', '.join(parts)})"
+        raise RankfallError(f"{what} are for a layer made of components, not for a function")
     else:
         with keep_random_state():
             given = steady(attention)

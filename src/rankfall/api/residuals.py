@@ -22,7 +22,7 @@ from rankfall.api.layers import (
     refuse_unused,
 )
 from rankfall.errors import RankfallError
-from rankfall.rank.carried import again, begin, through
+from rankfall.rank.carried import carry_twice
 from rankfall.rank.powers import reason_of
 from rankfall.rank.residual import NORMS, at_floor, relative_residual, residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
@@ -172,17 +172,11 @@ def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any, or_states:
 
 def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
     """Measure layer by layer, with a second pass that rounds differently and shows what is noise. x (1, B, T, D)"""
-    state, other = begin(x), begin(shake(x))
     rows = []
-    for number, layer in enumerate([None, *found.layers]):
-        if layer is not None:
-            what = f"layer {number} returns"
-            after, step = through(lambda x, layer=layer, what=what: [check_finite(layer(x), what)], state)  # type: ignore[misc]
-            (other,) = again(lambda x, layer=layer: [layer(x)], other, step, after)  # type: ignore[misc]
-            (state,) = after
+    for number, (state, other, _) in enumerate(carry_twice(found.checked(), found.layers, x, shake(x))):
         relative = state.mask_lost(relative_residual(state.unit, norm))  # (1, B)
         low = at_floor(relative, x.dtype)
-        if layer is not None:
+        if number:
             low |= relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
         rows.append(mean_of_samples(relative, low, reason_of(state.unit[0], lost=state.lost[0])))
     return Residuals.from_layers(rows, found.note())
@@ -203,17 +197,11 @@ def shake(x: Tensor) -> Tensor:
 
 def check_states(states: Any) -> Tensor:
     """Check that states are real and finite (B, T, D) and return them in float64 on the CPU."""
-    if (
-        not isinstance(states, Tensor)
-        or states.ndim != 3
-        or not states.numel()
-        or states.is_complex()
-        or states.dtype == torch.bool
-    ):
-        found = f"{tuple(states.shape)}, {states.dtype}" if isinstance(states, Tensor) else type(states).__name__
-        raise RankfallError(
-            f"states must be a tensor of real numbers (samples, tokens, width), at least one of each, not {found}"
-        )
+    given = isinstance(states, Tensor)
+    if not given or states.ndim != 3 or not states.numel() or states.is_complex() or states.dtype == torch.bool:
+        found = f"{tuple(states.shape)}, {states.dtype}" if given else type(states).__name__
+        wanted = "a tensor of real numbers (samples, tokens, width), at least one of each"
+        raise RankfallError(f"states must be {wanted}, not {found}")
     return check_finite(states.detach().double().cpu().contiguous(), "states have")
 
 

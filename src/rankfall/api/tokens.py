@@ -78,7 +78,8 @@ def attribution(
     examined = examine_given(given, inputs, blocks)
     with keep_random_state():
         flow = stream_of(examined, stream)
-        places = pick_evenly(token_count(flow), tokens)
+        count = token_count(flow)
+        places = torch.linspace(0, count - 1, min(tokens, count)).round().long()  # including the first and the last
         rng = random_stream(check_seed(seed), "attribution", "directions")
         try:
             found = contributions(examined, flow, places, directions, rng)
@@ -95,11 +96,6 @@ def token_count(flow: Any) -> int:
     from rankfall.streams.reading import tokens_of
 
     return int(tokens_of(flow))
-
-
-def pick_evenly(count: int, wanted: int) -> Tensor:
-    """Return at most `wanted` evenly spaced positions below `count`, including the first and the last."""
-    return torch.linspace(0, count - 1, min(wanted, count)).round().long()
 
 
 def show_values(values: list[float] | list[float | None]) -> str:

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,64 +36,36 @@ LOST = "the values that are weighed are zero, or beyond the range of float64"
 Key = tuple[str, str, str | None, float | None, str | None]
 
 
-@dataclass(frozen=True)
-class AttentionOptions:
-    """Options of the measurement.
+def head_rows(
+    views: Iterable[AttentionView], seed: int, entries: int, masked: int, left_out: Sequence[str] = ("nothing",)
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each layer, head and quantity: mean, deviation and range over samples, or the reason if there is no value.
 
-    `entries`: sampled rows of each head for which linear programs are solved; `masked`: rows of a head that are measured where each row
-    has its own mask.
+    The views are of any parts of the samples. Outliers are counted, and linear programs solved, in the first part of a layer only. `seed`
+    determines for which entries they are solved. `entries`: sampled rows of each head for which they are; `masked`: rows of a head that
+    are measured where each row has its own mask.
     """
-
-    entries: int = 2
-    masked: int = 8
-    left_out: Sequence[str] = ("nothing",)
-
-
-@dataclass
-class LayerNumbers:
-    """Accumulator of one layer's numbers over parts of the samples; `summarise_heads` gives the rows."""
-
-    layer: int
-    options: AttentionOptions
-    seed: int  # determines which entries the linear programs are solved for
-    outliers: Tensor | None = None  # (D,), from the first part
-    found: dict[Key, list[list[Tensor | str]]] = field(default_factory=dict)  # for each head, the values of each part
-    tokens: int = 0
-
-    def add(self, view: AttentionView) -> None:
-        """Add the numbers of some samples. Linear programs are solved for the first part only."""
-        first = self.outliers is None
-        self.outliers = outlier_channels(view.inputs) if self.outliers is None else self.outliers
-        self.tokens = view.tokens
-        for left_out in self.options.left_out:
-            without_first = left_out == FIRST_TOKEN
-            rows = rows_of(view, masked=self.options.masked, without_first=without_first)
-            seed = self.seed if first else None
-            for name, values, labels in _quantities(view, rows, self.options, seed, without_first):
-                key = (left_out, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
-                parts = self.found.setdefault(key, [[] for _ in range(view.heads)])
-                for head in range(view.heads):
-                    parts[head].append(values[head])
-
-    def summarise_heads(self) -> Iterator[dict[str, Any]]:
-        """Yield a row for each head and quantity: mean, deviation and range over samples, or the reason if there is no value."""
-        assert self.outliers is not None
-        about = {"layer": self.layer, "tokens": self.tokens}
+    layers: dict[int, dict[Key, list[list[Tensor | str]]]] = {}  # for each head, the values of each part
+    outliers: dict[int, Tensor] = {}
+    for view in views:
+        first, found = view.layer not in layers, layers.setdefault(view.layer, {})
+        if first:
+            outliers[view.layer] = outlier_channels(view.inputs).sum().double().view(1)
+        for without in left_out:
+            rows = rows_of(view, masked=masked, without_first=without == FIRST_TOKEN)
+            drawn = seed if first else None
+            for name, values, labels in _quantities(view, rows, entries, drawn, without == FIRST_TOKEN):
+                key = (without, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
+                for head, parts in enumerate(found.setdefault(key, [[] for _ in range(view.heads)])):
+                    parts.append(values[head])
+    for layer, found in layers.items():
+        about = {"layer": layer, "tokens": view.tokens}
         count = {"left_out": "nothing", "quantity": "outlier_channels", "kind": None, "tolerance": None}
-        yield about | {"attention_head": None} | count | summary([self.outliers.sum().double().view(1)])
-        for (left_out, quantity, kind, tolerance, none), heads in self.found.items():
-            what = {"left_out": left_out, "quantity": quantity, "kind": kind, "tolerance": tolerance}
+        yield about | {"attention_head": None} | count | summary([outliers[layer]])
+        for (without, quantity, kind, tolerance, none), heads in found.items():
+            what = {"left_out": without, "quantity": quantity, "kind": kind, "tolerance": tolerance}
             for head, parts in enumerate(heads):
                 yield about | {"attention_head": head} | what | summary(parts, none)
-
-
-def head_rows(views: Iterable[AttentionView], options: AttentionOptions, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all layers and heads, from views of any parts of the samples."""
-    layers: dict[int, LayerNumbers] = {}
-    for view in views:
-        layers.setdefault(view.layer, LayerNumbers(view.layer, options, seed)).add(view)
-    for numbers in layers.values():
-        yield from numbers.summarise_heads()
 
 
 def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str, Any]:
@@ -116,9 +87,7 @@ def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str,
 Found = Iterator[tuple[str, Sequence[Tensor | str] | Tensor, dict[str, Any]]]  # quantity, (H, values), labels
 
 
-def _quantities(
-    view: AttentionView, rows: GroupedRows, options: AttentionOptions, seed: int | None, without_first: bool
-) -> Found:
+def _quantities(view: AttentionView, rows: GroupedRows, entries: int, seed: int | None, without_first: bool) -> Found:
     lost, none = view.lost().T, {"none": LOST}  # (H, B)
 
     def mask_lost(values: Tensor) -> Tensor:
@@ -134,32 +103,28 @@ def _quantities(
     yield "effective_error", nullspace.identity_error(rows, projected).T, none
     yield "correlation", nullspace.correlation(rows, projected).T, {"none": f"all weights are equal, or {LOST}"}
     yield "effective_sum", _over_rows(projected.sum(-1)), none
-    yield "effective_below_zero", mask_lost(_below_zero(rows, projected)), none
+    below = (projected < -1e-12).sum((2, 3, 4)) / (rows.sizes.sum() * rows.weights.shape[3])  # more than rounding
+    yield "effective_below_zero", mask_lost(below.T), none
     for name, weights in (("share", rows.weights), ("effective_share", projected)):
         found = nullspace.shares(weights, view.kinds)  # (B, H, kinds)
         present = torch.nn.functional.one_hot(view.kinds, len(KINDS)).any(1)  # (B, kinds)
         found = torch.where(present[:, None], found, torch.nan)
         for number, kind in enumerate(KINDS):
             yield name, found[..., number].T, {"kind": kind, "none": f"no {kind} in the samples"}
-    yield (
-        "first_mass",
-        ["the first token is left out"] * view.heads if without_first else nullspace.first_mass(rows).T,
-        {},
-    )
+    left_out = ["the first token is left out"] * view.heads
+    yield "first_mass", left_out if without_first else nullspace.first_mass(rows).T, {}
     yield "entropy", nullspace.entropy(rows).T, {}
-    if bool((rows.weights < 0).any()):
+    reason = "weights are negative: no distribution" if bool((rows.weights < 0).any()) else LOST * bool(lost.all())
+    if reason:
         for name in ("step_distance", "step_error", *PROGRAMS):
-            yield name, ["weights are negative: no distribution"] * view.heads, {}
-    elif bool(lost.all()):
-        for name in ("step_distance", "step_error", *PROGRAMS):
-            yield name, [LOST] * view.heads, {}
+            yield name, [reason] * view.heads, {}
     else:
         moved = witness.find_farthest(rows)
         yield "step_distance", mask_lost(_over_rows(witness.distance(moved, rows.weights))), none
         error = torch.maximum(witness.output_error(rows, moved), witness.sum_error(rows, moved)).T
         yield "step_error", mask_lost(error), none
         if seed is not None:
-            yield from _programs(view, rows, options.entries, seed, lost)
+            yield from _programs(view, rows, entries, seed, lost)
     if not without_first:
         yield from _realisable(view, rows.values)
 
@@ -174,37 +139,24 @@ def _over_rows(values: Tensor) -> Tensor:
     return values.mean((2, 3)).T
 
 
-def _below_zero(rows: GroupedRows, projected: Tensor) -> Tensor:
-    """Return the share of allowed entries of effective attention below zero by more than rounding, (H, B)."""
-    count = rows.sizes.sum() * rows.weights.shape[3]
-    return ((projected < -1e-12).sum((2, 3, 4)) / count).T
-
-
 def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int, lost: Tensor) -> Found:
     """Solve linear programs for a few rows of each head: the farthest distribution, and the ranges of the largest and a random entry."""
-    names = PROGRAMS
-    found: dict[str, list[Tensor]] = {name: [] for name in names}
+    found: dict[str, list[list[float]]] = {name: [[] for _ in range(view.heads)] for name in PROGRAMS}
     batch, _, groups, count, _ = rows.weights.shape
     basis = column_space(rows)
     for head in range(view.heads):
         rng = stream(seed, "attention_identity", "entries", view.layer, head)
-        drawn: dict[str, list[float]] = {name: [] for name in names}
         for _ in range(entries):
             sample, group, row = int(rng.integers(batch)), int(rng.integers(groups)), int(rng.integers(count))
             if bool(lost[head, sample]):
                 continue
             allowed = rows.allowed[group]
-            solved = _solve(
-                rows.weights[sample, head, group, row, allowed].numpy(),
-                basis[sample, head, group, allowed].numpy(),
-                rng,
-            )
-            for name, value in solved.items():
-                drawn[name].append(value)
-        for name in names:
-            found[name].append(torch.tensor(drawn[name], dtype=torch.float64))
-    for name in names:
-        yield name, found[name], {"none": "no linear program was solved"}
+            weights, columns = rows.weights[sample, head, group, row, allowed], basis[sample, head, group, allowed]
+            for name, value in _solve(weights.numpy(), columns.numpy(), rng).items():
+                found[name][head].append(value)
+    for name, heads in found.items():
+        numbers = [torch.tensor(each, dtype=torch.float64) for each in heads]
+        yield name, numbers, {"none": "no linear program was solved"}
 
 
 def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
@@ -220,10 +172,11 @@ def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict
         solved |= {"distance": 0.5 * float(np.abs(far - row).sum()), "distance_error": error(far)}
     one, top = witness.interval(row, basis, entry), witness.interval(row, basis, largest)
     if one is not None:
-        solved |= {"interval_low": one.low, "interval_high": one.high, "interval_value": float(row[entry])}
-        solved |= {"width": one.high - one.low, "width_error": max(map(error, one.attained))}
+        low, high = (float(end[entry]) for end in one)
+        solved |= {"interval_low": low, "interval_high": high, "interval_value": float(row[entry])}
+        solved |= {"width": high - low, "width_error": max(map(error, one))}
     if top is not None:
-        solved["width_largest"] = top.high - top.low
+        solved["width_largest"] = float(top[1][largest]) - float(top[0][largest])
     return solved
 
 
@@ -249,9 +202,5 @@ def _realisable(view: AttentionView, values: Tensor) -> Found:
     )
     moved = witness.find_farthest(inside, extent=0.5)
     yield "score_rank", witness.score_rank(inside.weights[:, :, 0]).T, {}
-    unmoved = bool((moved == inside.weights).all())
-    yield (
-        "witness_score_rank",
-        ["there is no second distribution"] * view.heads if unmoved else witness.score_rank(moved[:, :, 0]).T,
-        {},
-    )
+    unmoved, none = bool((moved == inside.weights).all()), ["there is no second distribution"] * view.heads
+    yield "witness_score_rank", none if unmoved else witness.score_rank(moved[:, :, 0]).T, {}

@@ -31,8 +31,10 @@ MEMORY = 2**28  # approximate limit on the bytes of the tangents of one pass
 def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
     """Return squared norms of all blocks, (L, ..., T, T) with rows j and columns i, for states x (..., T, D)."""
     tokens, width = x.shape[-2:]
-    depth, cost = measure_pass(layers, x)
-    found = {name: x.new_zeros(depth, *x.shape[:-2], tokens, tokens) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
+    _, states, cost = record_pass(layers, x)
+    shape = (len(states), *x.shape[:-2], tokens, tokens)
+    found = {name: x.new_zeros(shape) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
+    del states
     carried = vmap(lambda tangent: jvp(lambda states: tuple(layers(states)), (x,), (tangent,))[1])
     for part in torch.arange(tokens * width, device=x.device).split(max(1, memory // cost)):
         token, feature = part // width, part % width  # (C,)
@@ -41,12 +43,9 @@ def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
         size = x[..., token, feature].square().unsqueeze(-2)  # (..., 1, C)
         for layer, moved in enumerate(carried(tangents)):  # (C, ..., T, D)
             whole = moved.square().sum(-1).movedim(0, -1)  # (..., T, C)
-            for name, value in (
-                (JACOBIAN, whole),
-                (TIMES_INPUT, whole * size),
-                (SUMMED, moved.sum(-1).square().movedim(0, -1)),
-            ):
-                found[name][layer].index_add_(-1, token, value)
+            squares = (whole, whole * size, moved.sum(-1).square().movedim(0, -1))
+            for value, of_layers in zip(squares, found.values()):
+                of_layers[layer].index_add_(-1, token, value)
     return found
 
 
@@ -68,20 +67,14 @@ def blocks_of(
     """
     length, width = x.shape
     start, states, cost = record_pass(layers, x)
-    none = torch.zeros(0, dtype=torch.long)
-    rows: dict[str, list[Tensor]] = {}
-    for state, constant, apart in zip(
-        states, constant_sums(layers, x, states), outliers or [none] * len(states), strict=True
-    ):
-        others = _others(width, apart)
+    apart_of = outliers or [torch.zeros(0, dtype=torch.long)] * len(states)
+    rows: list[tuple[Tensor, ...]] = []
+    for state, constant, apart in zip(states, constant_sums(layers, x, states), apart_of, strict=True):
+        others = torch.tensor(sorted(set(range(width)) - set(apart.tolist())), dtype=torch.long)
         count = len(others) if directions is None else min(directions, len(others))
         drawn = x.new_zeros(len(tokens), count, width)
-        drawn[..., others] = torch.as_tensor(orthonormal(rng, len(tokens), count, len(others)), dtype=x.dtype).to(
-            x.device
-        )
-        fixed = torch.cat(
-            [torch.eye(width, dtype=x.dtype, device=x.device)[apart], x.new_ones(int(not constant), width)]
-        )
+        drawn[..., others] = torch.as_tensor(orthonormal(rng, len(tokens), count, len(others))).to(x)
+        fixed = torch.cat([torch.eye(width).to(x)[apart], x.new_ones(int(not constant), width)])
         vectors = torch.cat([drawn, fixed.expand(len(tokens), -1, -1)], 1)  # (N, C, D): drawn, outliers, the sum
         plain = x.new_empty(*vectors.shape[:2], length)
         scaled = torch.empty_like(plain)
@@ -89,18 +82,15 @@ def blocks_of(
             plain.view(-1, length)[place] = gradient.square().sum(-1)
             scaled.view(-1, length)[place] = (gradient * x).square().sum(-1)
         end = count + len(apart)
-        parts = 1 if directions is None else count
-        rest, rest_scaled = (_means(value[:, :count], parts, len(others)) for value in (plain, scaled))  # (M, N, T)
-        for name, value in (
-            (JACOBIAN, rest + plain[:, count:end].sum(1)),
-            (TIMES_INPUT, rest_scaled + scaled[:, count:end].sum(1)),
-            (SUMMED, plain[:, end:].sum(1).expand_as(rest)),
-            (WITHOUT_OUTLIERS, rest),
-        ):
-            rows.setdefault(name, []).append(value)
-    if outliers is None:
-        del rows[WITHOUT_OUTLIERS]
-    return {name: torch.stack(values, 1) for name, values in rows.items()}
+        parts = 1 if directions is None else count  # (M, N, T): each part's estimate of the sum over all others
+        rest, rest_scaled = (
+            value[:, :count].unflatten(1, (parts, -1)).mean(2).transpose(0, 1) * len(others)
+            for value in (plain, scaled)
+        )
+        summed = plain[:, end:].sum(1).expand_as(rest)
+        rows.append((rest + plain[:, count:end].sum(1), rest_scaled + scaled[:, count:end].sum(1), summed, rest))
+    names = (JACOBIAN, TIMES_INPUT, SUMMED, *([] if outliers is None else [WITHOUT_OUTLIERS]))
+    return {name: torch.stack(values, 1) for name, values in zip(names, zip(*rows))}
 
 
 def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[bool]:
@@ -114,12 +104,6 @@ def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[b
         size = moved.norm(dim=-1)
         found.append(bool(((moved.sum(-1).abs() <= limit * size) & (size > limit * state.detach().norm(dim=-1))).all()))
     return found
-
-
-def measure_pass(layers: Layers, x: Tensor) -> tuple[int, int]:
-    """Return the number of layers, and the approximate number of bytes that one tangent needs."""
-    _, states, cost = record_pass(layers, x)
-    return len(states), cost
 
 
 def record_pass(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
@@ -153,18 +137,6 @@ def _carry_back(
         cotangents[torch.arange(len(cotangents)), token[place]] = flat[place]
         (gradient,) = torch.autograd.grad(state, start, cotangents, is_grads_batched=True, retain_graph=True)
         yield place, gradient
-
-
-def _means(squares: Tensor, parts: int, width: int) -> Tensor:
-    """Reduce squares (N, C, T) along C unit vectors to (M, N, T): each part's estimate of the sum over all `width` of them."""
-    samples, count, length = squares.shape
-    return squares.view(samples, parts, count // parts, length).mean(2).transpose(0, 1) * width
-
-
-def _others(width: int, apart: Tensor) -> Tensor:
-    kept = torch.ones(width, dtype=torch.bool)
-    kept[apart] = False
-    return kept.nonzero().squeeze(-1)
 
 
 def orthonormal(rng: np.random.Generator, sets: int, count: int, width: int) -> np.ndarray:

@@ -42,6 +42,10 @@ class GroupedRows:
         u, s, _ = torch.linalg.svd(self.values, full_matrices=False)
         return u, s / s[..., :1].clamp_min(torch.finfo(s.dtype).tiny)
 
+    def columns(self, tolerance: float) -> Tensor:
+        """Return orthonormal columns (B, H, G, n, r) that span those of T, padded with zeros."""
+        return self.svd[0] * (self.svd[1] > tolerance).unsqueeze(-2)
+
 
 def rows_of(view: AttentionView, *, masked: int = 8, without_first: bool = False) -> GroupedRows:
     """Group the rows of a view.
@@ -95,22 +99,17 @@ def null_dimension_simplex(rows: GroupedRows, tolerance: float) -> Tensor:
     return null_dimension(rows, tolerance) - (_ones_left(rows, tolerance).norm(dim=-1) > tolerance).long()
 
 
-def column_space(rows: GroupedRows, tolerance: float = EXACT, *, sums: bool = True) -> Tensor:
-    """Return orthonormal columns (B, H, G, n, r or r + 1) that span the columns of T, and of 1 if `sums`, padded with zeros."""
-    u, s = rows.svd
-    u = u * (s > tolerance).unsqueeze(-2)
-    if not sums:
-        return u
+def column_space(rows: GroupedRows, tolerance: float = EXACT) -> Tensor:
+    """Return orthonormal columns (B, H, G, n, r + 1) that span the columns of T and of 1, padded with zeros."""
     left = _ones_left(rows, tolerance)
     size = left.norm(dim=-1, keepdim=True)
     column = torch.where(size > tolerance, left / size.clamp_min(torch.finfo(size.dtype).tiny), torch.zeros_like(left))
-    return torch.cat([u, column.unsqueeze(-1)], -1)
+    return torch.cat([rows.columns(tolerance), column.unsqueeze(-1)], -1)
 
 
 def _ones_left(rows: GroupedRows, tolerance: float) -> Tensor:
     """Return the part of 1 / sqrt(n) outside the columns of T, (B, H, G, n)."""
-    u, s = rows.svd
-    u = u * (s > tolerance).unsqueeze(-2)
+    u = rows.columns(tolerance)
     ones = (rows.allowed / rows.sizes.sqrt().unsqueeze(-1)).to(u.dtype)  # (G, n)
     ones = ones.expand(*u.shape[:-1])
     for _ in range(2):  # twice, since a single projection leaves rounding errors as large as a small remainder
@@ -120,7 +119,7 @@ def _ones_left(rows: GroupedRows, tolerance: float) -> Tensor:
 
 def effective(rows: GroupedRows, tolerance: float) -> Tensor:
     """Return effective attention A T T^+ (B, H, G, R, n): the smallest weights that give the same output. It is not a distribution."""
-    u = column_space(rows, tolerance, sums=False)
+    u = rows.columns(tolerance)
     return (rows.weights @ u) @ u.mT
 
 

@@ -192,11 +192,6 @@ class Recovery:
         loss = torch.where(self.angular, 1 - cosine_similarity(mapped, wanted, dim=-1), square)  # (K, B)
         return Graded(loss.mean(1), torch.full((len(loss),), loss.shape[1], device=loss.device))
 
-    def select_members(self, members: slice) -> "Recovery":
-        """Return the objective for some of the members."""
-        own = {name: getattr(self, name)[members] for name in ("layer", "network", "angular")}
-        return replace(self, **own)
-
 
 def recover(
     sources: Sequence[KnownTokens], recipes: Mapping[str, Recipe], checkpoint: Checkpoint
@@ -231,7 +226,11 @@ def recover(
             some = probes[first : first + many]
             seeds = [sources[probe.source].seed for probe in some]
             module = Probes([probe.start for probe in some], seeds, recipe.hidden)
-            data, own = number_tokens(train, tokens, len(some)), objective.select_members(slice(first, first + many))
+            numbers = torch.arange(tokens).view(1, -1, 1).expand(len(some), -1, -1)  # tokens by number
+            splits = {"train": numbers[:, :train], VALIDATION: numbers[:, train:]}
+            data = Data({split: Split(one, one) for split, one in splits.items()})
+            members = {of: getattr(objective, of)[first : first + many] for of in ("layer", "network", "angular")}
+            own = replace(objective, **members)
             kept = train_stack(module, seeds, own, data, recipe, checkpoint, f"{name} {first}")
             stacks.append(module)
             ended += [replace(probe, epoch=epoch) for probe, epoch in zip(some, kept.tolist())]
@@ -248,13 +247,6 @@ def at_once(width: int, hidden: int) -> int:
 def size(values: Tensor) -> float:
     """Return the root mean square, or 1 if it is zero."""
     return float(values.double().square().mean().sqrt()) or 1.0
-
-
-def number_tokens(train: int, tokens: int, members: int) -> Data:
-    """Return tokens by number, the same for all members: first those to train on, then those to validate on."""
-    numbers = torch.arange(tokens).view(1, -1, 1).expand(members, -1, -1)
-    first, rest = numbers[:, :train], numbers[:, train:]
-    return Data({"train": Split(first, first), VALIDATION: Split(rest, rest)})
 
 
 def train_stack(

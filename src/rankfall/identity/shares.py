@@ -7,6 +7,8 @@ tokens. The replacement is not zero, because a state of zero resembles no token 
 state's arithmetic counts as no effect. So the zeros of a causal mask stay exact on any processor, and ranks are not affected by noise.
 """
 
+from itertools import combinations
+
 import torch
 from torch import Tensor
 
@@ -61,12 +63,7 @@ def correlations(by_method: dict[str, Tensor], counted: Tensor) -> dict[tuple[st
         rank = ranks(values.double(), counted)
         centred = (rank - rank.sum(-1, keepdim=True) / counted.sum(-1, keepdim=True)) * counted
         spread[method] = centred / centred.norm(dim=-1, keepdim=True)  # NaN where all are equal
-    names = list(by_method)
-    return {
-        (one, other): (spread[one] * spread[other]).sum(-1)
-        for place, one in enumerate(names)
-        for other in names[place + 1 :]
-    }
+    return {(one, other): (spread[one] * spread[other]).sum(-1) for one, other in combinations(by_method, 2)}
 
 
 ROUNDINGS = 64  # units in the last place that a network of tens of layers accumulates

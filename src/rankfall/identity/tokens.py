@@ -217,8 +217,10 @@ def among_all_words(one: Sentences, words: Tensor, mapped: Sequence[tuple[Row, T
     for number, (place, every) in enumerate(zip(one.places, one.vocabulary(), strict=True)):
         queries = torch.cat([values[:, number] for _, values in mapped])  # (M*S, D), all maps at once
         own, size = words[:, place].repeat(len(mapped)), len(every)
+        few = max(1, DISTANCES_AT_ONCE // size)  # queries at a time, so that the distances fit into memory
         for distance in DISTANCES:
-            found = [shares(*part, distance) for part in parts(queries, every.float(), own)]
+            parts = zip(queries.split(few), own.split(few))
+            found = [shares(some, every.float(), which, distance) for some, which in parts]
             right[distance] += torch.cat(found).view(len(mapped), -1)
     asked = torch.full((len(words),), len(one.places))
     for number, (about, _) in enumerate(mapped):
@@ -226,23 +228,13 @@ def among_all_words(one: Sentences, words: Tensor, mapped: Sequence[tuple[Row, T
             yield about | rate("vocabulary", distance, right[distance][number], asked, size)
 
 
-def parts(queries: Tensor, every: Tensor, own: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield chunks of queries (Q', D), with all candidates and the indices of the own ones, so that the distances fit into memory."""
-    size = max(1, DISTANCES_AT_ONCE // len(every))
-    for some, which in zip(queries.split(size), own.split(size)):
-        yield some, every, which
-
-
 def rate(candidates: str, distance: str, right: Tensor, asked: Tensor, size: int | None = None) -> Row:
     """Return a rate from sums by sentence (S,). `size`: number of candidates, by default the tokens that are asked for."""
-    about = {"candidates": candidates, "distance": distance}
     some = asked > 0
     tokens, sentences = int(asked.sum()), int(some.sum())
-    if not tokens:
-        nothing: Row = dict.fromkeys(("rate", "low", "high", "chance"))
-        return about | nothing | {"tokens": 0, "sentences": 0, "rate_reason": "no word occurs once in its sentence"}
-    value, low, high = estimate_rate(right[some], asked[some])
+    value, low, high = estimate_rate(right[some], asked[some]) if tokens else (None, None, None)
     # A guess among as many candidates as tokens gets one token of a sentence right.
-    chance = sentences / tokens if size is None else 1 / size
-    numbers = {"rate": value, "low": low, "high": high, "chance": chance, "tokens": tokens, "sentences": sentences}
-    return about | numbers | {"rate_reason": ""}
+    chance = None if not tokens else sentences / tokens if size is None else 1 / size
+    about = {"candidates": candidates, "distance": distance, "rate": value, "low": low, "high": high, "chance": chance}
+    reason = "" if tokens else "no word occurs once in its sentence"
+    return about | {"tokens": tokens, "sentences": sentences, "rate_reason": reason}

@@ -34,10 +34,13 @@ class NormView:
 
         Parts that sum to `whole` give results that sum to norm(whole) - bias.
         """
-        spread = (self._center(whole).square().mean(self.over, keepdim=True) + self.eps).rsqrt()
-        return self._center(part) * spread * self.gain
+        return self.center(part) * self.spread(whole) * self.gain
 
-    def _center(self, x: Tensor) -> Tensor:
+    def spread(self, whole: Tensor) -> Tensor:
+        """Return the number that the norm of `whole` multiplies by, apart from its gain: (B, T, 1), or (B, 1, D) over tokens."""
+        return (self.center(whole).square().mean(self.over, keepdim=True) + self.eps).rsqrt()
+
+    def center(self, x: Tensor) -> Tensor:
         return x - x.mean(self.over, keepdim=True) if self.centred else x
 
 
@@ -77,10 +80,6 @@ class AttentionView:
     @property
     def tokens(self) -> int:
         return self.weights.shape[2]
-
-    @property
-    def head_width(self) -> int:
-        return self.values.shape[3]
 
     def map_values(self) -> Tensor:
         """Return T_h (B, H, T, D): values as they reach the residual stream. It is large; `compact` is often enough."""

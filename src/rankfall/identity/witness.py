@@ -17,8 +17,6 @@ distribution. The farthest distribution is sought by a sequence of programs: the
 slope at x leads to a vertex that is at least as far.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -117,28 +115,15 @@ SUPPORT = 1e-12  # smaller entries of a solution are zeros of the vertex
 STEPS = 6
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Range of an entry, and the distributions that attain its ends."""
-
-    low: float
-    high: float
-    attained: tuple[Array, Array]
-
-
-def interval(row: Array, basis: Array, entry: int) -> Interval | None:
-    """Return the range of one entry of a row (n,), or None if the solver stops without a solution.
+def interval(row: Array, basis: Array, entry: int) -> tuple[Array, Array] | None:
+    """Return the distributions that attain the ends of the range of one entry of a row (n,), or None if the solver fails.
 
     `basis` (n, r): orthonormal columns that span the columns of [T, 1].
     """
-    if is_determined(basis):
-        return Interval(float(row[entry]), float(row[entry]), (row, row))
     slope = np.zeros_like(row)
     slope[entry] = 1.0
     low, high = best(row, basis, -slope), best(row, basis, slope)
-    if low is None or high is None:
-        return None
-    return Interval(float(low[entry]), float(high[entry]), (low, high))
+    return None if low is None or high is None else (low, high)
 
 
 def farthest(row: Array, basis: Array) -> Array | None:
@@ -146,8 +131,6 @@ def farthest(row: Array, basis: Array) -> Array | None:
 
     The ascent starts away from the entries that hold most of the weight.
     """
-    if is_determined(basis):
-        return row
     order = np.argsort(-row)
     heavy = order[: 1 + int(np.searchsorted(np.cumsum(row[order]), 0.5 * row.sum()))]
     slope = np.ones_like(row)
@@ -165,15 +148,15 @@ def farthest(row: Array, basis: Array) -> Array | None:
     return found
 
 
-def is_determined(basis: Array) -> bool:
-    """Check whether there are at least as many conditions as entries, so that only the row itself meets them."""
-    return basis.shape[1] >= basis.shape[0]
-
-
 def best(row: Array, basis: Array, slope: Array) -> Array | None:
-    """Return the distribution with the largest slope . x, by HiGHS, with an exact solve on its support. None if the solver fails."""
+    """Return the distribution with the largest slope . x, by HiGHS, with an exact solve on its support. None if the solver fails.
+
+    Where there are at least as many conditions as entries, only the row itself meets them.
+    """
     from scipy.optimize import linprog
 
+    if basis.shape[1] >= basis.shape[0]:
+        return row
     wanted = basis.T @ row
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     solved = linprog(-slope, A_eq=basis.T, b_eq=wanted, bounds=(0, None), method="highs", options=tight)

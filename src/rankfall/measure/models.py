@@ -60,30 +60,18 @@ def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[
             bound = signature.bind(context, **options)
             bound.apply_defaults()
             chosen = bound.arguments
-            streamed = chosen.get("streamed", False)
-            source = ModelSource(
-                chosen["model"],
-                chosen["phase"],
-                chosen["revision"],
-                streamed,
-                chosen["config"] or {},
-                chosen["quantise"],
-            )
+            named = {name: chosen[name] for name in ("phase", "revision", "quantise", "streamed") if name in chosen}
+            source = ModelSource(chosen["model"], config=chosen["config"] or {}, **named)
             samples = chosen["sentences"] if "sentences" in chosen else chosen["samples"]
             length = chosen["lengths"][0] if "lengths" in chosen else chosen["length"]
             variants = chosen.get("variants", ["transformer"])
-            request = make_request(
-                source,
-                Texts(chosen["text"], samples, length),
-                optional=chosen["optional"],
-                variants=None if variants is None else tuple(variants),
-                definition=chosen.get("definition"),
-                dtype=chosen.get("dtype"),
-            )
+            fields = {name: chosen.get(name) for name in ("definition", "dtype")}
+            fields["variants"] = None if variants is None else tuple(variants)
+            texts = Texts(chosen["text"], samples, length)
+            request = make_request(source, texts, optional=chosen["optional"], **fields)
             rows = partial(rows_of, context, **{one.name: chosen[one.name] for one in own})
-            return by_seed(
-                context, request, chosen["seeds"], lambda one, seeds: rows_of_subjects(one, seeds, rows, print)
-            )
+            each = partial(rows_of_subjects, rows_of=rows, say=print)
+            return by_seed(context, request, chosen["seeds"], each)
 
         measure.__name__, measure.__doc__, measure.__module__ = rows_of.__name__, rows_of.__doc__, rows_of.__module__
         measure.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}

@@ -16,6 +16,11 @@ def in_float64(context: Context, samples: int) -> tuple[Network, Tensor]:
     return copy.deepcopy(context.network).double(), double_values(inputs)
 
 
+def strip_sentinels(network: Network, x: Tensor) -> Tensor:
+    """Return states (K, B, T', D) without the rows of sentinels."""
+    return x if network.sentinels is None else network.sentinels.strip(x)
+
+
 def double_values(x: Tensor) -> Tensor:
     """Return a tensor in float64, unless it holds symbols."""
     return x.double() if x.is_floating_point() else x

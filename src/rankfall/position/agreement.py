@@ -35,11 +35,9 @@ def explain_untrained(verdict: Verdict, found: Distinct, design: Architecture) -
     said = agreement(verdict.rows, rows)
     if said == FEWER and rows == 0:
         return said, "the rows of every draw have entries that are not finite"
+    close = f"rows differ by as little as {narrowest:.0e} of their size, close to the tolerance {TOLERANCE:.0e}"
     if said == FEWER and narrowest < CLOSE * TOLERANCE:
-        return (
-            said,
-            f"rows differ by as little as {narrowest:.0e} of their size, close to the tolerance {TOLERANCE:.0e}",
-        )
+        return said, close
     reasons = {
         AGREE: "",
         OPEN: verdict.reason,
@@ -104,17 +102,15 @@ def compare_with_theory(
     """
     accuracy, loss, rows, guess = found.accuracy, found.loss, found.rows, math.log(found.asked)
     most = untrained if verdict.rows is None else verdict.rows
+    right = f"{accuracy:.2f} of the places are right"
     if accuracy > min(most, found.asked) / found.asked:
-        return (
-            AGAINST,
-            f"{accuracy:.2f} of the places are right, but {most} distinct rows allow no more than {most / found.asked:.2f}"
-            + (f"; {basis}" if verdict.rows is not None and basis else ""),
-        )
+        why = f"; {basis}" if verdict.rows is not None and basis else ""
+        return AGAINST, f"{right}, but {most} distinct rows allow no more than {most / found.asked:.2f}{why}"
     if verdict.rows is None:
         return OPEN, verdict.reason
     if accuracy >= enough or most == 1:
         return AGREE, ""
-    reached = f"{accuracy:.2f} of the places are right, {rows} of {found.length} rows distinct, loss {loss:.2f}; "
+    reached = f"{right}, {rows} of {found.length} rows distinct, loss {loss:.2f}; "
     if found.length > longest:
         return SHORT, reached + f"the sequence is longer than any trained on ({longest})"
     if untrained < most:
@@ -127,10 +123,8 @@ def compare_with_theory(
         return AGREE, ""
     if loss > GUESS * guess:
         return SHORT, reached + f"training never left the loss of a guess, {guess:.2f}"
-    return (
-        SHORT,
-        reached + f"learned in part: a guess has the loss {guess:.2f}, and steps or learning rate did not suffice",
-    )
+    reached += f"learned in part: a guess has the loss {guess:.2f}, and steps or learning rate did not suffice"
+    return SHORT, reached
 
 
 @torch.no_grad()

@@ -66,37 +66,26 @@ def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
         raise Undecided("without positions a token need not know its place")
     if architecture.norm.name in OVER_TOKENS:
         sees = np.ones_like(sees)
-    if not sees.all():
-        check_mask(replace(architecture, depth=1), sees, token_places(architecture, length, total))
+    here = token_places(architecture, length, total)
+    if not sees.all() and length > 1:
+        changes, changed = find_leak(replace(architecture, depth=1), length)
+        hidden = ~sees[np.ix_(here, here)][:, changed].T
+        if (changes[hidden] > LEAKS * changes.max()).any():
+            mask = f"its mask {architecture.mask}"
+            raise Undecided(f"a block of {architecture.name} reads tokens that {mask} hides, by one of its components")
     reached = np.eye(total, dtype=bool)
     for _ in range(architecture.depth):
         wider = reached @ sees
         if (wider == reached).all():
             break
         reached = wider
-    here = token_places(architecture, length, total)
     return [frozenset(np.flatnonzero(row).tolist()) for row in reached[np.ix_(here, here)]]
 
 
-def check_mask(architecture: Architecture, sees: np.ndarray, here: np.ndarray) -> None:
-    """Raise `Undecided` if a position of one block answers to a token that its mask hides. `sees`: (T', T'), with sentinels."""
-    leak = find_leak(architecture, len(here))
-    if leak is None:
-        return
-    changes, changed = leak  # (tokens changed, T), and which tokens these are
-    hidden = ~sees[np.ix_(here, here)][:, changed].T
-    if (changes[hidden] > LEAKS * changes.max()).any():
-        raise Undecided(
-            f"a block of {architecture.name} reads tokens that its mask {architecture.mask} hides, by one of its components"
-        )
-
-
 @cache
-def find_leak(architecture: Architecture, length: int) -> tuple[np.ndarray, list[int]] | None:
-    """Return by how much the answer of each position changes with each of some tokens, in a block with random weights; None for a
-    single token."""
-    if length < 2:
-        return None
+def find_leak(architecture: Architecture, length: int) -> tuple[np.ndarray, list[int]]:
+    """Return by how much the answer of each position changes with each of some tokens, (tokens changed, T), in a block with random
+    weights, and which tokens these are."""
     changed = sorted({round(place) for place in np.linspace(0, length - 1, CHANGED)})
     design = replace(architecture, embedding=Component("linear"), head=Component("regression"))
     try:

@@ -56,9 +56,8 @@ def figure(
     for panel, (number, title) in zip(axes[0], titles.items()):
         for row, point in enumerate(points):
             spread = [[min(point[f"{number}_deviation"], point[number])], [point[f"{number}_deviation"]]]
-            panel.errorbar(
-                point[number], row, xerr=spread, fmt="o", color=palette[point["name"]], markersize=5, linewidth=1.2
-            )
+            colour = palette[point["name"]]
+            panel.errorbar(point[number], row, xerr=spread, fmt="o", color=colour, markersize=5, linewidth=1.2)
         panel.set_title(title)
         panel.set_xlim(-0.03, 1.03) if number == "rows" else panel.set_xlim(left=0)
     axes[0][1].axvline(1.0, color=CHANCE, linestyle="--", linewidth=0.8)
@@ -70,9 +69,9 @@ def figure(
         f"{label(training)}, {describe_lines(table, ['architecture'])}. Architectures keep "
         f"{describe_ends(ends, 'kept', 2)} of their accuracy."
     )
-    return Picture(
-        figure, caption + say_unplaced(found) + describe_missing(table, ["architecture"], whole=whole), numbers
-    )
+    said = "; ".join(f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"])
+    caption += f" Without a row here: {said}." * bool(said) + describe_missing(table, ["architecture"], whole=whole)
+    return Picture(figure, caption, numbers)
 
 
 def largest(table: DataFrame, column: str, or_null: bool = False) -> DataFrame:
@@ -105,9 +104,3 @@ def join_conflict(name: str, part: DataFrame, times: float, probe: DataFrame, or
         "order": float(order.order) if order is not None and order_known else float("nan"),
         "by_name": not same_probe or (order is not None and not same_orders),
     }
-
-
-def say_unplaced(found: list[dict[str, Any]]) -> str:
-    """Name the architectures that lack a number, with the reason."""
-    said = [f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"]]
-    return f" Without a row here: {'; '.join(said)}." if said else ""

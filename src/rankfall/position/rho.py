@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankfall.annotations import Axes, DataFrame, Read
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.captions import describe_ends, describe_lines, describe_missing
@@ -50,9 +50,13 @@ def figure(
         bounds=SHARE,
     )  # fmt: skip
     for kind in kinds:
-        panel, part = grid.axes_dict[titles[kind]], table[table.kind == kind]
-        references(panel, part, kind)
-        set_ticks(panel, part)
+        panel, points = grid.axes_dict[titles[kind]], table[table.kind == kind].drop_duplicates("x").sort_values("x")
+        values = points.chance  # or the share of the most frequent symbol
+        if kind != "places":
+            values = [most_frequent(p.length, p.symbols, p.rho) for p in points.itertuples()]
+        panel.plot(points.x, values, linestyle="--", color=WHOLE, linewidth=1.0, label="computed", zorder=4)
+        # Shares of repeated tokens, spaced by the logarithm of the number of other tokens.
+        panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
     grid.set(
         ylabel="test accuracy",
         xlabel="share that is one symbol (spaced by the logarithm of the rest)",
@@ -90,21 +94,6 @@ def ends(course: DataFrame, cells: DataFrame) -> DataFrame:
     last = last[last.metric == last.kind.map(METRICS)]
     x = -np.log2(1.0 + last.length * (1.0 - last.rho))
     return last.assign(x=x).merge(cells[["key", "chance"]], on="key")
-
-
-def references(panel: Axes, part: DataFrame, kind: str) -> None:
-    """Draw the dashed line: chance, or the share of the most frequent symbol."""
-    points = part.drop_duplicates("x").sort_values("x")
-    values = (
-        points.chance if kind == "places" else [most_frequent(p.length, p.symbols, p.rho) for p in points.itertuples()]
-    )
-    panel.plot(points.x, values, linestyle="--", color=WHOLE, linewidth=1.0, label="computed", zorder=4)
-
-
-def set_ticks(panel: Axes, part: DataFrame) -> None:
-    """Set ticks at the shares of repeated tokens, spaced by the logarithm of the number of other tokens."""
-    points = part.drop_duplicates("x").sort_values("x")
-    panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
 
 
 def describe_finding(table: DataFrame, kinds: list[str]) -> str:

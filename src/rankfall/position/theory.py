@@ -130,17 +130,8 @@ def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
 
 def token_places(design: Architecture, tokens: int, total: int) -> Places:
     """Return the positions of the tokens among the sentinels: those left after the sentinels are stripped."""
-    sizes = Sizes(
-        members=1,
-        length=total,
-        depth=design.depth,
-        width=design.width,
-        heads=1,
-        head_width=design.width,
-        mlp_width=1,
-        size_in=1,
-        size_out=1,
-    )
+    ones = dict.fromkeys(("members", "heads", "mlp_width", "size_in", "size_out"), 1)
+    sizes = Sizes(length=total, depth=design.depth, width=design.width, head_width=design.width, **ones)
     sentinels = make("sentinels", design.sentinels, sizes)
     if sentinels is None:
         return np.arange(tokens)
@@ -265,14 +256,12 @@ def verdict(key: Key) -> Verdict:
         if exchangeable(plain):
             return Verdict(1, "exchange", "nothing depends on places, so exchanging two tokens changes nothing")
     if rows < final:
-        return Verdict(
-            rows, "reach", f"in {key.depth} layers the mask carries what differs no farther; {final} rows if deeper"
-        )
+        why = f"in {key.depth} layers the mask carries what differs no farther; {final} rows if deeper"
+        return Verdict(rows, "reach", why)
     if rows < n:
         if rows == -(-n // 2) and (colours == colours[::-1]).all():
-            return Verdict(
-                rows, "reflection", "read backwards mask and terms are the same, so mirrored places are equal"
-            )
+            why = "read backwards mask and terms are the same, so mirrored places are equal"
+            return Verdict(rows, "reflection", why)
         return Verdict(rows, "surroundings", "some places have surroundings that cannot be told apart at any depth")
     if count(layers(blank, DEEP)[-1]) < n:
         return Verdict(n, "sentinel", "a sentinel differs from the tokens, and how a place sees it tells where it is")

@@ -130,7 +130,8 @@ def bounds(block: Any, state: State) -> Bounds:
     e_one, e_max = matrix_norm(e.unit, "l1"), e.unit.abs().amax((-2, -1))  # (K, B, H)
     gamma = (ranges.sum(-1) / (2 * e_one.clamp_min(1e-300))).sqrt().amax(-1)  # (K, B)
     maps = attention.maps()[0]  # W_h (K, H, D, D)
-    query, key = (split_columns(m.weight, heads) for m in (attention.query, attention.key))  # (K, H, D, d)
+    # (K, D, H*d) -> (K, H, D, d)
+    query, key = (m.weight.unflatten(-1, (heads, -1)).transpose(1, 2) for m in (attention.query, attention.key))
     query_key = query @ key.transpose(-1, -2)  # W_QK,h (K, H, D, D)
     beta = (matrix_norm(query_key, "l1") * matrix_norm(maps, "composite")).amax(-1)  # (K,)
     lipschitz = mlp_lipschitz(block.mlp).to(beta)  # (K,) or ()
@@ -212,11 +213,6 @@ def mlp_lipschitz(mlp: Any) -> Tensor:
 def log10_norm(x: Scaled, norm: str) -> Tensor:
     """Return log10 of a norm (K, B); -inf for zero."""
     return matrix_norm(x.unit, norm).log10() + x.log / math.log(10)
-
-
-def split_columns(weight: Tensor, heads: int) -> Tensor:
-    """Split heads: (K, D, H*d) -> (K, H, D, d)."""
-    return weight.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
 STEP = 0.1  # R is reduced by this, in natural logarithms,

@@ -64,42 +64,34 @@ def through(
     layer: Layer, state: Carried, tokens: Callable[[Tensor], Tensor] = lambda x: x
 ) -> tuple[list[Carried], Step]:
     """Apply a layer to a state. `tokens` picks the rows that count, without sentinels."""
-    size = state.exponent + exponent_of(tokens(state.unit))  # (...)
+    own = exponent_of(tokens(state.unit))  # (...)
+    size = state.exponent + own
     far = (size.abs() > SAFE) & ~state.lost
     if not bool(far.any() or state.exponent.any()):
-        outputs = layer(state.unit)
         zero = torch.zeros_like(size)
-        return [Carried(x, zero, state.lost | ~measurable(tokens(x))) for x in outputs], Step(
-            zero, [zero] * len(outputs)
-        )
-    made, shifts = [], []
-    for place in (NEAR, FAR):
-        inside = torch.where(far, size.sign() * place - exponent_of(tokens(state.unit)), state.exponent)
-        made.append(layer(shift(state.unit, inside[..., None, None])))
-        shifts.append(inside)
+        found = [Carried(x, zero, state.lost | ~measurable(tokens(x))) for x in layer(state.unit)]
+        return found, Step(zero, [zero] * len(found))
+    shifts = [torch.where(far, size.sign() * place - own, state.exponent) for place in (NEAR, FAR)]
+    made = [layer(shift(state.unit, inside[..., None, None])) for inside in shifts]
     true = shift(state.unit, state.exponent[..., None, None])
     plains = layer(true)
-    ones, exponents, wrong = [], [], []
+    # Where input and output fit the format and the test passes, the ordinary output is kept to its last bit.
+    held, tried = far & measurable(tokens(true)), []
     for one, other, plain in zip(*made, plains):
-        degree, apart = (exponent_of(one) - exponent_of(other)) * size.sign(), FAR - NEAR
-        degree = -degree.div(apart, rounding_mode="floor")
+        degree = (exponent_of(one) - exponent_of(other)) * size.sign()
+        degree = -degree.div(FAR - NEAR, rounding_mode="floor")
         between = (shifts[0] - shifts[1]) * degree
         same = (one == shift(other, between[..., None, None])).flatten(-2).all(-1)
         exponent = torch.where(far, degree * (state.exponent - shifts[0]), 0)
-        ones.append(one)
-        exponents.append(exponent)
-        wrong.append(far & ~(same & follows(one, exponent, plain)))
-    # Where input and output fit the format and the test passes, the ordinary output is kept to its last bit.
-    held = far & measurable(tokens(true))
-    for plain, bad in zip(plains, wrong):
+        bad = far & ~(same & follows(one, exponent, plain))
         held = held & measurable(tokens(plain)) & ~bad
-    found, powers = [], []
-    for one, exponent, plain, bad in zip(ones, exponents, plains, wrong):
+        tried.append((one, exponent, plain, bad))
+    found = []
+    for one, exponent, plain, bad in tried:
         one, exponent = torch.where(held[..., None, None], plain, one), torch.where(held, 0, exponent)
         lost = state.lost | ~measurable(tokens(one)) | bad | (exponent.abs() > FARTHEST)
         found.append(Carried(one, torch.where(lost, 0, exponent), lost))
-        powers.append(found[-1].exponent)
-    return found, Step(torch.where(held, state.exponent, shifts[0]), powers)
+    return found, Step(torch.where(held, state.exponent, shifts[0]), [one.exponent for one in found])
 
 
 def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
@@ -112,9 +104,22 @@ def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
 
 def again(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) -> list[Carried]:
     """Repeat a step in a second pass, whose states differ from those of the first by rounding."""
-    inside = step.inside
-    x = shift(state.unit, inside[..., None, None]) if bool(inside.any()) else state.unit
+    x = shift(state.unit, step.inside[..., None, None])
     return [Carried(y, power, one.lost) for y, power, one in zip(layer(x), step.outputs, first, strict=True)]
+
+
+def carry_twice(
+    layers: Sequence[Callable[[Tensor], Tensor]], others: Sequence[Callable[[Tensor], Tensor]], x: Tensor, other: Tensor
+) -> Iterator[tuple[Carried, Carried, Step]]:
+    """Yield the states at layers 0 .. L of two passes, and the step that led to them. The second pass differs from the first by rounding,
+    in its layers or in its first state, and follows the same powers of two."""
+    state, moved = begin(x), begin(other)
+    yield state, moved, Step(state.exponent, [state.exponent])
+    for layer, again_layer in zip(layers, others, strict=True):
+        after, step = through(lambda x, layer=layer: [layer(x)], state)  # type: ignore[misc]
+        (moved,) = again(lambda x, layer=again_layer: [layer(x)], moved, step, after)  # type: ignore[misc]
+        (state,) = after
+        yield state, moved, step
 
 
 def carry(

@@ -5,6 +5,7 @@ thin dashed line of the same colour, drawn only where the measured model has the
 """
 
 import math
+from pathlib import Path
 from typing import Literal
 
 from rankfall.annotations import DataFrame, Read
@@ -124,9 +125,6 @@ def say_sizes(panels: DataFrame) -> str:
 
 def published() -> DataFrame:
     """Return the curves of the published figure: model, phase, variant, layer, mean, std."""
-    from importlib.resources import files
-
     import pandas as pd
 
-    with files("rankfall").joinpath(DATA[0]).open() as handle:
-        return pd.read_csv(handle, comment="#")
+    return pd.read_csv(Path(__file__).with_name("residuals") / "rank_by_layer.csv", comment="#")

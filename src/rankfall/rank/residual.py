@@ -16,7 +16,6 @@ Ratios are of matrices without their size, and NaN where a matrix has none (`pow
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -34,17 +33,7 @@ OFF = 0.05  # tolerance to the true value in decades: about a tenth
 
 def matrix_norm(x: Tensor, norm: str) -> Tensor:
     """Return a norm: (..., T, D) -> (...). l1 and linf are operator norms. The norm of 2^k x is 2^k that of x, bit for bit."""
-    if norm == "l1":
-        return x.abs().sum(-2).amax(-1)
-    if norm == "linf":
-        return x.abs().sum(-1).amax(-1)
-    if norm == "composite":
-        return composite(matrix_norm(x, "l1"), matrix_norm(x, "linf"))
-    if norm == "frobenius":
-        return length(x, (-2, -1))
-    if norm == "spectral":
-        return torch.linalg.svdvals(x)[..., 0]
-    raise ValueError(f"unknown norm {norm!r}; known: {', '.join(NORMS)}")
+    return matrix_norms(x, [norm])[norm]
 
 
 def composite(l1: Tensor, linf: Tensor) -> Tensor:
@@ -56,16 +45,21 @@ def composite(l1: Tensor, linf: Tensor) -> Tensor:
 
 
 def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
-    """Return each of these norms (...) of matrices (..., T, D), equal to `matrix_norm` bit for bit, with shared sums computed once."""
-    summed, found = {"l1", "linf", "composite"}.intersection(norms), {}
-    size = x.abs() if summed else x
-    if summed - {"linf"}:
+    """Return each of these norms (...) of matrices (..., T, D), with shared sums computed once."""
+    if unknown := set(norms) - set(NORMS):
+        raise ValueError(f"unknown norm {unknown.pop()!r}; known: {', '.join(NORMS)}")
+    found, size = {}, x.abs()
+    if {"l1", "composite"}.intersection(norms):
         found["l1"] = size.sum(-2).amax(-1)
-    if summed - {"l1"}:
+    if {"linf", "composite"}.intersection(norms):
         found["linf"] = size.sum(-1).amax(-1)
-    if "composite" in summed:
+    if "composite" in norms:
         found["composite"] = composite(found["l1"], found["linf"])
-    return {norm: found[norm] if norm in found else matrix_norm(x, norm) for norm in norms}
+    if "frobenius" in norms:
+        found["frobenius"] = length(x, (-2, -1))
+    if "spectral" in norms:
+        found["spectral"] = torch.linalg.svdvals(x)[..., 0]
+    return {norm: found[norm] for norm in norms}
 
 
 def mean_centre(x: Tensor) -> Tensor:
@@ -82,83 +76,47 @@ def median_centre(x: Tensor) -> Tensor:
     return low + (high - low) / 2
 
 
-def _weighted_median(values: Tensor, order: Tensor, weights: Tensor) -> Tensor:
-    """Return the lower weighted median of every column. `values` (..., T, D) are sorted along T by `order`; `weights` (..., T) sum to 1."""
-    mass = weights.unsqueeze(-1).expand_as(values).gather(-2, order).cumsum(-2)
-    place = (mass < 0.5).sum(-2, keepdim=True).clamp_max(values.shape[-2] - 1)
-    return values.gather(-2, place).squeeze(-2)
-
-
 def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Tensor, Tensor]:
     """Return the centre of the smallest l1 ball that holds every row, and a lower bound on its radius: ((..., D), (...)).
 
         min_c max_t ||x_t - c||_1 = max_{w in simplex} sum_t w_t ||x_t - med_w(x)||_1, med_w the weighted column median.
 
-    Any c bounds the radius from above and any w from below, so the answer has its own certificate. The search of a matrix (`Search`)
-    ends when the two agree within `tolerance`, or after `steps`. Each matrix ends separately.
+    Any c bounds the radius from above and any w from below, so the answer has its own certificate. The search is a game of weights on
+    rows against centres, both averaged over the steps. It ends when the two bounds agree within `tolerance`, or after `steps`, for each
+    matrix separately.
     """
-    flat = x.reshape(-1, *x.shape[-2:])  # (M, T, D)
-    search = Search.begin(flat)
-    best, lower = search.best.clone(), search.lower.clone()
-    left = torch.arange(len(flat), device=x.device)
+    flat = x.reshape(-1, *x.shape[-2:])  # (M, T, D); M is the number of matrices whose search has not ended
+    values, order = flat.sort(dim=-2, stable=True)  # (M, T, D): each column sorted
+    start = torch.stack([mean_centre(flat), median_centre(flat)])
+    radii = (flat - start.unsqueeze(-2)).abs().sum(-1).amax(-1)  # (2, M)
+    centre = best = torch.where((radii[0] <= radii[1]).unsqueeze(-1), start[0], start[1])  # (M, D)
+    weights = torch.full_like(flat[..., 0], 1.0 / x.shape[-2])  # (M, T)
+    upper, lower = radii.amin(0), torch.zeros_like(radii[0])  # (M,)
+    centres, bounds, left = best.clone(), lower.clone(), torch.arange(len(flat), device=x.device)
     for step in range(1, steps + 1):
-        search = search.step(step)
-        best[left], lower[left] = search.best, search.lower
-        far = search.upper - search.lower > tolerance * search.upper  # False for NaN, which ends the search
-        if not bool(far.all()):
-            left, search = left[far], search.select_matrices(far)
-        if not len(left):
-            break
-    return best.view(*x.shape[:-2], x.shape[-1]), lower.view(x.shape[:-2])
-
-
-@dataclass(frozen=True)
-class Search:
-    """State of a game of weights on rows against centres, both averaged, for each of M matrices separately."""
-
-    x: Tensor  # (M, T, D)
-    values: Tensor  # (M, T, D), each column sorted
-    order: Tensor  # (M, T, D), rows in this order
-    centre: Tensor  # (M, D), mean over the steps
-    weights: Tensor  # (M, T), mean over the steps
-    best: Tensor  # (M, D), the best centre so far
-    upper: Tensor  # (M,), its radius
-    lower: Tensor  # (M,), the best lower bound
-
-    @staticmethod
-    def begin(x: Tensor) -> Search:
-        values, order = x.sort(dim=-2, stable=True)
-        start = torch.stack([mean_centre(x), median_centre(x)])
-        radii = (x.unsqueeze(0) - start.unsqueeze(-2)).abs().sum(-1).amax(-1)  # (2, M)
-        best = torch.where((radii[0] <= radii[1]).unsqueeze(-1), start[0], start[1])
-        weights = torch.full_like(x[..., 0], 1.0 / x.shape[-2])
-        return Search(x, values, order, best, weights, best, radii.amin(0), torch.zeros_like(radii[0]))
-
-    def select_matrices(self, some: Tensor) -> Search:
-        """Return the search restricted to some of the matrices (M,)."""
-        return Search(*(getattr(self, one.name)[some] for one in fields(self)))
-
-    def step(self, number: int) -> Search:
-        x = self.x
-        distance = (x - self.centre.unsqueeze(-2)).abs().sum(-1)  # (M, T)
+        distance = (flat - centre.unsqueeze(-2)).abs().sum(-1)  # (M, T)
         radius = distance.amax(-1)
-        best = torch.where((radius < self.upper).unsqueeze(-1), self.centre, self.best)
+        best = torch.where((radius < upper).unsqueeze(-1), centre, best)
         # The adversary's best response, softened in early steps: weight on the rows that are farthest away.
-        sharpness = 8.0 * number**0.5
+        sharpness = 8.0 * step**0.5
         scale = radius.clamp_min(torch.finfo(x.dtype).tiny).unsqueeze(-1)
         response = torch.softmax(sharpness * distance / scale, -1)
-        pace = 2.0 / (number + 2.0)
-        weights = (1 - pace) * self.weights + pace * response
-        answer = _weighted_median(self.values, self.order, weights)
-        bound = (weights * (x - answer.unsqueeze(-2)).abs().sum(-1)).sum(-1)
-        return replace(
-            self,
-            centre=(1 - pace) * self.centre + pace * answer,
-            weights=weights,
-            best=best,
-            upper=torch.minimum(self.upper, radius),
-            lower=torch.maximum(self.lower, bound),
-        )
+        pace = 2.0 / (step + 2.0)
+        weights = (1 - pace) * weights + pace * response
+        # The lower weighted median of every column.
+        mass = weights.unsqueeze(-1).expand_as(values).gather(-2, order).cumsum(-2)
+        answer = values.gather(-2, (mass < 0.5).sum(-2, keepdim=True).clamp_max(x.shape[-2] - 1)).squeeze(-2)
+        bound = (weights * (flat - answer.unsqueeze(-2)).abs().sum(-1)).sum(-1)
+        centre = (1 - pace) * centre + pace * answer
+        upper, lower = torch.minimum(upper, radius), torch.maximum(lower, bound)
+        centres[left], bounds[left] = best, lower
+        far = upper - lower > tolerance * upper  # False for NaN, which ends the search
+        if not bool(far.any()):
+            break
+        if not bool(far.all()):
+            state = (left, flat, values, order, centre, weights, best, upper, lower)
+            left, flat, values, order, centre, weights, best, upper, lower = (one[far] for one in state)
+    return centres.view(*x.shape[:-2], x.shape[-1]), bounds.view(x.shape[:-2])
 
 
 def composite_centre(
@@ -182,8 +140,14 @@ def composite_centre(
     centre = best.clone()
     spread = (x - best.unsqueeze(-2)).abs().mean((-2, -1)).unsqueeze(-1)  # (..., 1): the scale of a step
     tiny = torch.finfo(x.dtype).tiny
-    gap, columns, lines = distances(x, centre)
-    for step in range(steps):
+    for step in range(steps + 1):
+        gap = centre.unsqueeze(-2) - x
+        size = gap.abs()
+        columns, lines = size.sum(-2), size.sum(-1)  # (..., D), (..., T)
+        if step:  # the size of the step before
+            reached = composite(columns.amax(-1), lines.amax(-1))
+            best = torch.where((reached < value).unsqueeze(-1), centre, best)
+            value = torch.minimum(value, reached)
         l1, worst_column = columns.max(-1, keepdim=True)
         linf, worst_row = lines.max(-1, keepdim=True)
         slope = gap.sign()
@@ -192,55 +156,31 @@ def composite_centre(
         direction = column / l1.clamp_min(tiny) + row / linf.clamp_min(tiny)
         length = torch.linalg.vector_norm(direction, dim=-1, keepdim=True).clamp_min(tiny)
         centre = centre - spread * direction / length * (0.5 / (1 + step) ** 0.5)
-        gap, columns, lines = distances(x, centre)  # for the size of this step and the direction of the next
-        size = composite(columns.amax(-1), lines.amax(-1))
-        best = torch.where((size < value).unsqueeze(-1), centre, best)
-        value = torch.minimum(value, size)
     return best, torch.minimum(lower, value)
-
-
-def distances(x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the differences of a centre (..., D) from the rows of x (..., T, D), and their l1 sums by column (..., D) and row (..., T)."""
-    gap = centre.unsqueeze(-2) - x
-    size = gap.abs()
-    return gap, size.sum(-2), size.sum(-1)
-
-
-def centre_of(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
-    """Return the row that is subtracted from every token, (..., T, D) -> (..., D)."""
-    if centre not in CENTRES:
-        raise ValueError(f"unknown centre {centre!r}; known: {', '.join(CENTRES)}")
-    if centre == "mean" or norm == "frobenius":
-        return mean_centre(x)
-    if norm == "l1":
-        return median_centre(x)
-    if norm == "linf":
-        return row_centre(x)[0]
-    if norm == "composite":
-        return composite_centre(x)[0]
-    raise ValueError(f"no best centre for the norm {norm!r}; use centre 'mean'")
 
 
 def best_residuals(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
     """Return res(X) about the best centre of each norm, with shared centres computed once."""
+    if unknown := set(norms) - {"frobenius", "l1", "linf", "composite"}:
+        raise ValueError(f"no best centre for the norm {unknown.pop()!r}; use centre 'mean'")
     shifted = x - x[..., :1, :]
-    rows_of = row_centre(shifted) if {"linf", "composite"}.intersection(norms) else None
-    found = {}
-    for norm in norms:
-        if norm == "linf" and rows_of is not None:
-            centre = rows_of[0]
-        elif norm == "composite":
-            centre = composite_centre(shifted, rows_of=rows_of)[0]
-        else:
-            centre = centre_of(shifted, "best", norm)
-        found[norm] = shifted - centre.unsqueeze(-2)
-    return found
+    found = {"frobenius": mean_centre(shifted), "l1": median_centre(shifted)}
+    if {"linf", "composite"}.intersection(norms):
+        rows_of = row_centre(shifted)
+        found["linf"] = rows_of[0]
+        if "composite" in norms:
+            found["composite"] = composite_centre(shifted, rows_of=rows_of)[0]
+    return {norm: shifted - found[norm].unsqueeze(-2) for norm in norms}
 
 
 def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
     """Return res(X) = X - 1 x^T, (..., T, D). Rows are shifted by the first token before averaging, so that equal rows give exact zeros."""
+    if centre not in CENTRES:
+        raise ValueError(f"unknown centre {centre!r}; known: {', '.join(CENTRES)}")
+    if centre == "best":
+        return best_residuals(x, [norm])[norm]
     shifted = x - x[..., :1, :]
-    return shifted - centre_of(shifted, centre, norm).unsqueeze(-2)
+    return shifted - mean_centre(shifted).unsqueeze(-2)
 
 
 def relative_residual(
@@ -277,10 +217,11 @@ def sigma_ratio(x: Tensor, values: Tensor | None = None) -> Tensor:
     return or_nan(share(second, values[..., 0]), x)
 
 
-def stable_rank(x: Tensor, values: Tensor | None = None) -> Tensor:
-    """Return ||X||_F^2 / ||X||_2^2, (...); NaN where X has no size."""
+def stable_ranks(x: Tensor, values: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return sum s^2 / max s^2 of the singular values s of X, and sum s^4 / max s^4, that of X X^T, both (...); NaN where X has no size."""
     values = singular_values(x) if values is None else values
-    return or_nan((values / values[..., :1]).square().sum(-1), x)
+    shares = (values / values[..., :1]).square()
+    return or_nan(shares.sum(-1), x), or_nan(shares.square().sum(-1), x)
 
 
 def singular_values(x: Tensor) -> Tensor:

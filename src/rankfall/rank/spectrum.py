@@ -1,4 +1,4 @@
-"""Statistics of states (..., T, D) besides the residual: their size, how parallel tokens are, and two definitions of stable rank.
+"""Statistics of states (..., T, D) besides the residual: their size, how parallel tokens are, and the effective rank.
 
 The effective rank is the exponential of the entropy of the shares of singular values,
 p_i = s_i / sum s, erank = exp(- sum p_i log p_i) (Roy and Vetterli 2007): 1 for equal rows, min(T, D) for orthogonal rows of equal
@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from rankfall.rank.powers import measurable, or_nan, unit
-from rankfall.rank.residual import singular_values
 
 
 def root_mean_square(x: Tensor) -> Tensor:
@@ -29,13 +28,6 @@ def mean_cosine(x: Tensor) -> Tensor:
     size = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
     found = ((rows / size).sum(-2).square().sum(-1) - tokens) / (tokens * (tokens - 1))
     return torch.where((size.squeeze(-1) > 0).all(-1) & measurable(x), found, torch.nan)
-
-
-def stable_ranks(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return sum s^2 / max s^2 of the singular values s of X, and sum s^4 / max s^4, that of X X^T, both (...); NaN where X has no size."""
-    values = singular_values(x)
-    shares = (values / values[..., :1]).square()
-    return or_nan(shares.sum(-1), x), or_nan(shares.square().sum(-1), x)
 
 
 def largest_channels(x: Tensor, count: int) -> Tensor:

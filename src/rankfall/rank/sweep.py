@@ -138,27 +138,19 @@ def scaled(axis: Axes, data: DataFrame, x: str) -> None:
 
 
 def describe_finding(each: DataFrame, x: str) -> str:
-    """Write where rank is lost most and kept best at the end of the axis, by panel; empty for many panels."""
-    ends = {str(panel): say_end(part, x) for panel, part in each.groupby("panel")}
-    if len(ends) > NAMED:
-        return ""
-    return f"The residual is {'; '.join(said + f', in {panel}' * (len(ends) > 1) for panel, said in ends.items())}."
+    """Write which lines have the smallest and the largest residual at the end of the axis, by panel; empty for many panels."""
+    ends = []
+    for panel, part in each.groupby("panel"):
+        there, count = part[part[x] == part[x].max()], part.line.nunique()
+        some = f", where {there.line.nunique()} of {count} lines end" if there.line.nunique() < count else ""
+        said = describe_ends(there, "log10_residual", power, "line", settings=False)
+        ends.append(f"{said} at {x} {part[x].max():g}{some}" + f", in {panel}" * (each.panel.nunique() > 1))
+    return f"The residual is {'; '.join(ends)}." if len(ends) <= NAMED else ""
 
 
 def others(data: DataFrame, shown: list[str]) -> str:
     """Name the parts of a setting in which lines of a panel differ although they are not among the shown columns."""
-    parts = [
-        part
-        for part in PARTS
-        if part in data and part not in shown and not ("training" in shown and part in names(Training))
-    ]
+    shown = [*shown, *(names(Training) if "training" in shown else ())]
+    parts = [part for part in PARTS if part in data and part not in shown]
     differ = [part for part in parts if data.groupby("panel")[part].nunique().max() > 1]
     return f" Lines of one panel differ in {join(part.replace('_', ' ') for part in differ)} too." if differ else ""
-
-
-def say_end(part: DataFrame, x: str) -> str:
-    """Write which lines of one panel have the smallest and the largest residual at the end of the axis."""
-    at = part[x].max()
-    there, lines = part[part[x] == at], part.line.nunique()
-    some = f", where {there.line.nunique()} of {lines} lines end" if there.line.nunique() < lines else ""
-    return f"{describe_ends(there, 'log10_residual', power, 'line', settings=False)} at {x} {at:g}{some}"

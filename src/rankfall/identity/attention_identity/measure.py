@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.identity.attention import AttentionOptions, head_rows
+from rankfall.identity.attention import head_rows
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
 from rankfall.measure.shared import double_values
@@ -38,11 +38,10 @@ def attention_identity(
     """
     made, special = copy.deepcopy(context.network).double(), context.data.special
     inputs = double_values(context.data.test.inputs)
-    options = AttentionOptions(entries, masked)
     rows: list[dict[str, Any]] = []
     for length in lengths or [inputs.shape[2]]:
         views = cell_views(made, at_length(inputs, length, samples), special)
-        rows += head_rows(views, options, context.cells[0].seed)
+        rows += head_rows(views, context.cells[0].seed, entries, masked)
     return rows
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Literal
 
-from rankfall.identity.attention import AttentionOptions, head_rows
+from rankfall.identity.attention import head_rows
 from rankfall.identity.model_views import model_views
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.models import TEXTS, measure_models
@@ -32,12 +32,11 @@ def model_attention_identity(
     `lengths`: of the texts; images have one length. `entries`: rows of weights in each head for which linear programs are solved.
     `masked`: number of rows measured in a causal model. `left_out`: what the numbers exclude, one set of rows for each.
     """
-    options = AttentionOptions(entries, masked, tuple(left_out))
     rows: Rows = []
     for length in (subject.tokens,) if subject.loaded.images else lengths:
         at = at_length(subject, length)
         views = (view for part in at.parts(BYTES // at.layers) for view in model_views(at, *part))
-        rows += [at.labels() | row for row in head_rows(views, options, at.seed or 0)]
+        rows += [at.labels() | row for row in head_rows(views, at.seed or 0, entries, masked, left_out)]
     return rows
 
 

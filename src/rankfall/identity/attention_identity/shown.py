@@ -211,11 +211,8 @@ def describe_finding(table: DataFrame) -> str:
     """Write how many directions are free at the greatest length, beside the head width."""
     said = []
     for name, part in table.groupby("line"):
-        longest = int(part.tokens.max())
+        longest, width = int(part.tokens.max()), int(part.width.iloc[0] // part.heads.iloc[0])
         free = part[(part.tokens == longest) & (part.quantity == "null_simplex")].value.mean()
-        said.append(
-            f"{free:.3g} ({name}, head width {int(part.width.iloc[0] // part.heads.iloc[0])}, {longest} tokens)"
-        )
-    return (
-        f"Directions in which a row can change without effect, its sum kept: {', '.join(said) or 'none was measured'}."
-    )
+        said.append(f"{free:.3g} ({name}, head width {width}, {longest} tokens)")
+    found = ", ".join(said) or "none was measured"
+    return f"Directions in which a row can change without effect, its sum kept: {found}."

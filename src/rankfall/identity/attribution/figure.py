@@ -84,11 +84,9 @@ def draw_networks(
         row[3].set_yticks([])  # the same methods as to its left
         if length:
             row[0].axhline(1 / length, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
+        many = len(layers) > 8
         for axis in row[:2]:
-            many = len(layers) > 8
-            axis.set_xticks(
-                layers, [str(layer) if not many or layer == 1 or layer % 3 == 0 else "" for layer in layers]
-            )
+            axis.set_xticks(layers, [str(one) if not many or one == 1 or one % 3 == 0 else "" for one in layers])
             axis.set(xlabel="", ylabel="")
         row[0].set_ylabel(name.replace(", ", ",\n"))
     for axis, title in zip(axes[0], TITLES):
@@ -126,11 +124,8 @@ def draw_distances(axis: Axes, table: DataFrame, length: int | None) -> None:
     from seaborn import color_palette
 
     part = select(table, JACOBIAN | {"quantity": list(SHARES)})
-    stacked = (
-        part.groupby(["layer", "quantity"])
-        .value.mean()
-        .unstack()[[name for name in SHARES if name in set(part.quantity)]]
-    )
+    means = part.groupby(["layer", "quantity"]).value.mean().unstack()
+    stacked = means[[name for name in SHARES if name in set(part.quantity)]]
     below_it = stacked.cumsum(axis=1) - stacked
     for name, colour in zip(SHARES, color_palette("cividis", len(SHARES))):
         if name in stacked and (stacked[name] > 0).any():

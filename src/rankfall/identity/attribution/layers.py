@@ -42,18 +42,15 @@ def compute_layers(
     layers: list[Mixing] = [mixing(view) for view in views]
     matrices: list[dict[str, Tensor]] = []
     missing: list[dict[str, str]] = []
-    rollout, norms = None, None
     reason = ""
     for layer in layers:
-        rollout = layer.rollout if rollout is None else roll_out([rollout, layer.rollout])
         reason = reason or layer.reason
+        found = {"rollout": layer.rollout}
         if layer.norms is not None and not reason:
-            norms = layer.norms if norms is None else roll_out([norms, layer.norms])
-        found = {"attention": layer.attention, "rollout": rollout}
-        if not reason:
-            assert norms is not None
-            found["norms"] = norms
-        matrices.append(found)
+            found["norms"] = layer.norms
+        if matrices:
+            found = {name: roll_out([matrices[-1][name], matrix]) for name, matrix in found.items()}
+        matrices.append({"attention": layer.attention} | found)
         missing.append({"norms": reason} if reason else {})
     return matrices, missing, [layer.ratios for layer in layers]
 
@@ -63,20 +60,18 @@ def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, st
 
     `tokens` (S, N) are the tokens j.
     """
+    kept = {method: value.double() for method, value in squares.items()}
     empty = dict(missing)
-    kept = {}
-    for method, value in squares.items():
-        if method == SUMMED and _is_rounding(value, squares[JACOBIAN]):
-            empty[method] = CONSTANT
-        else:
-            kept[method] = value.double()
-    rows: Rows = []
-    for method, reason in empty.items():
-        rows += [
-            row(method, kept_tokens, name, None, tokens, reason=reason)
-            for kept_tokens in (ALL, WITHOUT_FIRST)
-            for name in quantities(torch.ones(*tokens.shape, 2), tokens.clamp_max(1))
-        ]
+    if SUMMED in squares and _is_rounding(squares[SUMMED], squares[JACOBIAN]):
+        empty[SUMMED] = CONSTANT
+        del kept[SUMMED]
+    names = quantities(torch.ones(*tokens.shape, 2), tokens.clamp_max(1))
+    rows = [
+        row(method, kept_tokens, name, None, tokens, reason=reason)
+        for method, reason in empty.items()
+        for kept_tokens in (ALL, WITHOUT_FIRST)
+        for name in names
+    ]
     for method, value in kept.items():
         for kept_tokens in (ALL, WITHOUT_FIRST):
             rows += _estimate_rows(method, kept_tokens, value, tokens)
@@ -96,24 +91,25 @@ def ratio_rows(ratios: dict[str, Tensor], missing: dict[str, str]) -> Rows:
     """Return the mixing ratios of one layer, over all tokens (B, T)."""
     (length,) = {value.shape[1] for value in ratios.values()}
     tokens = torch.arange(length).expand(len(next(iter(ratios.values()))), -1)
+    every = dict.fromkeys((*ratios, "norms and skip", "norms, skip and norm"))
     return [
-        row(method, ALL, MIXING, ratios.get(method), tokens, reason="" if method in ratios else missing["norms"])
-        for method in (*ratios, *(name for name in ("norms and skip", "norms, skip and norm") if name not in ratios))
+        row(one, ALL, MIXING, ratios.get(one), tokens, reason="" if one in ratios else missing["norms"])
+        for one in every
     ]
 
 
 def _estimate_rows(method: str, kept_tokens: str, squares: Tensor, tokens: Tensor) -> Iterator[dict[str, Any]]:
-    count = len(squares)
+    count, total = len(squares), squares.sum(0)
     whole = _values(squares.mean(0), tokens, kept_tokens)
-    without = [
-        _values((squares.sum(0) - squares[one]) / (count - 1), tokens, kept_tokens) for one in range(count) if count > 1
-    ]
+    without = [_values((total - one) / (count - 1), tokens, kept_tokens) for one in squares if count > 1]
     for name, value in whole.items():
         found = row(method, kept_tokens, name, value, tokens, directions=count if count > 1 else None)
         if without:
             others = [_describe_values(each[name]) for each in without]
             for column, of in (("error", "value"), ("median_error", "median")):
-                found[column] = _jackknife([other[of] for other in others])
+                each = np.array([other[of] for other in others], dtype=float)  # NaN for a missing number
+                error = float(np.sqrt((count - 1) / count * np.square(each - each.mean()).sum()))  # by the jackknife
+                found[column] = None if np.isnan(each).any() else error
         if name == NOT_FIRST:
             found |= dict.fromkeys((*QUANTILES, "median_error"))
         else:
@@ -170,13 +166,6 @@ def bootstrap_median(values: np.ndarray) -> tuple[float | None, float | None]:
     medians = [np.nanmedian(values[each]) for each in drawn]
     low, high = np.quantile(medians, [0.025, 0.975])
     return float(low), float(high)
-
-
-def _jackknife(values: list[float | None]) -> float | None:
-    if any(value is None for value in values):
-        return None
-    each = np.array(values, dtype=float)
-    return float(np.sqrt((len(each) - 1) / len(each) * np.square(each - each.mean()).sum()))
 
 
 def _is_rounding(summed: Tensor, jacobian: Tensor) -> bool:

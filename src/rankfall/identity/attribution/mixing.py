@@ -57,7 +57,8 @@ def mixing(view: AttentionView) -> Mixing:
     own = own if skip is None else own + skip
     ratios["norms and skip"] = _ratio(own, other)
     whole = own + other + join.factor * view.bias
-    own, other = _norm_part(join, own, whole), _norm_part(join, other, whole)
+    if join.norm is not None:
+        own, other = join.norm.part(own, whole), join.norm.part(other, whole)
     ratios["norms, skip and norm"] = _ratio(own, other)
     return Mixing(attention, rollout, _rows(_sizes(view, join, own, whole)), "", ratios)
 
@@ -77,10 +78,6 @@ def _own_and_other(view: AttentionView, factor: float) -> tuple[Tensor, Tensor]:
     return factor * own, factor * (view.attend() - view.bias - own)
 
 
-def _norm_part(join: JoinView, part: Tensor, whole: Tensor) -> Tensor:
-    return part if join.norm is None else join.norm.part(part, whole)
-
-
 def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> Tensor:
     """Return ||norm(f_ji + [i = j] x_j)|| (B, T, T).
 
@@ -92,17 +89,13 @@ def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> T
     vectors = unit(vectors, (1, 2, 3))
     spread: Tensor | float = 1.0
     if join.norm is not None:
-        norm = join.norm
-        centred = whole - whole.mean(-1, keepdim=True) if norm.centred else whole
-        spread = (centred.square().mean(-1, keepdim=True) + norm.eps).rsqrt()  # (B, T, 1)
-        vectors = (vectors - vectors.mean(-1, keepdim=True) if norm.centred else vectors) * norm.gain
+        spread = join.norm.spread(whole)  # (B, T, 1)
+        vectors = join.norm.center(vectors) * join.norm.gain
     products = torch.einsum("bhtd,bgtd->bthg", vectors, vectors)  # (B, T, H, H) at each token i
-    squares = torch.einsum(
-        "bhji,bihg,bgji->bji", unit(view.weights, (1, 2, 3)), products, unit(view.weights, (1, 2, 3))
-    )
-    sizes = (
-        shift(squares.clamp_min(0).sqrt(), (exponent + exponent_of(view.weights, (1, 2, 3)))[:, None, None]) * spread
-    )
+    weights = unit(view.weights, (1, 2, 3))
+    exponent = exponent + exponent_of(view.weights, (1, 2, 3))
+    squares = torch.einsum("bhji,bihg,bgji->bji", weights, products, weights)
+    sizes = shift(squares.clamp_min(0).sqrt(), exponent[:, None, None]) * spread
     sizes.diagonal(dim1=-2, dim2=-1).copy_(length(own))
     return sizes
 

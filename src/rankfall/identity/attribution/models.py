@@ -67,9 +67,8 @@ def model_attribution(
         if effects:
             few = {name: value[:, : len(effects)] for name, value in by_method.items()}
             few[ABLATION] = torch.stack([effect[layer] for effect in effects]).square()[None]
-            made += [
-                row for row in share_rows(few, chosen[: len(effects)], {}) if ABLATION in (row["method"], row["other"])
-            ]
+            ours = share_rows(few, chosen[: len(effects)], {})
+            made += [row for row in ours if ABLATION in (row["method"], row["other"])]
         made += ratio_rows({name: torch.stack(values) for name, values in ratios[layer].items()}, missing[layer])
         rows += [{"layer": layer + 1, **about, **row} for row in made]
     return rows
@@ -78,13 +77,12 @@ def model_attribution(
 def outlier_features(subject: Subject) -> list[Tensor]:
     """Return, for each layer 1 .. L, the largest few features whose mean size over all tokens is above `TIMES` the median feature's."""
     sizes: dict[int, Tensor] = {}
+
+    def add(layer: int, state: Tensor) -> None:
+        sizes[layer] = sizes.get(layer, 0) + state.double().abs().sum((0, 1, 2))
+
     for start, stop in subject.parts():
-        subject.run(
-            [subject.variants[0]],
-            start,
-            stop,
-            lambda layer, state: sizes.__setitem__(layer, sizes.get(layer, 0) + state.double().abs().sum((0, 1, 2))),
-        )
+        subject.run([subject.variants[0]], start, stop, add)
     found = []
     for layer in range(1, subject.layers + 1):
         size = sizes[layer]

@@ -5,6 +5,7 @@ scores spread as at width 768. `pre-norm` is a transformer with its usual initia
 that fits best.
 """
 
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -54,30 +55,23 @@ def influence(
     `samples` random inputs, since which tokens are alike is random, and over `directions` of the last token's state for each.
     """
     rows: Rows = []
-    for depth in depths:
-        for given in alphas:
-            about: dict[str, Any] = {"network": "none", "alpha": given, "depth": depth, "length": length}
-            reference = average_uniformly(length, depth, given)
-            for name, form in FORMS.items():
-                rows += rows_by_place(form(length, depth, given), reference, about | {"source": name})
-    for position in positions:
-        weights: list[float | None] = [*alphas, None]
-        for alpha in weights:
-            for seed in range(seeds):
-                network = stack(max(depths), alpha, position, width, heads, length, seed)
-                for depth, shares in zip(
-                    depths, measure_shares(network, depths, length, seed, samples, directions), strict=True
-                ):
-                    fitted = best(shares, depth) if alpha is None else None
-                    weight = fitted if alpha is None else alpha
-                    assert weight is not None
-                    squares = None if alpha is None else agreement(shares, in_squares(length, depth, alpha))[1]
-                    reference = average_uniformly(length, depth, weight)
-                    about = {"network": "attention" if alpha else "pre-norm", "position": position, "alpha": alpha}
-                    about |= {"depth": depth, "length": length, "seed": seed, "source": "jacobian", "fitted": fitted}
-                    rows += rows_by_place(shares, reference, about, from_squares=squares)
-                    if alpha is None:
-                        rows += rows_by_place(reference, reference, about | {"source": "averaging"})
+    for depth, given in product(depths, alphas):
+        about: dict[str, Any] = {"network": "none", "alpha": given, "depth": depth, "length": length}
+        reference = average_uniformly(length, depth, given)
+        for name, form in FORMS.items():
+            rows += rows_by_place(form(length, depth, given), reference, about | {"source": name})
+    for position, alpha, seed in product(positions, [*alphas, None], range(seeds)):
+        network = stack(max(depths), alpha, position, width, heads, length, seed)
+        measured = measure_shares(network, depths, length, seed, samples, directions)
+        for depth, shares in zip(depths, measured, strict=True):
+            fitted = best(shares, depth) if alpha is None else None
+            squares = None if alpha is None else agreement(shares, in_squares(length, depth, alpha))[1]
+            reference = average_uniformly(length, depth, fitted if alpha is None else alpha)  # type: ignore[arg-type]
+            about = {"network": "attention" if alpha else "pre-norm", "position": position, "alpha": alpha}
+            about |= {"depth": depth, "length": length, "seed": seed, "source": "jacobian", "fitted": fitted}
+            rows += rows_by_place(shares, reference, about, from_squares=squares)
+            if alpha is None:
+                rows += rows_by_place(reference, reference, about | {"source": "averaging"})
     return rows
 
 
@@ -99,20 +93,14 @@ def best(shares: np.ndarray, depth: int) -> float:
 
 def stack(depth: int, alpha: float | None, position: str, width: int, heads: int, length: int, seed: int) -> Network:
     """Build one untrained network; without `alpha`, a pre-norm transformer."""
-    scores = (SPREAD / width) ** 0.5
-    form: dict[str, Any]
+    scores = {"scores": (SPREAD / width) ** 0.5}
+    form: dict[str, Any] = {"mask": Component("causal"), "position": Component(position)}
     if alpha is None:
-        form = {
-            "residual": Component("add"),
-            "norm": Component("layer"),
-            "mlp": Component("gelu"),
-            "norm_placement": "pre",
-            "init": Component("published", {"scores": scores}),
-        }
+        form |= {"residual": Component("add"), "norm": Component("layer"), "mlp": Component("gelu")}
+        form |= {"norm_placement": "pre", "init": Component("published", scores)}
     else:
-        init = Component("published", {"scale": GAIN, "scores": scores})
-        form = {"residual": Component("convex", {"alpha": alpha}), "init": init}
-    form |= {"mask": Component("causal"), "position": Component(position)}
+        form |= {"residual": Component("convex", {"alpha": alpha})}
+        form |= {"init": Component("published", {"scale": GAIN} | scores)}
     design = attention_alone("stack", depth=depth, heads=heads, width=width, **form)
     network = build(design, Shape("vectors", "values", length, 1, 1), 1, torch.float64)
     network.initialise([seed])

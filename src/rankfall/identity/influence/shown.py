@@ -105,12 +105,13 @@ def figure(
 
     `depth`, `alpha`: of the untrained stack; `architecture`, `task`: of the causal cells, by default the first and the most frequent.
     """
+    from pandas import concat
+
     table = read("influence")
     whole, places = table[table.quantity == "agreement"], select(table, SHARES | {"depth": depth})
     if places.empty or not (places.alpha == alpha).any():
-        raise RankfallError(
-            f"figure influence: depth {depth} with alpha {alpha} was not measured; choose others by its options"
-        )
+        what = f"depth {depth} with alpha {alpha}"
+        raise RankfallError(f"figure influence: {what} was not measured; choose others by its options")
     cells = select_trained(read("cell_influence"), architecture, task)
     chosen, of = str(cells.architecture.iloc[0]), str(cells.task.iloc[0])
     figure, axes = canvas(1, 3, WIDTH, 2.9)
@@ -150,7 +151,12 @@ def figure(
         f"Left, the rank correlation with uniform averaging is {said}. "
         f"Right, the first half of the places has this share of the influence: {halves}.{missing}"
     )
-    return Picture(figure, caption, tabulate_influence(whole[whole.depth == depth], places, cells))
+    by, scores = ["network", "alpha", "position", "source"], ["spearman", "distance", "from_squares", "fitted"]
+    drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
+    scored = whole[whole.depth == depth].groupby(by, dropna=False)[scores].mean().reset_index()
+    scored = scored.melt(by, scores, "quantity", "mean").dropna(subset="mean")
+    trained = summary(cells, ["training", "place"], "share", log=True)
+    return Picture(figure, caption, concat([drawn.assign(quantity="share"), scored, trained]))
 
 
 def draw_untrained(panel: Axes, places: DataFrame, formulas: tuple[str, ...]) -> None:
@@ -173,20 +179,3 @@ def select_trained(table: DataFrame, architecture: str | None, task: str | None)
     cells = cells[(cells.depth == cells.groupby("training").depth.transform("max")) & (cells.layer == cells.depth)]
     one_a_seed(cells, "influence", ["training"])
     return cells.assign(x=cells.place / cells.places)
-
-
-def tabulate_influence(agreement: DataFrame, places: DataFrame, cells: DataFrame) -> DataFrame:
-    """Return shares by position of formulas, untrained and trained networks, and the agreement of each source with averaging."""
-    from pandas import concat
-
-    by = ["network", "alpha", "position", "source"]
-    scores = ["spearman", "distance", "from_squares", "fitted"]
-    drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
-    scored = agreement.groupby(by, dropna=False)[scores].mean().reset_index().melt(by, scores, "quantity", "mean")
-    return concat(
-        [
-            drawn.assign(quantity="share"),
-            scored.dropna(subset="mean"),
-            summary(cells, ["training", "place"], "share", log=True),
-        ]
-    )

@@ -49,14 +49,12 @@ def panels(table: DataFrame, networks: list[str], candidates: list[str], transfe
                 panel.set_axis_off()
             continue
         part = table[table.network == networks[place]]
-        for row, (name, panel) in enumerate(zip(candidates, own_axes)):
+        for name, panel in zip(candidates, own_axes):
             rates(panel, select_own(part[part.candidates == name]), **band)
-            panel.set(
-                ylim=(-0.03, 1.05),
-                title=fit_title(label(networks[place]), WIDTH / (across + 1.6)) if row == 0 else "",
-                xlabel="layer" if row == rows - transfer - 1 else "",
-            )
+            panel.set(ylim=(-0.03, 1.05), title="", xlabel="")
             panel.set_ylabel("" if column else f"rate among\n{fill(CANDIDATES[name], 17)}")
+        own_axes[0].set_title(fit_title(label(networks[place]), WIDTH / (across + 1.6)))
+        own_axes[len(candidates) - 1].set_xlabel("layer")
         if transfer:
             between(own_axes[-1], part)
             own_axes[-1].set_xlabel("used on layer" if across > 3 else "layer that it is used on")
@@ -94,13 +92,6 @@ def between(panel: Axes, table: DataFrame) -> None:
     panel.set(xlabel="layer that it is used on", ylabel="")
 
 
-def mean_rates(table: DataFrame) -> DataFrame:
-    """Return means over seeds of the drawn rates, with the ends of the table's intervals if it has them."""
-    columns = [name for name in ("rate", "low", "high", "chance") if name in table]
-    found = select_own(table).groupby(NUMBERS, dropna=False)[columns].mean()
-    return found.astype(float).reset_index()
-
-
 def describe_finding(table: DataFrame, networks: list[str], candidates: str) -> str:
     """Write how often a linear map identifies tokens at the last layer, by cosine: in the networks where it is least and most often."""
     part = select_own(select(table, ASKED | {"candidates": candidates}))
@@ -135,12 +126,11 @@ def token_identity(
     training: str | None = None,
     architectures: list[str] = [],
     candidates: list[Literal["sentence", "distinct", "vocabulary"]] = ["sentence", "distinct", "vocabulary"],
-    transfer: bool = True,
     where: dict[str, Any] = {},
 ) -> Picture:
     """Draw the rates of the deepest networks of one task and training, by default those with the most cells.
 
-    `architectures`: by default all. `transfer`: maps of one layer on the states of another. `where`: only these cells, by any column.
+    `architectures`: by default all. `where`: only these cells, by any column.
     """
     asked = {"task": task, "training": training, "architecture": architectures}
     table, whole, (task, training) = choose(read("token_identity"), "token_identity", where, **asked)
@@ -152,7 +142,6 @@ def token_identity(
         table.assign(network=table.architecture).drop(columns=["low", "high"], errors="ignore"),
         names,
         measured_candidates(table, candidates, "token_identity"),
-        transfer,
         f"{label(training)} networks on {label(task)}, on sentences that no map was trained on: "
         f"{describe_lines(drawn, ['architecture'], 'rate')}.",
         describe_missing(drawn, ["architecture"], "rate", whole),
@@ -163,7 +152,6 @@ def draw_rates(
     table: DataFrame,
     networks: list[str],
     candidates: list[str],
-    transfer: bool,
     about: str,
     left_out: str,
     drawn: DataFrame | None = None,
@@ -173,14 +161,16 @@ def draw_rates(
 
     `about`: what is drawn, in words, `left_out`: what is not; `drawn`: the rows for lines and bands, if these are not seeds.
     """
-    transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
+    transfer = bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     figure = panels(table if drawn is None else drawn, networks, candidates, transfer, **band)
     caption = (
         f"Share of tokens whose embedding is the nearest to their state, as it is (naive) or mapped back, {about}"
         f"{' Below: linear maps of one layer on the states of another.' * transfer} "
         f"{describe_finding(table, networks, candidates[-1])}{left_out}"
     )
-    return Picture(figure, caption, mean_rates(table))
+    columns = [name for name in ("rate", "low", "high", "chance") if name in table]  # with the ends of intervals
+    means = select_own(table).groupby(NUMBERS, dropna=False)[columns].mean()  # over seeds
+    return Picture(figure, caption, means.astype(float).reset_index())
 
 
 NETWORK = ["model", "phase", "variant"]
@@ -191,20 +181,18 @@ def model_figure(
     read: Read,
     *,
     models: list[str] = [],
-    phases: list[str] = [],
     variants: list[str] = [],
     candidates: list[Literal["sentence", "distinct", "vocabulary"]] = ["sentence", "distinct", "vocabulary"],
-    transfer: bool = True,
 ) -> Picture:
     """Draw the rates by layer.
 
-    `models`, `phases`, `variants`: which ones, by default all. `transfer`: maps of one layer on the states of another.
+    `models`, `variants`: which ones, by default all.
     """
     table = read("model_token_identity")
-    for column, wanted in (("model", models), ("phase", phases), ("variant", variants)):
+    for column, wanted in (("model", models), ("variant", variants)):
         table = table[table[column].isin(wanted)] if wanted else table
     if table.empty:
-        raise RankfallError("figure model_token_identity: the table has no row with these models, phases and variants")
+        raise RankfallError("figure model_token_identity: the table has no row with these models and variants")
     names = [f"{name}, {label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]
     table = table.assign(network=names)
     random = table[table.phase == "init"]
@@ -213,7 +201,6 @@ def model_figure(
         table,
         list(table.sort_values(NETWORK, kind="stable").network.unique()),
         measured_candidates(table, candidates, "model_token_identity"),
-        transfer,
         f"on at least {int(table.sentences.min())} sentences that no map was trained on; bands are 95% intervals over sentences.{seeded}",
         describe_missing(table, ["network"], "rate"),
         drawn=intervals(table),

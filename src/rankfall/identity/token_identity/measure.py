@@ -16,6 +16,7 @@ from rankfall.errors import RankfallError
 from rankfall.identity.probes import Recipe
 from rankfall.identity.tokens import FEWEST, Sentences, spread, token_rates
 from rankfall.measure.context import Context
+from rankfall.measure.shared import strip_sentinels
 from rankfall.nets.network import Network
 from rankfall.train.data import Data
 
@@ -36,22 +37,22 @@ def token_identity(
     lr: float = 1e-3,
     hidden: int = 64,
     places: int = 4,
-    transfer: bool = True,
 ) -> list[dict[str, Any]]:
     """Measure how often maps of hidden states identify their token.
 
     `batch`: in tokens; `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole
-    vocabulary; `transfer`: also apply maps trained on one layer to the states of all others.
+    vocabulary.
     """
     network, data, (cell,) = context.network, context.data, context.cells
     words = different(data, sentences)  # (N, T)
     where = spread(places if data.size_in else 0, words.shape[1])
-    states = torch.stack([tokens(network, x)[0] for x in network.layers(network.lift(words[None]))])  # (L + 1, N, T, D)
-    every = vocabulary(network, data.size_in, where) if where else []
-    one = Sentences(cell.seed, words.cpu(), list(range(len(states))), states.cpu(), where, lambda: every)
+    every = network.layers(network.lift(words[None]))
+    states = torch.stack([strip_sentinels(network, x)[0] for x in every])  # (L + 1, N, T, D)
+    embeddings = vocabulary(network, data.size_in, where) if where else []
+    one = Sentences(cell.seed, words.cpu(), list(range(len(states))), states.cpu(), where, lambda: embeddings)
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
     with torch.enable_grad():
-        (found,) = token_rates([one], *recipes, context.checkpoint, transfer=transfer)
+        (found,) = token_rates([one], *recipes, context.checkpoint)
     return found
 
 
@@ -68,15 +69,10 @@ def different(data: Data, most: int) -> Tensor:
     return torch.stack(list(found.values())[::-1])
 
 
-def tokens(network: Network, states: Tensor) -> Tensor:
-    """Return the states without sentinels."""
-    return states if network.sentinels is None else network.sentinels.strip(states)
-
-
 def vocabulary(network: Network, size: int, places: list[int]) -> list[Tensor]:
     """Return (V, D) at each position: the embedding of each word when it enters the first block in a sentence of this word alone."""
     parts: list[Tensor] = []
     for words in torch.arange(size, device=next(network.parameters()).device).split(AT_ONCE):
         rows = words.view(1, -1, 1).expand(1, -1, max(places) + 1)  # (1, V', T)
-        parts.append(tokens(network, network.lift(rows))[0][:, places].cpu())
+        parts.append(strip_sentinels(network, network.lift(rows))[0][:, places].cpu())
     return list(torch.cat(parts).unbind(1))

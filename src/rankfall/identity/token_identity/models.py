@@ -39,13 +39,11 @@ def model_token_identity(
     lr: float = 1e-3,
     hidden: int = 256,
     places: int = 4,
-    transfer: bool = True,
 ) -> Rows:
     """Measure how often maps of hidden states identify their token. Probes of all variants and layers form a stack for each kind of map.
 
     `layers`: which ones, by default all. `dtype`: of the model's forward pass; probes are trained in float32. `batch`: in tokens;
-    `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole vocabulary;
-    `transfer`: also apply maps trained on one layer to the states of all others.
+    `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole vocabulary.
     """
     name, every = subject.request.source.name, range(1, subject.layers + 1)
     if "input_ids" not in subject.batch.inputs:
@@ -54,7 +52,7 @@ def model_token_identity(
         raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.layers}")
     networks = list(sentences(subject, [0, *(every if layers is None else sorted(set(layers)))], places))
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
-    found = token_rates(networks, *recipes, context.checkpoint, f" {subject.seed}", transfer=transfer)
+    found = token_rates(networks, *recipes, context.checkpoint, f" {subject.seed}")
     return [{"variant": variant.name} | row for variant, rows in zip(subject.variants, found) for row in rows]
 
 

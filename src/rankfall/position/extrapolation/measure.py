@@ -80,6 +80,7 @@ def extrapolation(
     limited = find_limit_of_length(context.cells[0].architecture)
     windows, trained = text.seen.shape[1:]
     usual = grade_windows(context.network, text, data.size_in, megabytes)
+    nothing: dict[str, Any] = {"targets": 0} | dict.fromkeys(("accuracy", "loss", "accuracy_trained", "loss_trained"))
     rows = []
     for factor in times:
         length = tested_length(trained, factor)
@@ -96,19 +97,10 @@ def extrapolation(
             again = text.join(count) if count > 1 else text.divide(trained // length)
             short = text.first(windows // count * count)
             targets = short.wanted.shape[1] * short.wanted.shape[2]
-            before = means(short, *(one[:, :targets] for one in usual))
-            found = compare_lengths(
-                means(again, *grade_windows(context.network, again, data.size_in, megabytes)), before
-            )
-        nothing: dict[str, Any] = {
-            "targets": 0,
-            "accuracy": None,
-            "loss": None,
-            "accuracy_trained": None,
-            "loss_trained": None,
-        }
-        nothing["value_reason"] = labels["refused"]
-        rows.append({"chance": float(data.chance), **labels, **nothing, **found})
+            graded = grade_windows(context.network, again, data.size_in, megabytes)
+            found = compare_lengths(means(again, *graded), means(short, *(one[:, :targets] for one in usual)))
+        about = {"chance": float(data.chance), **labels, **nothing, "value_reason": labels["refused"]}
+        rows.append(about | found)
     return rows
 
 

@@ -152,10 +152,8 @@ def figure(
         panel.set_xticks(lengths, [str(length) for length in lengths])
         panel.set_xticks([], minor=True)
     legend_below(grid)
-    names = [name for some in shown.values() for name in some]
-    whole = select_asked(
-        read("extrapolation"), where, task=task, training=training, architecture=names if panels else []
-    )
+    names = [name for some in shown.values() for name in some] if panels else []
+    whole = select_asked(read("extrapolation"), where, task=task, training=training, architecture=names)
     dashed, options = ("", ", by the options of the task") if " to " in guess else (" (dashed)", "")
     chance = f" Chance{dashed} is {guess}{options}." if guess else ""
     text = (
@@ -172,7 +170,5 @@ def describe_finding(drawn: DataFrame, quantity: str) -> str:
     """Write the lowest and highest mean at the trained length, and at the longest tested length."""
     trained, longest = drawn.trained_length.max(), drawn.length.max()
     asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
-    ends = {length: drawn[drawn.length == length] for length in dict.fromkeys(asked)}
-    return "".join(
-        f" At {length:g} tokens: {describe_ends(there, quantity, 3)}." for length, there in ends.items() if len(there)
-    )
+    ends = [(length, drawn[drawn.length == length]) for length in dict.fromkeys(asked)]
+    return "".join(f" At {at:g} tokens: {describe_ends(there, quantity, 3)}." for at, there in ends if len(there))

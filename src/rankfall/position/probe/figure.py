@@ -1,5 +1,6 @@
 """The probe as a matrix: which attention can distinguish equal tokens, by theory, at random weights, and after training."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -52,30 +53,22 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
     masks, sentinels = simple_first(place), simple_first(table.sentinels)
     # Sentinels run across and masks down, since there are fewer sentinels and a page is narrower than it is long.
     side = (WIDTH - 1.5) / max(len(columns) * len(sentinels), 26)
-    figure, axes = canvas(
-        len(masks), len(sentinels), WIDTH, (side * len(rows) + 0.3) * len(masks) + 1.9, sharex=True, sharey=True
-    )
-    for down, mask in enumerate(masks):
-        for right, sentinel in enumerate(sentinels):
-            panel = axes[down][right]
-            part = table[(place == mask) & (table.sentinels == sentinel)]
-            squares(panel, part, rows, columns, n)
-            hatch(
-                panel,
-                [
-                    (columns.index(one.position), rows.index(one.row))
-                    for one in part.itertuples()
-                    if one.theory_rows < n
-                ],
-            )
-            for one in part.itertuples():
-                marks(panel, columns.index(one.position), rows.index(one.row), one, learned.get(one.Index))
-            panel.set_title(title(mask, sentinel), fontsize=7)
+    height = (side * len(rows) + 0.3) * len(masks) + 1.9
+    figure, axes = canvas(len(masks), len(sentinels), WIDTH, height, sharex=True, sharey=True)
+    for (mask, sentinel), panel in zip(product(masks, sentinels), (panel for row in axes for panel in row)):
+        part = table[(place == mask) & (table.sentinels == sentinel)]
+        squares(panel, part, rows, columns, n)
+        at = {one: (columns.index(one.position), rows.index(one.row)) for one in part.itertuples()}
+        # Hatched: theory allows fewer rows than tokens.
+        patches = [Rectangle(corner, 1, 1) for one, corner in at.items() if one.theory_rows < n]
+        style: dict[str, Any] = {"facecolor": "none", "edgecolor": "#ffffff", "linewidth": 0.6, "hatch": "/////"}
+        panel.add_collection(PatchCollection(patches, **style))
+        for one, (x, y) in at.items():
+            marks(panel, x, y, one, learned.get(one.Index))
+        panel.set_title(title(mask, sentinel), fontsize=7)
     key(figure, n, table, bool(learned))
-    found = [learned.get(index, (None, None)) for index in table.index]
-    numbers = table.assign(
-        **{"seeds that find the places": [one[0] for one in found], "trained seeds": [one[1] for one in found]}
-    )
+    passed, seeds = zip(*(learned.get(index, (None, None)) for index in table.index))
+    numbers = table.assign(**{"seeds that find the places": passed, "trained seeds": seeds})
     wanted = networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
     missing = describe_missing(wanted[wanted.key.isin(keys)], ["architecture", "task"], whole=wanted)
     return Picture(figure, caption(table, n, learned) + missing, numbers.drop(columns="row"))
@@ -158,12 +151,6 @@ def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n
     panel.tick_params(length=0)
 
 
-def hatch(panel: Axes, places: list[tuple[int, int]]) -> None:
-    """Hatch the squares where theory allows fewer rows than tokens."""
-    patches = [Rectangle(place, 1, 1) for place in places]
-    panel.add_collection(PatchCollection(patches, facecolor="none", edgecolor="#ffffff", linewidth=0.6, hatch="/////"))
-
-
 def marks(panel: Axes, x: int, y: int, one: Any, passed: tuple[int, int] | None) -> None:
     """Frame a square where measurement differs from theory, and draw a dot where networks were trained."""
     if one.agreement in DIFFER:
@@ -200,9 +187,8 @@ def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
         entries.append(Patch(fill=False, edgecolor=APART, label="theory and random weights differ"))
     for fill, text in (("#111111", "all"), ("#888888", "some"), ("#ffffff", "no")) if learned else ():
         style: dict[str, Any] = {"markerfacecolor": fill, "markeredgecolor": "#111111", "markersize": 5}
-        entries.append(
-            Line2D([], [], linestyle="", marker="o", label=f"trained: {text} seeds find the places", **style)
-        )
+        said = f"trained: {text} seeds find the places"
+        entries.append(Line2D([], [], linestyle="", marker="o", label=said, **style))
     figure.legend(handles=entries, loc="outside lower center", ncols=2, title=DIRECTION)
 
 
@@ -232,9 +218,5 @@ def say_trained(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -
         rows = table.theory_rows.get(index)
         counts = found.setdefault(None if rows != rows else rows == n, [0, 0])
         counts[0], counts[1] = counts[0] + pair[0], counts[1] + pair[1]
-    said = [
-        f"{found[one][0]} of {many(found[one][1], 'network')} find the places {words[one]}"
-        for one in words
-        if one in found
-    ]
-    return join(said)
+    known = [(*found[one], text) for one, text in words.items() if one in found]
+    return join(f"{right} of {many(count, 'network')} find the places {text}" for right, count, text in known)

@@ -29,19 +29,10 @@ from rankfall.nets.plain import attention_alone
 from rankfall.position.agreement import FEWER, agreement, explain_untrained
 from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide
+from rankfall.rank.orders.measure import parse_parts, write_parts
 
 NEEDS = "nothing"
-PARTS = {
-    "attentions": "attention",
-    "normalisers": "normaliser",
-    "positions": "position",
-    "masks": "mask",
-    "sentinels": "sentinels",
-}
-
-MORE = (
-    16  # factor on the draws if they show fewer rows than theory allows: weights of relu^2 may be zero in all of them
-)
+MORE = 16  # factor on the draws if they show fewer rows than theory allows: weights of relu^2 may be zero in all
 
 # The architecture around the attention that is probed.
 PROBED = attention_alone(
@@ -99,11 +90,7 @@ def probe(
 
     A normaliser or mask that the attention does not read is null.
     """
-    named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
-    parts = {kind: [Component.parse(item) for item in items] for kind, items in named.items()}
-    for kind, found in parts.items():
-        for component in found:
-            components.load(kind, component.name)  # a file that cannot be imported stops the measure early
+    parts = parse_parts(attentions, normalisers, positions, masks, sentinels)
     shared = [(kind, component) for kind in ("mask", "sentinels") for component in parts[kind]]
     return context.rows(
         designs(parts, depths),
@@ -127,16 +114,7 @@ def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Ar
 
 def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
     """Return the row of one architecture."""
-    about = {
-        "attention": str(design.attention),
-        "normaliser": None if design.normaliser is None else str(design.normaliser),
-        "position": str(design.position),
-        "mask": None if design.mask is None else str(design.mask),
-        "sentinels": str(design.sentinels),
-        "depth": design.depth,
-        "tokens": tokens,
-        "draws": draws,
-    }
+    about = write_parts(design) | {"depth": design.depth, "tokens": tokens, "draws": draws}
     nothing = {"argument": "undecided", "argument_reason": "", "agreement": "not measured"}
     why = refusal(design)
     if why is not None:
@@ -178,7 +156,8 @@ def refusal(design: Architecture) -> str | None:
                 if all(name in fields_of(Architecture) for name in wanted) and fits(design, wanted) == (
                     fact == "REFUSES"
                 ):
-                    return f"{kind} {part.name!r} {verb} {write_fields(wanted)}: {reason}"
+                    said = (f"{name}={' or '.join(map(str, as_list(value)))}" for name, value in wanted.items())
+                    return f"{kind} {part.name!r} {verb} {', '.join(said)}: {reason}"
     offers = facts_of("attention", design.attention.name).get("OFFERS")
     for kind, part in (("position", design.position), ("normaliser", design.normaliser)):
         touches = () if part is None else facts_of(kind, part.name).get("TOUCHES", ())
@@ -192,7 +171,3 @@ def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:
     """Check whether every field's component is one of those named, whatever its options."""
     names = {field: getattr(getattr(design, field), "name", None) for field in wanted}
     return all(name in as_list(wanted[field]) for field, name in names.items())
-
-
-def write_fields(wanted: Mapping[str, Any]) -> str:
-    return ", ".join(f"{field}={' or '.join(map(str, as_list(value)))}" for field, value in wanted.items())

@@ -41,53 +41,31 @@ def attention_weights(context: Context, *, samples: int = 8, heads: bool = True)
 
 
 def of_layer(weights: Tensor, why: str, heads: bool) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a layer's weights (B, H, T, T). `why`: what is wrong with the input of the attention."""
-    for left_out, part in (("nothing", weights), ("first token", without_first(weights))):
-        if part.shape[-1] == 0:
-            empty = weights.new_full(weights.shape[:2], torch.nan)
-            yield from both(
-                dict.fromkeys(QUANTITIES, empty), {"left_out": left_out, "rows_without": 0.0}, ONE_TOKEN, heads
-            )
-            continue
-        zero = (part == 0).all(-1)  # (B, H, T)
-        finite = bool(part.isfinite().all())
-        found = {name: values.nanmean(-1) for name, values in of_rows(part).items()}  # (B, H)
-        reason = why or ("" if finite else NOT_FINITE) or ALL_ZERO
-        if why or not finite:
-            found = {name: torch.full_like(values, torch.nan) for name, values in found.items()}
-        yield from both(found, {"left_out": left_out, "rows_without": zero.double().mean().item()}, reason, heads)
-
-
-def both(found: dict[str, Tensor], labels: dict[str, Any], reason: str, heads: bool) -> Iterator[dict[str, Any]]:
-    """Yield rows of numbers (B, H): of their mean over heads, and of each head."""
-    for name, values in found.items():
-        if name == "first_share" and labels["left_out"] == "first token":
-            values, reason = torch.full_like(values, torch.nan), FIRST_LEFT_OUT
-        for head, each in [(None, values.mean(1)), *(enumerate(values.unbind(1)) if heads else ())]:
-            yield labels | {"attention_head": head, "quantity": name} | mean_of_samples(each, reason)
+    """Yield all rows of a layer's weights (B, H, T, T): of their mean over heads, and of each head. `why`: what is wrong with the input of
+    the attention."""
+    for left_out, part in (("nothing", weights), ("first token", weights[..., 1:, 1:])):
+        there = part.shape[-1] > 0
+        reason = (why or ("" if bool(part.isfinite().all()) else NOT_FINITE)) if there else ONE_TOKEN
+        zero = (part == 0).all(-1).double().mean().item() if there else 0.0
+        found = dict.fromkeys(QUANTITIES, weights.new_full(weights.shape[:2], torch.nan))  # (B, H)
+        if not reason:
+            found, reason = {name: values.nanmean(-1) for name, values in of_rows(part).items()}, ALL_ZERO
+        for name, values in found.items():
+            if name == "first_share" and left_out == "first token":
+                values, reason = torch.full_like(values, torch.nan), FIRST_LEFT_OUT
+            for head, each in [(None, values.mean(1)), *(enumerate(values.unbind(1)) if heads else ())]:
+                labels = {"left_out": left_out, "rows_without": zero, "attention_head": head, "quantity": name}
+                yield labels | mean_of_samples(each, reason)
 
 
 QUANTITIES = ("entropy", "inverse_participation", "largest_share", "first_share")
 
 
-def without_first(weights: Tensor) -> Tensor:
-    """Drop the first row and column: (..., T, T) -> (..., T - 1, T - 1)."""
-    return weights[..., 1:, 1:]
-
-
-def shares(weights: Tensor) -> Tensor:
-    """Return |a_ij| / sum_j |a_ij|; NaN in rows of zeros.
-
-    Rows are divided by their largest entry first, so that no sum overflows or vanishes.
-    """
-    size = weights.abs()
-    size = size / size.amax(-1, keepdim=True)
-    return size / size.sum(-1, keepdim=True)
-
-
 def of_rows(weights: Tensor) -> dict[str, Tensor]:
-    """Return each quantity (..., T) of every row of weights (..., T, T'); NaN for a row of zeros."""
-    p = shares(weights)
+    """Return each quantity (..., T) of every row of weights (..., T, T') from its shares |a_ij| / sum_j |a_ij|; NaN for a row of zeros."""
+    size = weights.abs()
+    size = size / size.amax(-1, keepdim=True)  # so that no sum overflows or vanishes
+    p = size / size.sum(-1, keepdim=True)
     return {
         "entropy": -torch.xlogy(p, p).sum(-1),
         "inverse_participation": p.square().sum(-1),

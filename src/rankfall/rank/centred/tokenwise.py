@@ -44,7 +44,7 @@ def mlp(function: Any, state: State) -> State:
     if not (two_maps and function.activation in ENTRYWISE):
         token_wise(function, state.full(), "MLP")
     if not two_maps:
-        return state.advance(full, difference(function, state))
+        return state.advance(full, state.rest.map(increment(function, state.common, state.rest)))
     inner = function.inner(state.common)  # (K, B, 1, M)
     step = state.rest.map(state.rest.unit @ member(function.inner.weight))
     grown = activation_step(function.activation, inner, step)
@@ -73,13 +73,9 @@ def mean_slope(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Tensor:
     return total
 
 
-def difference(f: Callable[[Tensor], Tensor], state: State) -> Scaled:
-    """Return f(x + R_i) - f(x) for any smooth function of one token's state (..., D), as tested by `token_wise`."""
-    return state.rest.map(increment(f, state.common, state.rest))
-
-
 def increment(f: Callable[[Tensor], Tensor], common: Tensor, rest: Scaled) -> Tensor:
-    """Return f(x + R_i) - f(x) at the scale of R, for x with one row (K, B, ..., 1, D)."""
+    """Return f(x + R_i) - f(x) at the scale of R, for x with one row (K, B, ..., 1, D) and any smooth f of one token's state (..., D), as
+    tested by `token_wise`."""
     x = common.expand_as(rest.unit)
     slope = mean_slope(f, x, rest)
     # Where R is not small compared with x, the quadrature is inexact and subtraction is precise.
@@ -93,12 +89,10 @@ def norm(function: Any, state: State) -> State:
     if unbound(function)[0] is none:
         return state
     full = function(state.full())
-    if keeps_form(function, Layer, "forward", "plain"):
-        rest = shrunk(state, function.eps, centred=True)
-        return state.advance(full, rest.map(rest.unit * function.gain))
-    if keeps_form(function, Rms, "forward", "plain"):
-        rest = shrunk(state, function.eps, centred=False)
-        return state.advance(full, rest.map(rest.unit * function.gain))
+    for form, centred in ((Layer, True), (Rms, False)):
+        if keeps_form(function, form, "forward", "plain"):
+            rest = shrunk(state, function.eps, centred)
+            return state.advance(full, rest.map(rest.unit * function.gain))
     if keeps_form(function, ColumnNorm, "forward", "plain"):
         if len(state.others):
             raise Unknown("a column norm scales tokens by sentinels too: no centred form")
@@ -106,7 +100,7 @@ def norm(function: Any, state: State) -> State:
         # The mean over tokens is exactly the bias; the ordinary output is 0 / 0 where rows are equal.
         return state.advance(function.bias.expand_as(full), rest.map(rest.unit * function.gain))
     token_wise(function, state.full(), "norm")
-    return state.advance(full, difference(function, state))
+    return state.advance(full, state.rest.map(increment(function, state.common, state.rest)))
 
 
 def shrunk(state: State, eps: float, centred: bool) -> Scaled:

@@ -37,7 +37,7 @@ def rule_of(normaliser: Any) -> Rule | None:
         excess = normaliser.excess
         # Equal factors scale every weight alike. Unequal factors make rows differ at order one, which needs no rule.
         same = bool((excess == excess[..., :1]).all())
-        return partial(scaled_softmax, factor=1 + excess[..., :1].unsqueeze(-1)) if same else None
+        return partial(softmax_rule, factor=1 + excess[..., :1].unsqueeze(-1)) if same else None
     rules: dict[str, Callable[..., Weights]] = {
         "softmax": softmax_rule,
         "l2": l2_rule,
@@ -81,24 +81,18 @@ def differences(s: Scores, shift_cancels: bool) -> Scaled:
     return s.both if s.shared and shift_cancels else add(s.query, s.both)
 
 
-def softmax_rule(s: Scores) -> Weights:
-    """Return the weights of softmax.
+def softmax_rule(s: Scores, factor: Tensor | None = None) -> Weights:
+    """Return the weights of softmax, times the equal factors (K, 1, H, 1, 1) of URPE.
 
     P_ij / q_j = e^{G_ij} / sum_k q_k e^{G_ik}, so D_ij = q_j (u_ij - m_i) / (1 + m_i), u = e^G - 1, m_i = sum_k q_k u_ik.
     """
-    common = columns(s).softmax(-1)
-    return Weights(softmax_rows(common, expm1(differences(s, True))), None)
+    rows = softmax_rows(columns(s).softmax(-1), expm1(differences(s, True)))
+    return Weights(rows if factor is None else rows.map(rows.unit * factor), None)
 
 
 def softmax_rows(common: Tensor, u: Scaled) -> Scaled:
     mean = (common * u.unit).sum(-1, keepdim=True)
     return u.map(common * (u.unit - mean) / (1 + u.scale * mean))
-
-
-def scaled_softmax(s: Scores, factor: Tensor) -> Weights:
-    """Return the weights of URPE with equal factors: (K, 1, H, 1, 1) times softmax."""
-    found = softmax_rule(s)
-    return Weights(found.rows.map(found.rows.unit * factor), None)
 
 
 def off_by_one_rule(s: Scores) -> Weights:

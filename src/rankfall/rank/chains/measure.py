@@ -27,26 +27,24 @@ FILES, READS = TEXTS, PACKAGES
 @measure_models(seeds=2, samples=8, length=128)
 def chains(context: Context, subject: Subject, *, repeats: int = 100) -> Rows:
     """Measure `repeats` random paths of every length. Each path draws its text among `samples`, its layers and its heads."""
+    rng = stream(subject.seed or 0, "chains")
+    drawn: dict[int, list[tuple[int, int, list[tuple[int, int]]]]] = {}  # text -> length, repeat, (layer, head) pairs
+    for length in range(1, subject.layers + 1):
+        for repeat in range(repeats):
+            sample = int(rng.integers(subject.batch.samples))
+            layers = np.sort(rng.choice(subject.layers, length, replace=False))
+            heads = rng.integers(subject.loaded.heads, size=length)
+            drawn.setdefault(sample, []).append((length, repeat, list(zip(layers.tolist(), heads.tolist()))))
     rows: Rows = []
-    by_sample: dict[int, list[tuple[int, int, list[tuple[int, int]]]]] = {}
-    for length, repeat, sample, path in _paths(subject, repeats):
-        by_sample.setdefault(sample, []).append((length, repeat, path))
-    for sample, wanted in by_sample.items():  # one text at a time: all its matrices are in memory
-        layers = [layer[0].double() for layer in attention_maps(subject, sample, sample + 1)]
-        maps = torch.stack(layers)  # (L, H, T, T)
+    for sample, wanted in drawn.items():  # one text at a time: all its matrices are in memory
+        maps = torch.stack([layer[0].double() for layer in attention_maps(subject, sample, sample + 1)])  # (L, H, T, T)
         for length, repeat, path in wanted:
             product = chain(maps, path)
-            value = rank_one_residual(product)
-            about = {
-                "chain": length,
-                "repeat": repeat,
-                "sample": sample,
-                "residual": number(value),
-                "from_mean": number(float(res.relative_residual(product))),
-                "floor": bool(res.at_floor(torch.tensor(value), subject.dtype)),
-                "value_reason": reason_of(product[None]),
-            }
-            rows.append(about)
+            value, from_mean = rank_one_residual(product), float(res.relative_residual(product))
+            about = {"chain": length, "repeat": repeat, "sample": sample}
+            about |= {"residual": number(value), "from_mean": number(from_mean)}
+            about |= {"floor": bool(res.at_floor(torch.tensor(value), subject.dtype))}
+            rows.append(about | {"value_reason": reason_of(product[None])})
     return rows
 
 
@@ -74,18 +72,6 @@ def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
             f"model {subject.request.source.name!r}: {len(catch.found)} attention matrices found in {subject.layers} layers"
         )
     return catch.found
-
-
-def _paths(subject: Subject, repeats: int) -> list[tuple[int, int, int, list[tuple[int, int]]]]:
-    rng = stream(subject.seed or 0, "chains")
-    drawn = []
-    for length in range(1, subject.layers + 1):
-        for repeat in range(repeats):
-            sample = int(rng.integers(subject.batch.samples))
-            layers = np.sort(rng.choice(subject.layers, length, replace=False))
-            heads = rng.integers(subject.loaded.heads, size=length)
-            drawn.append((length, repeat, sample, [(int(layer), int(head)) for layer, head in zip(layers, heads)]))
-    return drawn
 
 
 def chain(maps: Tensor, path: Sequence[tuple[int, int]]) -> Tensor:

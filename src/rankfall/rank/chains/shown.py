@@ -64,9 +64,8 @@ def figure(read: Read, *, models: list[str] | None = None) -> Picture:
         shown, "chain", "residual", "line", steps(sorted(shown.line.unique())), height=2.6, log="y",
         estimator="median", errorbar=MIDDLE_HALF,
     )  # fmt: skip
-    grid.set(
-        xlabel="matrices in the product", ylabel="relative residual from rank one", xticks=sorted(shown.chain.unique())
-    )
+    grid.set(xlabel="matrices in the product", ylabel="relative residual from rank one")
+    grid.set(xticks=sorted(shown.chain.unique()))
     legend_below(grid)
     points = shown.groupby(["line", "chain"]).residual.describe(percentiles=[0.25, 0.5, 0.75]).reset_index()
     noise = int(table.floor.sum())
@@ -81,10 +80,7 @@ def figure(read: Read, *, models: list[str] | None = None) -> Picture:
 
 def describe_finding(points: DataFrame) -> str:
     """Write the factor by which a further matrix multiplies the median, from a straight line through its logarithm."""
-    paces = {
-        name: np.exp(np.polyfit(line.chain, np.log(line["50%"]), 1)[0])
-        for name, line in points.groupby("line")
-        if len(line) > 1
-    }
+    lines = [(name, line) for name, line in points.groupby("line") if len(line) > 1]
+    paces = {name: np.exp(np.polyfit(line.chain, np.log(line["50%"]), 1)[0]) for name, line in lines}
     said = ", ".join(f"{pace:.2g} ({name})" for name, pace in paces.items())
     return f"Each further matrix multiplies it by {said}." if said else "No line has two lengths."

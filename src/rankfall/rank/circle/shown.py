@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankfall.annotations import Axes, DataFrame, Read, Series
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.captions import describe_missing
 from rankfall.report.colours import CHANCE, colour
 from rankfall.report.labels import many
@@ -94,7 +94,10 @@ def figure(
     of_seed = among(table, "circle", "seed", [] if seed is None else [seed])
     of_seed = of_seed[of_seed.width == shown]
     table = table.assign(ratio=table.distance / table.groupby(["key", "token"]).distance.transform("first"))
-    first = find_typical(table.loc[of_seed.index])
+    ends = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
+    # The seed with the median distance at the end; the lower one of an even number.
+    nearest = ends[ends.index.isin(of_seed.index)].sort_values("ratio", kind="stable")
+    first = nearest.groupby(["task", "architecture"]).seed.agg(lambda each: each.iloc[(len(each) - 1) // 2])
     widths = steps(sorted(table.width.unique()))
     drawn = None
     for number, (task, architecture) in enumerate(pairs):
@@ -104,19 +107,9 @@ def figure(
         drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or drawn
         name = f"{label(architecture)}, " + (f"seed {seed}" if seed >= 0 else f"none at width {shown}")
         top.set_title(name if len({one for one, _ in pairs}) == 1 else f"{name}\n{label(task)}")
-        on(
-            bottom,
-            chosen[chosen.token == 0],
-            "step",
-            "ratio",
-            "width",
-            widths if len(widths) > 1 else {shown: colour(architecture)},
-            estimator=None,
-            units="key",
-            errorbar=None,
-            marker=None,
-            alpha=0.7,
-        )
+        palette = widths if len(widths) > 1 else {shown: colour(architecture)}
+        look: dict[str, Any] = {"estimator": None, "units": "key", "errorbar": None, "marker": None, "alpha": 0.7}
+        on(bottom, chosen[chosen.token == 0], "step", "ratio", "width", palette, **look)
         bottom.axhline(1.0, color=CHANCE, linestyle="--", linewidth=0.8, zorder=1)
         bottom.set(ylabel="distance of the points\nover that at the start" if number % columns == 0 else "")
     shown_panels = [axes[2 * (number // columns) + 1][number % columns] for number in range(len(pairs))]
@@ -130,7 +123,7 @@ def figure(
     if drawn is not None:
         figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
     below(figure, handles)
-    last = count_meetings(table)
+    last = count_meetings(ends)
     caption = (
         f"A network moves two points along a circle, again and again; training {label(training)}. Above: both points at width {shown}, for "
         "the seed with the median distance at the end, light to dark with time (circle and square: open at the start, filled at the end). "
@@ -141,17 +134,8 @@ def figure(
     return Picture(figure, caption, last)
 
 
-def find_typical(table: DataFrame) -> Series:
-    """Return (task, architecture) -> the seed with the median distance at the end; the lower one of an even number."""
-    end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))].sort_values(
-        "ratio", kind="stable"
-    )
-    return end.groupby(["task", "architecture"]).seed.agg(lambda seeds: seeds.iloc[(len(seeds) - 1) // 2])
-
-
-def count_meetings(table: DataFrame) -> DataFrame:
+def count_meetings(end: DataFrame) -> DataFrame:
     """Count, by task, architecture and width, the roll-outs that end with both points in one place, with their distance from the circle."""
-    end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
     end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
     by = ["task", "architecture", "training", "width"]
     found = end.groupby(by).agg(

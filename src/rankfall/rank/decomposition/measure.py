@@ -11,7 +11,6 @@ size; its signed share of the output, <S_k, X> / <X, X>, which adds up to one; i
 term (and the bias term) alone, and without it.
 """
 
-import math
 from typing import Any
 
 import torch
@@ -43,7 +42,12 @@ EXACT = 1e-8  # relative to the largest entry; larger errors are not rounding
 def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any]]:
     """Return a row for each path length and for the bias term, over the first test samples."""
     made, inputs = in_float64(context, samples)
-    refuse(made)
+    norms = [block for block in made.blocks if unbound(block.norm1)[0] is not no_norm]
+    for part, there in (("mlp", [block for block in made.blocks if block.mlp is not None]), ("norm", norms)):
+        if there:  # not linear, so that the theorem does not apply
+            raise RankfallError(
+                f"decomposition: a network with {WORDS[part]} is not a sum over paths; choose cells with `{part}: none`"
+            )
     targets = context.data.test.targets[:, :samples]
     terms, bias = path_terms(made, inputs)
     whole = made.states(inputs)[-1]
@@ -74,33 +78,16 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
             "norm_share": sizes[index] / sizes.sum(0),
             "output_share": (shift(term, size) * output).sum((1, 2, 3)) / output.square().sum((1, 2, 3)),
             "relative_residual": relative_residual(term).mean(1),
-            "loss_without": score(whole - term)[0],
-            "accuracy_without": score(whole - term)[1],
-            "loss_alone": score(term if is_bias else term + bias)[0],
-            "accuracy_alone": score(term if is_bias else term + bias)[1],
-            "loss": loss,
-            "accuracy": accuracy,
-            "error": error,
         }
-        numbers = {name: value[0].item() for name, value in columns.items()}
-        found: dict[str, Any] = {
-            name: value if math.isfinite(value) and (known[0] or name not in OF_OUTPUT) else None
-            for name, value in numbers.items()
-        }
-        found["value_reason"] = "" if known[0] else reason_of(whole.flatten(1, 2))
-        part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
-        rows.append(part | found)
+        columns |= dict(zip(("loss_without", "accuracy_without"), score(whole - term)))
+        columns |= dict(zip(("loss_alone", "accuracy_alone"), score(term if is_bias else term + bias)))
+        columns |= {"loss": loss, "accuracy": accuracy, "error": error}
+        found: dict[str, Any] = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
+        for name, value in columns.items():
+            there = bool(value[0].isfinite()) and (bool(known[0]) or name not in OF_OUTPUT)
+            found[name] = value[0].item() if there else None
+        rows.append(found | {"value_reason": "" if known[0] else reason_of(whole.flatten(1, 2))})
     return rows
-
-
-def refuse(network: Network) -> None:
-    """Raise an error if the network has a norm or an MLP, which is not linear, so that the theorem does not apply."""
-    norms = [block for block in network.blocks if unbound(block.norm1)[0] is not no_norm]
-    for part, there in (("mlp", [block for block in network.blocks if block.mlp is not None]), ("norm", norms)):
-        if there:
-            raise RankfallError(
-                f"decomposition: a network with {WORDS[part]} is not a sum over paths; choose cells with `{part}: none`"
-            )
 
 
 def path_terms(network: Network, inputs: Tensor) -> tuple[list[Tensor], Tensor]:

@@ -66,25 +66,17 @@ def weights_by_role(network: Network) -> list[dict[str, list[str]]]:
     found = []
     for number, block in enumerate(network.blocks):
         named = [(f"blocks.{number}.attention.{name}", one.initial) for name, one in block.attention.named_parameters()]
-        found.append(
-            {
-                of: [name for name, initial in named if initial.role == role and initial.kind == "weight"]
-                for of, role in ROLES.items()
-            }
-        )
+        weights = [(name, initial.role) for name, initial in named if initial.kind == "weight"]
+        found.append({of: [name for name, one in weights if one == role] for of, role in ROLES.items()})
     return found
 
 
 def gradients_of(network: Network, loss: Any, batch: Samples, names: list[dict[str, list[str]]], shake: bool) -> Found:
     """Return loss and gradients. `shake`: of a pass whose rounding differs."""
     entered: list[Tensor] = []
-
-    def keep(_: Any, given: tuple[Any, ...]) -> None:
-        entered.append(given[0])
-
     network.requires_grad_(True)
     with torch.enable_grad(), shaken(network) if shake else nullcontext():
-        with called_first(keep, network.blocks):
+        with called_first(lambda _, given: entered.append(given[0]), network.blocks):
             mean = loss(network, batch).loss.sum()
         parameters = dict(network.named_parameters())
         wanted = [
@@ -105,12 +97,8 @@ def one_row(plain: Found, moved: Found, layer: int, of: str) -> dict[str, Any]:
     one, other = ([x.flatten() for x in found.gradients[layer][of]] for found in (plain, moved))
     nothing: dict[str, Any] = {"value": None, "entries": None, "floor": None}
     if not one:
-        none = (
-            NO_WAY
-            if of == INPUT
-            else f"the attention of this layer has no weights of {of}, or the loss does not depend on them"
-        )
-        return nothing | {"value_reason": none}
+        none = f"the attention of this layer has no weights of {of}, or the loss does not depend on them"
+        return nothing | {"value_reason": NO_WAY if of == INPUT else none}
     if not math.isfinite(plain.loss):
         return nothing | {"value_reason": NOT_FINITE}
     if any(plain.lost):  # a gradient passes through all layers

@@ -47,13 +47,8 @@ def law(
     figure, axes = canvas(1, 2, WIDTH, 3.5, width_ratios=[1.25, 1])
     left, right = axes[0]
     decay(left, mean_by_seed(resolved, "log10_residual"), names, methods, set(noise.index))
-    references(
-        left,
-        mean_by_seed(
-            table[table.architecture.map(methods) == "centred"], "log10_residual", "log10_float64", "log10_float32"
-        ),
-        names,
-    )
+    centred = table[table.architecture.map(methods) == "centred"]
+    references(left, mean_by_seed(centred, "log10_residual", "log10_float64", "log10_float32"), names)
     slack(right, table, names)
     below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred", *names)))
     means = resolved.astype({"log10_residual": float}).groupby(["architecture", "layer"]).log10_residual.mean()
@@ -62,9 +57,8 @@ def law(
     each = mean_by_seed(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
     points = summary(each, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
-    dashed = " Dashed: a plain float64 pass; it ends with a cross, where it is rounding noise." * bool(
-        (methods == PLAIN).any()
-    )
+    any_plain = bool((methods == PLAIN).any())
+    dashed = " Dashed: a plain float64 pass; it ends with a cross, where it is rounding noise." * any_plain
     caption = (
         f"Left: residual by layer of networks of training {label(training)} on {label(task)}. On this axis, log10(-log10 residual), doubly "
         f"exponential collapse is a straight line. Lines are {describe_lines(table, ['architecture'], 'log10_residual')}. Grey: where "
@@ -76,12 +70,8 @@ def law(
 
 def mean_by_seed(table: DataFrame, *columns: str) -> DataFrame:
     """Return a row per seed and layer: mean over samples."""
-    return (
-        table.assign(**{name: table[name].astype(float) for name in columns})
-        .groupby(["architecture", "layer", "seed"])[list(columns)]
-        .mean()
-        .reset_index()
-    )
+    numbers = table.astype(dict.fromkeys(columns, float))
+    return numbers.groupby(["architecture", "layer", "seed"])[list(columns)].mean().reset_index()
 
 
 def twice(log10: Any) -> Any:
@@ -91,18 +81,9 @@ def twice(log10: Any) -> Any:
 
 def decay(panel: Axes, each: DataFrame, names: list[str], methods: Any, cut: set[str]) -> None:
     each = each.assign(height=twice(each.log10_residual), method=each.architecture.map(methods)).dropna(subset="height")
-    on(
-        panel,
-        each,
-        "layer",
-        "height",
-        "architecture",
-        colours(names),
-        style="method",
-        dashes={"centred": "", PLAIN: (3, 1.5)},
-        bounds=(float(twice(0.0)), None),
-        marker=None if each.layer.nunique() > MARKED else "o",
-    )
+    look: dict[str, Any] = {"style": "method", "dashes": {"centred": "", PLAIN: (3, 1.5)}}
+    look["marker"] = None if each.layer.nunique() > MARKED else "o"
+    on(panel, each, "layer", "height", "architecture", colours(names), (float(twice(0.0)), None), **look)
     for name in cut & set(each.architecture):
         line = each[each.architecture == name].groupby("layer").height.mean()
         panel.plot(line.index[-1:], line.iloc[-1:], "X", color=colours(names)[name], markersize=8)
@@ -130,21 +111,11 @@ def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
     line = twice(each[each.architecture == first].groupby("layer").log10_residual.mean()).dropna()
     if len(line) >= 4:
         x = np.array([line.index[2], line.index[-1]])
-        panel.plot(
-            x,
-            line.iloc[2] + (x - x[0]) * np.log10(3) + 0.45,
-            color="black",
-            linewidth=0.9,
-            linestyle=":",
-            label="slope of a cubic law",
-        )
+        cubic = line.iloc[2] + (x - x[0]) * np.log10(3) + 0.45
+        panel.plot(x, cubic, ":", color="black", linewidth=0.9, label="slope of a cubic law")
     for name in ("float64", "float32"):
-        panel.axhline(
-            np.log10(-np.log10(16 * np.finfo(name).eps)),
-            color="#bbbbbb",
-            linewidth=0.8,
-            label="ends of float32 and float64",
-        )
+        end = np.log10(-np.log10(16 * np.finfo(name).eps))
+        panel.axhline(end, color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
 
 
 def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
@@ -158,17 +129,9 @@ def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
     each = long.groupby(["architecture", "bound", "layer", "seed"]).slack.mean().reset_index()
     shown = [name for name in names if name in set(each.architecture)]
     dashes = dict(zip(BOUNDS.values(), ("", (3, 1.5))))
-    on(
-        panel,
-        each,
-        "layer",
-        "slack",
-        "architecture",
-        {name: colour for name, colour in colours(names).items() if name in shown},
-        style="bound",
-        style_order=list(dashes),
-        dashes=dashes,
-    )
+    palette = {name: colour for name, colour in colours(names).items() if name in shown}
+    look: dict[str, Any] = {"style": "bound", "style_order": list(dashes), "dashes": dashes}
+    on(panel, each, "layer", "slack", "architecture", palette, **look)
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # keeps a violated bound visible
 
 
@@ -200,10 +163,9 @@ def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
             "figure model_law: nothing was measured: no model of the run has these variants and layers that the law can be computed for"
         )
     table = table.assign(panel=name_measurements(table), direct=np.log10(table.direct.clip(lower=1e-300)))
-    points = (
-        table.groupby(["panel", "variant", "layer"])[["log10_residual", "direct", "exponent"]].median().reset_index()
-    )
-    long = points.melt(["panel", "variant", "layer"], ["log10_residual", "direct"], "pass", "log10")
+    at = ["panel", "variant", "layer"]
+    points = table.groupby(at)[["log10_residual", "direct", "exponent"]].median().reset_index()
+    long = points.melt(at, ["log10_residual", "direct"], "pass", "log10")
     long = long[long.log10.notna() & ((long["pass"] != "direct") | (long.log10 > -299))]
     long = long.assign(height=twice(long.log10.astype(float)))
     names = sorted(points.panel.unique())
@@ -227,9 +189,8 @@ def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
         "Solid: without a rounding floor. Dotted: an ordinary float64 pass, which ends at its floor (grey, across). On this axis, "
         "log10(-log10 residual), a cubic law has the grey slope. "
     )
-    return Picture(
-        grid.figure, caption + describe_models(points) + describe_missing(table, by, "log10_residual"), points
-    )
+    caption += describe_models(points) + describe_missing(table, by, "log10_residual")
+    return Picture(grid.figure, caption, points)
 
 
 def describe_models(points: DataFrame) -> str:
@@ -252,10 +213,5 @@ def slope(panel: Axes, points: DataFrame) -> None:
         return
     end, top = int(points.layer.max()), float(np.log10(-ends.min()))
     start = max(0, end - 3)
-    panel.plot(
-        [start, end],
-        [top - (end - start) * np.log10(3) + 0.4, top + 0.4],
-        color="#888888",
-        linewidth=1.0,
-        label="slope of a cubic law",
-    )
+    heights = [top - (end - start) * np.log10(3) + 0.4, top + 0.4]
+    panel.plot([start, end], heights, color="#888888", linewidth=1.0, label="slope of a cubic law")

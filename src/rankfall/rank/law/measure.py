@@ -15,14 +15,14 @@ residual is about the token mean and up to 2 (1 - 1/T) times as large for T toke
 """
 
 import copy
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.measure.shared import in_float64
+from rankfall.measure.shared import in_float64, strip_sentinels
 from rankfall.nets.network import Network
 from rankfall.rank.bounds import (
     ALL_LAYERS,
@@ -54,26 +54,25 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
     """Return a row for each layer of each of the first test samples."""
     exact, inputs = in_float64(context, samples)
     single = copy.deepcopy(context.network).float()
-    carried = list(carry(exact.maps(), exact.lift(inputs), strip_sentinels(exact)))
-    direct = [
-        [relative(state) for state in carried],
-        plainly(single, inputs.float() if inputs.is_floating_point() else inputs),
-    ]
+    carried = list(carry(exact.maps(), exact.lift(inputs), partial(strip_sentinels, exact)))
+    direct = [state.mask_lost(relative_residual(state.unit)) for state in carried]  # (K, B), NaN where it is lost
+    floats = plainly(single, inputs.float() if inputs.is_floating_point() else inputs)
     columns: list[dict[str, Any]]
     try:
         columns = centred_columns(exact, propagate(exact, inputs))
     except Unknown as reason:
-        noise = noisy(exact, inputs, carried)
-        columns = [plain_columns(value, floor, str(reason)) for value, floor in zip(direct[0], noise)]
+        about = {"method": "float64", "method_reason": str(reason)}
+        theory = {"log10_absolute": None, "exponent": None} | leave_theory_empty(str(reason))
+        columns = [
+            about | {"log10_residual": value.log10(), "floor": floor} | theory
+            for value, floor in zip(direct, noisy(exact, inputs, carried, direct))
+        ]
     rows = []
     for layer, found in enumerate(columns):
-        for name, values, dtype in (("float64", direct[0], torch.float64), ("float32", direct[1], torch.float32)):
-            found |= {
-                f"log10_{name}": values[layer].double().log10(),
-                f"{name}_floor": at_floor(values[layer], dtype, found["log10_residual"])
-                | values[layer].isnan()
-                | found["floor"],
-            }
+        for name, value in (("float64", direct[layer]), ("float32", floats[layer])):
+            dtype = getattr(torch, name)
+            floor = at_floor(value, dtype, found["log10_residual"]) | value.isnan() | found["floor"]
+            found |= {f"log10_{name}": value.double().log10(), f"{name}_floor": floor}
         for sample in range(inputs.shape[1]):
             picked = {name: pick(value, sample) for name, value in found.items()}
             picked["value_reason"] = why = none_reason(found["log10_residual"][0, sample])
@@ -83,99 +82,61 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
     return rows
 
 
-def strip_sentinels(network: Network) -> Callable[[Tensor], Tensor]:
-    """Return a function that strips sentinels from states (K, B, T', D)."""
-    return network.sentinels.strip if network.sentinels is not None else lambda x: x
-
-
-def relative(state: Carried) -> Tensor:
-    """Return the relative residual (K, B), NaN where the state is lost."""
-    return state.mask_lost(relative_residual(state.unit))
-
-
 def plainly(network: Network, inputs: Tensor) -> list[Tensor]:
     """Return relative residuals (K, B) by layer from a plain forward pass: NaN from where a state leaves the range of its format."""
-    strip, lost, found = strip_sentinels(network), torch.zeros(()).bool(), []
-    for x in map(strip, network.states(inputs)):
+    lost, found = torch.zeros(()).bool(), []
+    for x in map(partial(strip_sentinels, network), network.states(inputs)):
         lost = lost | ~measurable(x)
         found.append(torch.where(lost, torch.nan, relative_residual(x)))
     return found
 
 
-def noisy(network: Network, inputs: Tensor, carried: list[Carried]) -> list[Tensor]:
-    """Return where these residuals are rounding (K, B), by layer."""
+def noisy(network: Network, inputs: Tensor, carried: list[Carried], direct: list[Tensor]) -> list[Tensor]:
+    """Return where the relative residuals `direct` of states are rounding (K, B), by layer."""
     with shaken(network):
-        other = map(strip_sentinels(network), network.states(inputs))
+        other = map(partial(strip_sentinels, network), network.states(inputs))
         # Where powers of two were factored out, only the floor is known: a state that has underflowed has no second pass.
         return [
-            at_floor(relative(state), state.unit.dtype)
+            at_floor(value, state.unit.dtype)
             | ((state.exponent == 0) & (relative_difference(residual(state.unit), residual(y), "composite") > NOISE))
-            for state, y in zip(carried, other)
+            for state, value, y in zip(carried, direct, other)
         ]
 
 
 def centred_columns(network: Network, states: list[State]) -> list[dict[str, Any]]:
     """Return the table's columns by layer, each a text or a tensor (K, B)."""
-    lost = ~measurable(tokens_of(states[0]))
-    rows = [columns_of(states[0], lost) | leave_theory_empty("the input")]
     start = log10_norm(states[0].rest, "composite")  # (K, B)
-    largest = start.new_full((2, *start.shape), -torch.inf)  # factors with and without gamma
+    largest = start.new_full((2, *start.shape), -torch.inf)  # factors with and without gamma, the largest up to a layer
     holds = torch.ones_like(start, dtype=torch.bool)
-    stopped = ""
-    for layer, (block, before, after) in enumerate(zip(network.blocks, states, states[1:]), 1):
-        lost = lost | ~measurable(tokens_of(after))
-        found = columns_of(after, lost) | {"exponent": torch.where(lost, torch.nan, exponent(block, before, after))}
+    lost = ~holds  # where the row that tokens share is, or was, out of range, so that all later values are unknown
+    rows, stopped = [], ""
+    for layer, after in enumerate(states):
+        tokens = after.full()[..., after.tokens, :]
+        lost = lost | ~measurable(tokens)
+        left = torch.where(lost, torch.nan, log10_norm(after.rest, "composite"))
+        size = matrix_norm(tokens, "composite").log10()
+        found: dict[str, Any] = {"method": "centred", "method_reason": "", "log10_residual": left - size}
+        found |= {"log10_absolute": left, "floor": torch.zeros_like(size, dtype=torch.bool), "exponent": None}
+        rows.append(found)
+        if not layer:
+            found |= leave_theory_empty("the input")
+            continue
+        block, before = network.blocks[layer - 1], states[layer - 1]
+        found["exponent"] = torch.where(lost, torch.nan, exponent(block, before, after))
         stopped = stopped or refusal(block, before)
         if stopped:
-            rows.append(found | leave_theory_empty(stopped))
+            found |= leave_theory_empty(stopped)
             continue
         terms = bounds(block, before)
         largest = torch.maximum(largest, torch.stack([terms.log10_factor, terms.log10_factor_no_gamma]))
         holds = holds & terms.condition
-        found |= one_layer(terms, found["log10_absolute"]) | {"log10_lipschitz": terms.log10_lipschitz}
-        rows.append(found | all_layers(largest, start, layer, found["log10_absolute"]) | {"condition_all": holds})
+        published, no_gamma = theorem(largest, start, layer)
+        found |= one_layer(terms, left) | {"log10_lipschitz": terms.log10_lipschitz}
+        found |= {
+            "log10_theorem": published,
+            "theorem_slack": slack(published, left),
+            "log10_theorem_no_gamma": no_gamma,
+        }
+        found |= {"theorem_no_gamma_slack": slack(no_gamma, left), "theorem_contracts": 2 * start + largest[0] < 0}
+        found["condition_all"] = holds
     return rows
-
-
-def tokens_of(state: State) -> Tensor:
-    return state.full()[..., state.tokens, :]
-
-
-def columns_of(state: State, lost: Tensor) -> dict[str, Any]:
-    """Return the residual's columns of one state.
-
-    `lost` (K, B): where the row that tokens share is, or was, out of range, so that all later values are unknown.
-    """
-    absolute = torch.where(lost, torch.nan, log10_norm(state.rest, "composite"))
-    size = matrix_norm(tokens_of(state), "composite").log10()
-    return {
-        "method": "centred",
-        "method_reason": "",
-        "log10_residual": absolute - size,
-        "log10_absolute": absolute,
-        "floor": torch.zeros_like(size, dtype=torch.bool),
-        "exponent": None,
-    }
-
-
-def plain_columns(value: Tensor, floor: Tensor, reason: str) -> dict[str, Any]:
-    return {
-        "method": "float64",
-        "method_reason": reason,
-        "log10_residual": value.log10(),
-        "floor": floor,
-        "log10_absolute": None,
-        "exponent": None,
-    } | leave_theory_empty(reason)
-
-
-def all_layers(largest: Tensor, start: Tensor, layer: int, log10_left: Tensor) -> dict[str, Any]:
-    """Return the theorem's columns after `layer` layers, from the largest factors so far (2, K, B) and the input's residual (K, B)."""
-    published, no_gamma = theorem(largest, start, layer)
-    return {
-        "log10_theorem": published,
-        "theorem_slack": slack(published, log10_left),
-        "log10_theorem_no_gamma": no_gamma,
-        "theorem_no_gamma_slack": slack(no_gamma, log10_left),
-        "theorem_contracts": 2 * start + largest[0] < 0,
-    }

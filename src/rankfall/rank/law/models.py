@@ -72,29 +72,22 @@ def law_rows(subject: Subject) -> Rows:
 def variant_rows(network: Network, start: Tensor) -> Rows:
     """Return the rows of a network of one member, from states (1, B, T, D)."""
     state, ordinary = begin(network, start), start
-    rows = layer_rows(0, state, ordinary, {"exponent": None} | leave_theory_empty("the input"))
-    for layer, block in enumerate(network.blocks, 1):
-        after, ordinary = step(block, state), block(ordinary)
-        rows += layer_rows(layer, after, ordinary, {"exponent": exponent(block, state, after)} | _theory(block, state))
-        state = after
+    theory = {"exponent": None} | leave_theory_empty("the input")
+    rows: Rows = []
+    for layer in range(len(network.blocks) + 1):
+        if layer:
+            block, before = network.blocks[layer - 1], state
+            state, ordinary = step(block, before), block(ordinary)
+            theory = {"exponent": exponent(block, before, state)} | _theory(block, before)
+        x = state.full()
+        log10 = or_nan(log10_norm(state.rest, "composite") - res.matrix_norm(x, "composite").log10(), x)  # (1, B)
+        found = {"log10_residual": log10} | theory | {"direct": res.relative_residual(ordinary)}
+        rows += [
+            {"layer": layer, "sample": sample, "value_reason": none_reason(log10[0, sample])}
+            | withhold({name: pick(value, sample) for name, value in found.items()})
+            for sample in range(ordinary.shape[1])
+        ]
     return rows
-
-
-def layer_rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]) -> Rows:
-    """Return a row per sample, from columns (1, B) of a layer."""
-    found = {"log10_residual": log10_relative(state)} | found
-    found["direct"] = res.relative_residual(ordinary)  # (1, B)
-    return [
-        {"layer": layer, "sample": sample, "value_reason": none_reason(found["log10_residual"][0, sample])}
-        | withhold({name: pick(value, sample) for name, value in found.items()})
-        for sample in range(ordinary.shape[1])
-    ]
-
-
-def log10_relative(state: State) -> Tensor:
-    """Return log10 of ||res(X)|| / ||X||, (1, B), at any scale."""
-    x = state.full()
-    return or_nan(log10_norm(state.rest, "composite") - res.matrix_norm(x, "composite").log10(), x)
 
 
 def attention_alone(block: Any) -> Any:

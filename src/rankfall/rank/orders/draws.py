@@ -14,7 +14,8 @@ from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.primitives import Initial
 from rankfall.random_streams import stream
-from rankfall.rank.centred.state import State, begin, rescale
+from rankfall.rank.centred.scaled import Scaled
+from rankfall.rank.centred.state import State, begin
 from rankfall.rank.centred.tokenwise import norm
 
 
@@ -73,14 +74,8 @@ def wake(network: Any, state: State) -> None:
 
 def at(state: State, scales: np.ndarray) -> State:
     """Repeat the state for each scale of R; scales take the place of samples."""
-    many = len(scales)
-    log = torch.from_numpy(scales * math.log(10))
-    wide = replace(
-        state,
-        common=state.common.expand(-1, many, -1, -1),
-        sentinels=state.sentinels.expand(-1, many, -1, -1),
-        rest=replace(
-            state.rest, unit=state.rest.unit.expand(-1, many, -1, -1), log=state.rest.log.expand(-1, many).clone()
-        ),
+    log = torch.from_numpy(scales * math.log(10)).expand(len(state.common), -1)
+    common, sentinels, unit = (
+        x.expand(-1, len(scales), -1, -1) for x in (state.common, state.sentinels, state.rest.unit)
     )
-    return rescale(wide, log)
+    return replace(state, common=common, sentinels=sentinels, rest=Scaled(unit, log))

@@ -83,9 +83,8 @@ def orders(
     everything = read("orders")
     there = sorted({int(count) for count in everything.heads.dropna()})
     if not len(everything) or (heads is not None and heads not in there):
-        raise RankfallError(
-            f"figure orders: no entry has {heads or 'any'} heads; there is: {', '.join(map(str, there)) or 'nothing'}"
-        )
+        found = ", ".join(map(str, there)) or "nothing"
+        raise RankfallError(f"figure orders: no entry has {heads or 'any'} heads; there is: {found}")
     heads = heads or (there[-1] if there else 1)
     # Attention that reads no mask is drawn under `none`; the picture's numbers keep the null.
     masks = everything["mask"]
@@ -116,12 +115,8 @@ def orders(
     shown = concat([alone, around])
     words = {"what": "residual" if quantity == "res" else "σ₂/σ₁", "never": NEVER[quantity]}
     shades = sorted({shade(order) for order in shown.order})
-    figure.legend(
-        handles=[Patch(color=SHADES[one], label=MEANINGS[one].format(**words)) for one in shades],
-        loc="outside lower center",
-        ncols=min(2, len(shades)),
-        title=DIRECTION,
-    )
+    handles = [Patch(color=SHADES[one], label=MEANINGS[one].format(**words)) for one in shades]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(shades)), title=DIRECTION)
     kept = ["block", "attention", "normaliser", "position", "mask", "sentinels", "heads", "biases", "order", "uncertainty", "theory",
             "decades", "method", "reason"]  # fmt: skip
     return Picture(figure, caption(alone, shown, quantity, heads), shown.assign(mask=masks[shown.index])[kept])
@@ -194,9 +189,8 @@ def draw_groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
         text = " + ".join(word(part) for part in reversed(group) if part != "none") or "neither"
         text = text if len(places) > 2 else text.replace(", ", ",\n").replace(" + ", "\n+ ")
         panel.plot([places[0] + 0.08, places[-1] + 0.92], [-0.2, -0.2], color="#555555", linewidth=1, clip_on=False)
-        panel.text(
-            (places[0] + places[-1]) / 2 + 0.5, -0.35, text, ha="center", va="bottom", fontsize=7, color="#333333"
-        )
+        middle = (places[0] + places[-1]) / 2 + 0.5
+        panel.text(middle, -0.35, text, ha="center", va="bottom", fontsize=7, color="#333333")
 
 
 def caption(alone: DataFrame, shown: DataFrame, quantity: str, heads: int) -> str:

@@ -10,6 +10,7 @@ architecture that cannot be built or measured has rows without an order, with th
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Literal
 
 import torch
@@ -93,16 +94,26 @@ def orders(
     for count in heads:
         if width % count:
             raise RankfallError(f"orders: {count} heads do not divide the width {width}")
-    named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
-    parts = {kind: [Component.parse(item) for item in items] for kind, items in named.items()}
-    for kind, found in parts.items():
-        for component in found:
-            components.load(kind, component.name)  # a file that cannot be imported stops the measure early
+    parts = parse_parts(attentions, normalisers, positions, masks, sentinels)
     return context.rows(
         compositions(parts, list(blocks or BLOCKS), heads, width),
         lambda one: entry(one, draws, tokens),
         made_of=lambda one: components_of(one.design),
     )
+
+
+def parse_parts(*named: list[str | dict]) -> dict[str, list[Component]]:
+    """Return kind -> components, for the kinds of PARTS in order."""
+    parts = {kind: [Component.parse(item) for item in items] for kind, items in zip(PARTS.values(), named)}
+    for kind, found in parts.items():
+        for component in found:
+            components.load(kind, component.name)  # a file that cannot be imported stops the measure early
+    return parts
+
+
+def write_parts(design: Architecture) -> dict[str, str | None]:
+    """Return kind -> component as tables write it, null where nothing reads it."""
+    return {kind: None if getattr(design, kind) is None else str(getattr(design, kind)) for kind in PARTS.values()}
 
 
 def compositions(
@@ -112,19 +123,13 @@ def compositions(
         offers = fact(base.attention, "OFFERS")
         positions = [it for it in parts["position"] if offers is None or has_what_it_reads("position", it, offers)]
         masks = [None] if base.mask is None else allowed_masks(base.attention, parts["mask"]) or parts["mask"]
-        for biases in (False, True):
-            for position in positions:
-                for mask in masks:
-                    for sentinel in parts["sentinels"]:
-                        placed = replace(base, position=position, mask=mask, sentinels=sentinel)  # type: ignore[arg-type]
-                        yield Composition(placed, BARE, biases)
-        for position in positions:
-            for mask in masks:
-                placed = replace(base, position=position, mask=mask)  # type: ignore[arg-type]
-                for block in blocks:
-                    skips = BLOCKS[block][0] != "none" and base.heads in (None, max(heads))
-                    if block != BARE and (placed == base or skips):
-                        yield Composition(surround(placed, block), block, True)
+        placed = [replace(base, position=where, mask=mask) for where, mask in product(positions, masks)]  # type: ignore[arg-type]
+        for biases, design, sentinel in product((False, True), placed, parts["sentinels"]):
+            yield Composition(replace(design, sentinels=sentinel), BARE, biases)
+        for design, block in product(placed, blocks):
+            skips = BLOCKS[block][0] != "none" and base.heads in (None, max(heads))
+            if block != BARE and (design == base or skips):
+                yield Composition(surround(design, block), block, True)
 
 
 def surround(alone: Architecture, block: str) -> Architecture:
@@ -145,10 +150,9 @@ def bases(
             alone = replace(alone, mask=None)  # type: ignore[arg-type]
         offers = fact(attention, "OFFERS")
         read_by = [it for it in normalisers if offers is None or has_what_it_reads("normaliser", it, offers)]
-        for normaliser in [None] if "normaliser" in ignored else read_by:
-            for count in [None] if "heads" in ignored else heads:
-                read: dict[str, Any] = {"normaliser": normaliser, "heads": count}
-                yield replace(alone, **read)
+        counts = [None] if "heads" in ignored else heads
+        for normaliser, count in product([None] if "normaliser" in ignored else read_by, counts):
+            yield replace(alone, normaliser=normaliser, heads=count)  # type: ignore[arg-type]
 
 
 def fact(attention: Component, name: str) -> Any:
@@ -171,29 +175,19 @@ def has_what_it_reads(kind: str, component: Component, offers: Sequence[str]) ->
 def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
     """Return the rows of one architecture: res and sigma_2 / sigma_1."""
     design = one.design
-    about = {
-        "attention": str(design.attention),
-        "normaliser": None if design.normaliser is None else str(design.normaliser),
-        "position": str(design.position),
-        "mask": None if design.mask is None else str(design.mask),
-        "sentinels": str(design.sentinels),
-        "block": one.block,
-        "heads": design.heads,
-        "biases": one.biases,
-        "draws": draws,
-    }
+    about = write_parts(design) | {"block": one.block, "heads": design.heads, "biases": one.biases, "draws": draws}
     if design.normaliser is not None and design.normaliser.name == "urpe":
         # With equal factors URPE is softmax, so they are drawn at random unless the options say otherwise.
         design = replace(design, normaliser=Component("urpe", {"random": True} | design.normaliser.options))
-    theory, why = expect_order(design, one.biases)
-    known = {"theory": None if theory is None else float(theory), "theory_reason": why}
+    theory, because = expect_order(design, one.biases)
+    known = {"theory": None if theory is None else float(theory), "theory_reason": because}
     try:
         res, ratio = measure_slopes(design, one.biases, draws, tokens)
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
-        known_kind = isinstance(error, RankfallError | Unknown)  # their text is complete without the type's name
-        res = ratio = leave_order_empty(
-            "none", describe_error(error).partition(": ")[2] if known_kind else describe_error(error)
-        )
+        why = describe_error(error)
+        if isinstance(error, RankfallError | Unknown):  # their text is complete without the type's name
+            why = why.partition(": ")[2]
+        res = ratio = leave_order_empty("none", why)
     return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]

@@ -59,7 +59,8 @@ def with_biases(table: DataFrame) -> DataFrame:
 def of_attention(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the components of the attention alone. A position that acts on the states is not part of it."""
     about = parts_of(row) | {"block": BARE}
-    return about | {"position": "none"} if in_states(row["position"]) else about
+    touches = components.facts_of("position", row["position"].partition("(")[0]).get("TOUCHES", ())
+    return about | {"position": "none"} if tuple(touches) == ("states",) else about
 
 
 def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
@@ -75,11 +76,6 @@ def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
     ):
         return "blocks without skip connections are measured without position and mask"
     return about | {"block": block}
-
-
-def in_states(position: str) -> bool:
-    """Check whether a position acts on the states alone."""
-    return tuple(components.facts_of("position", position.partition("(")[0]).get("TOUCHES", ())) == ("states",)
 
 
 def block_of(row: Mapping[str, Any]) -> str | None:

@@ -83,12 +83,7 @@ def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
             return None, "it depends on the signs of the scores, which the position changes"
     if mixes == "features" and sums != "free" and (design.head_width or design.width // (design.heads or 1)) == 1:
         return None, "with one feature a head the query cancels and all rows come out the same"
-    if mixes == "states":
-        order, why = of_states(design, sums)
-    elif mixes == "features":
-        order, why = of_linear(design, sums)
-    else:
-        order, why = of_attention(design, biases and design.attention.name != "gau")
+    order, why = of_attention(design, mixes, sums, biases and design.attention.name != "gau")
     # Otherwise the term that the gate multiplies vanishes as well.
     if gated and order > 1 and not why.startswith(TO_ZERO):
         order, why = 1, "the gate passes the residual on"
@@ -142,46 +137,20 @@ def acts_on(design: Architecture) -> set[str]:
     return set(facts_of("position", design.position.name).get("TOUCHES", ("scores",)))
 
 
-def of_states(design: Architecture, sums: str) -> tuple[int, str]:
-    """Return order and reason for a recurrence alone, in which a token's output depends on the number of earlier tokens."""
-    if sums == "free":
-        return 0, BY_SUMS
-    if design.sentinels.name != "none":
-        return 0, "the sentinel's weight depends on the position"
-    return 1, DIFFER[sums]
-
-
-def of_linear(design: Architecture, sums: str) -> tuple[int, str]:
-    """Return order and reason for attention by products of features, alone. Rows of weights sum to one or are not normalised."""
-    placed, sentinels = is_placed(design), design.sentinels.name != "none"
-    if placed and sums == "free":
-        return 0, BY_SUMS
-    if placed and sentinels:
-        return 0, "the sentinel's weight depends on the position"
-    if placed:
-        return 1, DIFFER[sums]
-    if sentinels:
-        return 1, "the sentinel's weight depends on the query"
-    if sums == "free":
-        return 1, BY_QUERY
-    return 3, "rows of P differ by second differences of the logarithm of features' products"
-
-
-def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
-    """Return order and reason for attention by scores and a normaliser, alone."""
+def of_attention(design: Architecture, mixes: str, sums: str, biases: bool) -> tuple[int, str]:
+    """Return order and reason for a mixer of tokens alone: attention by `scores` and a normaliser; by products of `features`, whose rows of
+    weights sum to one or are not normalised; or a recurrence of `states`, in which an output depends on the number of earlier tokens."""
     name, touches = normaliser_of(design), acts_on(design)
-    normaliser = facts_of("normaliser", name)
-    placed, sums = is_placed(design), sums_of(design)
-    sentinels = design.sentinels.name != "none"
-    if "values" in touches:
+    placed, sentinels = mixes == "states" or is_placed(design), design.sentinels.name != "none"
+    scored = mixes == "scores"
+    if scored and "values" in touches:
         return 0, "the position adds to the values"
-    if name == "urpe" and options_of(design).get("random"):
+    if scored and name == "urpe" and options_of(design).get("random"):
         return 0, BY_FACTORS
     if placed and sums == "free":
         return 0, BY_SUMS
-    if sums == "zero" and not sentinels:
-        scored = bool(touches - {"states"})
-        order, common = (1, 1) if scored else (2, 2) if placed else (3, 2)
+    if scored and sums == "zero" and not sentinels:
+        order, common = (1, 1) if touches - {"states"} else (2, 2) if placed else (3, 2)
         if biases:
             return order, f"{TO_ZERO}, and the output bias is what rows have in common"
         return order - common, f"{TO_ZERO}, so that what rows have in common vanishes too"
@@ -192,6 +161,8 @@ def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
     if sentinels:
         return 1, "the sentinel's weight depends on the query"
     # Where all rows have the same sum, equal scores give equal weights at any score, so a shift is of second order.
-    if normaliser["SHIFT"] == "counts" and sums == "free":
+    if sums == "free" and (not scored or facts_of("normaliser", name)["SHIFT"] == "counts"):
         return 1, BY_QUERY
+    if not scored:
+        return 3, "rows of P differ by second differences of the logarithm of features' products"
     return 3, "rows of P differ by R W R^T alone"

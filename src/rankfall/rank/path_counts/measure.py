@@ -43,19 +43,18 @@ def path_counts(
         name, depth, heads = model(text)
         for length in range(depth + 1):
             curve = known.get((name, depth, heads, length))
-            log = log_share(length, depth, heads)
-            rows.append(
-                {
-                    "model": name,
-                    "depth": depth,
-                    "heads": heads,
-                    "length": length,
-                    "log10_paths": (log_choose(depth, length) + length * math.log(heads)) / math.log(10),
-                    "proportion": math.exp(log),
-                    "published": curve,
-                    "deviation": None if curve is None else math.exp(log) - curve,
-                }
-            )
+            paths = math.lgamma(depth + 1) - math.lgamma(length + 1) - math.lgamma(depth - length + 1)  # log C(L, k)
+            paths += length * math.log(heads)
+            share = math.exp(paths - depth * math.log1p(heads))
+            about = {
+                "model": name,
+                "depth": depth,
+                "heads": heads,
+                "length": length,
+                "log10_paths": paths / math.log(10),
+            }
+            deviation = None if curve is None else share - curve
+            rows.append(about | {"proportion": share, "published": curve, "deviation": deviation})
     return rows
 
 
@@ -73,15 +72,6 @@ def model(text: str) -> tuple[str, int, int]:
         return name.strip(), int(depth), int(heads)
     except ValueError:
         raise ValueError(f"{text!r} is not of the form 'name: layers x heads'") from None
-
-
-def log_share(length: int, depth: int, heads: int) -> float:
-    """Return log of C(L, k) H^k / (1 + H)^L."""
-    return log_choose(depth, length) + length * math.log(heads) - depth * math.log1p(heads)
-
-
-def log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def published() -> dict[tuple[str, int, int, int], float]:

@@ -49,14 +49,16 @@ def paths(
     table, whole, (task,) = choose(read("paths"), "paths", where, **asked)
     measured = sorted(table.evaluation.dropna().unique())
     if evaluation not in measured:
-        raise RankfallError(
-            f"figure paths: evaluation {evaluation!r} was not measured; there is: {', '.join(measured) or 'nothing'}"
-        )
+        found = ", ".join(measured) or "nothing"
+        raise RankfallError(f"figure paths: evaluation {evaluation!r} was not measured; there is: {found}")
     one_a_seed(table, "paths", ["architecture", "training", "depth"])
     ranks = {name: rank for rank, name in enumerate(architectures or sorted(table.architecture.unique()))}
     networks = table[["architecture", "training", "depth"]].drop_duplicates().itertuples(index=False, name=None)
     order = sorted(networks, key=lambda one: (-one[2], one[1] != "published", one[1], ranks[one[0]]))
-    titles = {one: write_title(*one) for one in order}
+    titles: dict[tuple[str, str, int], str] = {}
+    for name, training, depth in order:
+        said = label(name) if name == training else f"{label(name)}, {label(training)}"
+        titles[name, training, depth] = f"{said}, {many(depth, 'layer')}"
     named = [titles[one] for one in zip(table.architecture, table.training, table.depth)]
     table = table.assign(panel=named)
     table = table[(table.kind != shown.PATHS["kind"]) | (table.evaluation == evaluation)]
@@ -82,11 +84,6 @@ def paths(
         f"{say_shapes(verdicts)}{describe_missing(table, by, whole=whole)}"
     )
     return Picture(grid.figure, caption, tabulate_paths(table, each, verdicts))
-
-
-def write_title(architecture: str, training: str, depth: int) -> str:
-    name = label(architecture) if architecture == training else f"{label(architecture)}, {label(training)}"
-    return f"{name}, {many(depth, 'layer')}"
 
 
 def mean_by_seed(table: DataFrame) -> DataFrame:
@@ -117,9 +114,8 @@ def verdict(table: DataFrame, each: DataFrame) -> dict[str, Any]:
     """
     found = shares(table, each)
     whole, chance, short, long, carried = (found[name] for name in ("whole", "chance", "short", "long", "carried"))
-    seeds = DataFrame(
-        [shares(table[table.seed == seed], part) for seed, part in each.groupby("seed") if seed in set(table.seed)]
-    )
+    known = [(seed, part) for seed, part in each.groupby("seed") if seed in set(table.seed)]
+    seeds = DataFrame([shares(table[table.seed == seed], part) for seed, part in known])
     spread = float(seeds.carried.std()) if len(seeds) > 1 else 0.0
     margins = DataFrame({"carried": seeds.carried - HALF, "over": LEAST - seeds.over}).T
     within = sides(margins if seeds.carried.notna().all() else margins[[]], margins.abs().max(axis=1))

@@ -21,9 +21,10 @@ Independent parts of the computation run on as many threads as torch has, each p
 Products of a few hundred rows gain little from a second thread, but two of them side by side take half the time.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
+from rankfall.measure.shared import strip_sentinels
 from rankfall.nets.network import Network
 from rankfall.train.data import Data
 
@@ -57,20 +59,12 @@ def paths(
     depth, heads = len(network.blocks), network.blocks[0].attention.heads
     whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (1, 1)
     lengths, drawn_at_once = range(depth + 1), repeats * max(counts)
-    labels = [
-        {"length": length, "paths": count, "repeat": repeat}
-        for length in lengths
-        for count in counts
-        for repeat in range(repeats)
-    ]
+    names = ("length", "paths", "repeat")
+    labels = [dict(zip(names, values)) for values in product(lengths, counts, range(repeats))]
     rows = [{"kind": "whole", "accuracy": float(whole)}, {"kind": "chance", "accuracy": float(data.chance)}]
-    drawn = np.stack(
-        [
-            draw(context.stream("paths", length, depth, heads, member=0), length, depth, heads, drawn_at_once)
-            for length in lengths
-        ]
-    )
-    distinct, which = np.unique(drawn.reshape(-1, depth), axis=0, return_inverse=True)  # (U, L)
+    rngs = [context.stream("paths", length, depth, heads, member=0) for length in lengths]
+    drawn = [draw(rng, length, depth, heads, drawn_at_once) for length, rng in enumerate(rngs)]
+    distinct, which = np.unique(np.concatenate(drawn), axis=0, return_inverse=True)  # (U, L)
     which = which.reshape(depth + 1, repeats, max(counts))
     sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
     inputs = data.test.inputs
@@ -99,9 +93,7 @@ def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: i
 def read(network: Network, ends: Tensor, sets: Tensor) -> Tensor:
     """Return predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
     total = torch.einsum("ksu,kubtd->ksbtd", sets, ends)
-    x = plain(network.blocks[-1].norm1)(total.flatten(1, 2))
-    if network.sentinels is not None:
-        x = network.sentinels.strip(x)
+    x = strip_sentinels(network, plain(network.blocks[-1].norm1)(total.flatten(1, 2)))
     return network.head(x).argmax(-1).unflatten(1, (sets.shape[1], -1))
 
 
@@ -156,7 +148,8 @@ def path_ends(
         # Rows (parent, head).
         children, parent_of = np.unique(np.column_stack([parent_of, distinct[:, layer]]), axis=0, return_inverse=True)
         parent_of = parent_of.reshape(-1)
-        frozen = None if full is None else block.attention.weights(attention_input(block, full[layer]))
+        before = None if full is None else block.norm1(full[layer]) if block.placement == "pre" else full[layer]
+        frozen = None if before is None else block.attention.weights(before)
         x = follow_layer(block, x, children, frozen)
     return x if np.array_equal(parent_of, np.arange(x.shape[1])) else x[:, parent_of]
 
@@ -167,7 +160,10 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
     found = x.new_empty(x.shape[0], len(children), *x.shape[2:])
     skipping = np.flatnonzero(heads == SKIP)
     found[:, skipping] = x[:, parents[skipping]]
-    for part in parts(np.unique(parents[heads != SKIP]), x):
+    active = np.unique(parents[heads != SKIP])
+    # States to compute at a time: a few on a CPU, all on a GPU.
+    few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
+    for part in (active[start : start + few] for start in range(0, len(active), few)):
         contexts = head_contexts(block, x[:, part], frozen)  # (K, A, B, H, T, d)
         of_part = np.isin(parents, part)
         for head in range(block.attention.heads):
@@ -181,13 +177,6 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
     return found
 
 
-def parts(active: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
-    """Yield the states to compute, a few at a time on a CPU and all at once on a GPU."""
-    few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
-    for start in range(0, len(active), few):
-        yield active[start : start + few]
-
-
 def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
     """Return P_h (X W_V,h + 1 b_V,h) of every head, for states (K, A, B, T, D); P_h is from x, or `frozen` (K, B, H, T, T)."""
     count, samples = x.shape[1:3]
@@ -198,11 +187,6 @@ def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
     weights = block.attention.weights(before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)
     contexts: Tensor = block.attention.contexts(weights, before).unflatten(1, (count, samples))
     return contexts
-
-
-def attention_input(block: Any, x: Tensor) -> Tensor:
-    """Return the input of the attention for the whole network's state before a layer."""
-    return block.norm1(x) if block.placement == "pre" else x
 
 
 def token_wise(block: Any, x: Tensor) -> Tensor:

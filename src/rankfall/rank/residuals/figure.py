@@ -12,12 +12,7 @@ from rankfall.report.colours import CHANCE, colours
 from rankfall.report.labels import join, many
 from rankfall.report.lines import FLOOR, legend_below, lines, raise_zeros, summary
 from rankfall.report.looks import label
-from rankfall.report.selection import (
-    choose,
-    deepest,
-    init_first,
-    select,
-)
+from rankfall.report.selection import choose, deepest, init_first, select
 from rankfall.report.style import Picture
 
 LABELS = {
@@ -77,13 +72,11 @@ def residuals(
     mean = drawn.assign(log=np.log10(drawn[title])).groupby(by)[["log", "floor_share"]].mean().reset_index()
     for training, panel in grid.axes_dict.items():
         noise = mean[(mean.training == training) & (mean.floor_share > 0)]
-        panel.plot(
-            noise.layer, 10**noise.log, "o", markerfacecolor="white", markeredgecolor="#555555", linestyle="none"
-        )
+        look: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "#555555", "linestyle": "none"}
+        panel.plot(noise.layer, 10**noise.log, "o", **look)
     legend_below(grid)
-    measured = f", {norm} norm about the {'token mean' if centre == 'mean' else 'best centre'}" * (
-        quantity in OF_A_NORM
-    )
+    about = f", {norm} norm about the {'token mean' if centre == 'mean' else 'best centre'}"
+    measured = about * (quantity in OF_A_NORM)
     rounding = f" Open marks are rounding noise of float64 (dotted: {FLOOR:.0e})." if floor else ""
     return Picture(
         grid.figure,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.measure.context import Context
-from rankfall.measure.shared import in_float64
+from rankfall.measure.shared import in_float64, strip_sentinels
 from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
@@ -52,18 +52,15 @@ def residuals(
         whole = residual.best_residuals(torch.stack([x.unit for _, place, x, _ in passes if place == STATE]), norms)
         about_best = [{norm: rest[number] for norm, rest in whole.items()} for number in range(len(made.blocks) + 1)]
     for (layer, place, state, moved), why in zip(passes, reasons):
-        for labels, values, floor in quantities(
-            state, moved, norms, about_best[layer] if best and place == STATE else {}
-        ):
+        of_best = about_best[layer] if best and place == STATE else {}
+        for labels, values, floor in quantities(state, moved, norms, of_best):
             mean, deviation = values.mean(), values.std() if values.numel() > 1 else torch.zeros(())
             known = bool(mean.isfinite())
-            found = {
-                "value": mean.item() if known else None,
-                "deviation": deviation.item() if known else None,
-                "floor_share": None if floor is None or not known else floor.double().mean().item(),
-                "value_reason": "" if known else why or TOO_SMALL,
-            }
-            rows.append({"layer": layer, "place": place} | labels | found)
+            found: dict[str, Any] = {"value": mean.item() if known else None}
+            found["deviation"] = deviation.item() if known else None
+            found["floor_share"] = None if floor is None or not known else floor.double().mean().item()
+            about = {"layer": layer, "place": place, **labels}
+            rows.append(about | found | {"value_reason": "" if known else why or TOO_SMALL})
     return rows
 
 
@@ -80,26 +77,19 @@ def places(
     def record(name: str, _: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
         seen.extend([(f"before {name}", args[0]), (f"after {name}", output)])
 
-    def tokens(x: Tensor) -> Tensor:
-        return x if network.sentinels is None else network.sentinels.strip(x)
-
     def select_tokens(state: Carried) -> Carried:
-        return replace(state, unit=tokens(state.unit))
+        return replace(state, unit=strip_sentinels(network, state.unit))
 
-    def record_layers(function: Callable[[Tensor], Any]) -> Callable[[Tensor], list[Tensor]]:
+    def step(function: Callable[[Tensor], Any], state: Carried, rows: Callable[[Tensor], Tensor]) -> list[Carried]:
         def run(x: Tensor) -> list[Tensor]:
             seen.clear()
             last = function(x)
             names[:] = numbered([place for place, _ in seen])
             return [*(state for _, state in seen), last]
 
-        return run
-
-    def step(function: Callable[[Tensor], Any], state: Carried, rows: Callable[[Tensor], Tensor]) -> list[Carried]:
         if repeat:
-            way, first = steps.pop(0)
-            return again(record_layers(function), state, way, first)
-        found, way = through(record_layers(function), state, rows)
+            return again(run, state, *steps.pop(0))
+        found, way = through(run, state, rows)
         steps.append((way, found))
         return found
 
@@ -112,7 +102,7 @@ def places(
         state = begin(x)
         yield 0, STATE, select_tokens(state)
         for layer, block in enumerate(network.maps(), 1):
-            *inside, state = step(block, state, tokens)
+            *inside, state = step(block, state, partial(strip_sentinels, network))
             yield from ((layer, place, select_tokens(one)) for place, one in zip(names, inside))
             yield layer, STATE, select_tokens(state)
         *inside, _ = step(lambda x: network.norm_out(network.narrow(x)), select_tokens(state), lambda x: x)
@@ -162,7 +152,7 @@ def quantities(
             yield row_labels("absolute_residual", norm, centre), state.absolute(rest), floor
     ratio = residual.sigma_ratio(x, singular)
     yield row_labels("sigma_ratio"), ratio, residual.at_floor(ratio, x.dtype) | (second_difference(x, moved) > NOISE)
-    yield row_labels("stable_rank"), residual.stable_rank(x, singular), None
+    yield row_labels("stable_rank"), residual.stable_ranks(x, singular)[0], None
     yield row_labels("numerical_rank"), state.mask_lost(residual.numerical_rank(x, values=singular).to(x.dtype)), None
 
 

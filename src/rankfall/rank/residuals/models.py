@@ -27,18 +27,16 @@ Metric = tuple[str, str, Tensor | None, Tensor]  # name, centre, absolute (B,), 
 @measure_models(
     seeds=8, samples=32, length=128, dtype="float64", definition="clean", variants=None, streamed=False,
 )  # fmt: skip
-def model_residuals(context: Context, subject: Subject, *, best_samples: int = 0, spectrum_samples: int = 4) -> Rows:
+def model_residuals(context: Context, subject: Subject, *, spectrum_samples: int = 4) -> Rows:
     """Measure the variants of a model.
 
-    `streamed`: load weights layer by layer, for models larger than memory. `best_samples`: number of samples that also get the residual
-    from the true minimiser of each norm; slow for large models.
+    `streamed`: load weights layer by layer, for models larger than memory. `spectrum_samples`: number of samples that also get numbers of
+    their singular values.
     """
-    return residual_rows(subject, NORMS, best_samples, spectrum_samples)
+    return residual_rows(subject, NORMS, spectrum_samples)
 
 
-def residual_rows(
-    subject: Subject, norms: Sequence[str], best_samples: int = 0, spectrum_samples: int = 0, *, parts: bool = False
-) -> Rows:
+def residual_rows(subject: Subject, norms: Sequence[str], spectrum_samples: int = 0, *, parts: bool = False) -> Rows:
     """Return a row for each variant, layer, sample and metric of a model.
 
     Metrics are computed in float64, whatever the format of the forward pass. `parts`: also without the first token, and without the
@@ -46,49 +44,40 @@ def residual_rows(
     """
     rows: Rows = []
     for variants, start, stop in subject.passes():
-        best, spectrum = best_samples - start, spectrum_samples - start
-        measured = partial(metrics, norms=norms, best=best, spectrum=spectrum, parts=parts)
-        subject.run(variants, start, stop, partial(add_layer, rows, subject, variants, start, measured, {}))
+        measured = partial(metrics, norms=norms, spectrum=spectrum_samples - start, parts=parts)
+        rows += rows_of_pass(subject, variants, start, stop, measured)
     return rows
 
 
-def add_layer(
-    rows: Rows,
-    subject: Subject,
-    variants: Sequence[Variant],
-    start: int,
-    measured: Callable[[Tensor], Iterator[Metric]],
-    lost: dict[str, Tensor],
-    layer: int,
-    states: Tensor,
-) -> None:
-    """Add the rows of one layer's states (V, B, T, D). `lost`: variant -> (B,), True for samples whose state has left the range of its
-    format in this or an earlier layer."""
-    for variant, state in zip(variants, states):
-        about = {"variant": variant.name, "layer": layer}
-        here = state.double()
-        gone = ~measurable(here, subject.dtype) | lost.get(variant.name, torch.zeros(()).bool())
-        lost[variant.name] = gone
-        reasons = [reason_of(one[None], subject.dtype, out[None]) for one, out in zip(here, gone)]
-        for metric, centre, absolute, value in measured(torch.where(gone[:, None, None], 0.0, here)):
-            nothing = [None] * len(value)
-            values = number_or_none(value, gone[: len(value)])
-            sizes = nothing if absolute is None else number_or_none(absolute, gone[: len(value)])
-            floors = nothing if absolute is None else res.at_floor(value, subject.dtype).tolist()
-            rows += [
-                about
-                | {"sample": start + index, "metric": metric, "centre": centre, "value": number}
-                | {"absolute": sizes[index], "floor": None if number is None else floors[index]}
-                | {"value_reason": "" if number is not None else reasons[index] or TOO_SMALL}
-                for index, number in enumerate(values)
-            ]
+def rows_of_pass(
+    subject: Subject, variants: list[Variant], start: int, stop: int, measured: Callable[[Tensor], Iterator[Metric]]
+) -> Rows:
+    """Return the rows of all layers, for variants that run together on samples start .. stop."""
+    rows: Rows = []
+    # variant -> (B,), True for samples whose state has left the range of its format in this or an earlier layer
+    lost = {variant.name: torch.zeros(()).bool() for variant in variants}
+
+    def add(layer: int, states: Tensor) -> None:  # (V, B, T, D)
+        for variant, state in zip(variants, states):
+            here = state.double()
+            lost[variant.name] = gone = ~measurable(here, subject.dtype) | lost[variant.name]
+            reasons = [reason_of(one[None], subject.dtype, out[None]) for one, out in zip(here, gone)]
+            for metric, centre, absolute, value in measured(torch.where(gone[:, None, None], 0.0, here)):
+                nothing = [None] * len(value)
+                sizes = nothing if absolute is None else number_or_none(absolute, gone[: len(value)])
+                floors = nothing if absolute is None else res.at_floor(value, subject.dtype).tolist()
+                for index, number in enumerate(number_or_none(value, gone[: len(value)])):
+                    about = {"variant": variant.name, "layer": layer, "sample": start + index, "metric": metric}
+                    about |= {"centre": centre, "value": number, "absolute": sizes[index]}
+                    why = "" if number is not None else reasons[index] or TOO_SMALL
+                    rows.append(about | {"floor": None if number is None else floors[index], "value_reason": why})
+
+    subject.run(variants, start, stop, add)
+    return rows
 
 
-def metrics(state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts: bool = False) -> Iterator[Metric]:
-    """Yield (metric, centre, absolute, relative or value) of states (B, T, D).
-
-    Slow metrics are computed for the first `best` and `spectrum` samples only.
-    """
+def metrics(state: Tensor, norms: Sequence[str], spectrum: int, parts: bool = False) -> Iterator[Metric]:
+    """Yield (metric, centre, absolute, relative or value) of states (B, T, D). Singular values: of the first `spectrum` samples."""
     # One sample after another, so that its state stays in the processor's cache for all norms.
     found, sizes = [], exponent_of(state)
     for one in state.split(1):
@@ -97,10 +86,6 @@ def metrics(state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts
     for norm in norms:
         size, rest = (torch.cat([sample[part][norm] for sample in found]) for part in (0, 1))
         yield norm, "mean", shift(rest, sizes), res.share(rest, size)
-        if norm in ("composite", "l1", "linf") and best > 0:
-            few = unit(state[:best])
-            rest = res.matrix_norm(res.residual(few, "best", norm), norm)
-            yield norm, "best", shift(rest, sizes[:best]), res.share(rest, size[:best])
     if parts:
         for name, part in parts_of(state):
             sizes = exponent_of(part)

@@ -3,7 +3,6 @@ networks and in real models."""
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import partial
 
 from rankfall.annotations import DataFrame
@@ -175,7 +174,8 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
     """Write which architectures are left with the largest and with the smallest residual."""
     headline = choose_number(rows)
     text = "the residual at the last layer is largest in"
-    return say_range(rows, setting, number=headline.name, text=text, write=choose_words(headline), more=say_kept(rows))
+    write = power if headline.unit == "log10" else partial(write_float, digits=headline.digits)
+    return say_range(rows, setting, number=headline.name, text=text, write=write, more=say_kept(rows))
 
 
 def choose_number(rows: DataFrame) -> Headline:
@@ -186,11 +186,6 @@ def choose_number(rows: DataFrame) -> Headline:
     """
     hidden = rows.residual_last.isna() | (rows.residual_last_floor.astype(float) > 0)
     return by_name("log_residual" if hidden.any() and rows.log_residual.notna().all() else "residual_last")
-
-
-def choose_words(headline: Headline) -> Callable[[float], str]:
-    """Return the function that writes a residual."""
-    return power if headline.unit == "log10" else partial(write_float, digits=headline.digits)
 
 
 def say_kept(rows: DataFrame) -> str:
@@ -233,7 +228,7 @@ def model_columns() -> Table:
         sample int: which text of the batch
         metric text: norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank; without_first, without_largest:
             composite, without the first token, or without the three channels of the largest mean square in the sample
-        centre text: mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)
+        centre text: mean of the tokens, or none (spectra)
         value float?: residual over the norm of the whole state; for spectra the number itself; null: see value_reason
         absolute float?: the residual itself; null for stable_rank, and beyond the range of float64
         floor bool?: the value is rounding noise of `dtype`; null for stable_rank, or no value

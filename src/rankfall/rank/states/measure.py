@@ -17,13 +17,14 @@ from torch import Tensor
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.shared import in_float64, mean_of_samples
 from rankfall.nets.network import Network
-from rankfall.rank.carried import Carried, again, begin, through
+from rankfall.rank.carried import Carried, begin, carry_twice
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit
-from rankfall.rank.residual import at_floor, relative_residual, residual
+from rankfall.rank.residual import at_floor, relative_residual, residual, stable_ranks
 from rankfall.rank.rounding import NOISE, relative_difference, shaken
-from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
+from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square
 
 COST = {"seconds": 0.2, "megabytes": 100.0}
+QUANTITIES = ("norm", "cosine", "stable_rank", "stable_rank_gram", "residual")
 ONE_TOKEN = "one token is no pair: nothing can differ between tokens"
 ZERO_TOKEN = "a token is a vector of zeros, which has no direction"
 
@@ -44,33 +45,18 @@ def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
 def passes(network: Network, inputs: Tensor) -> list[tuple[Carried, Tensor]]:
     """Return states (1, B, T, D) at layers 0 .. L, and those of a pass whose rounding differs, at the same powers of two."""
     other = copy.deepcopy(network)
-    # A layer that reads earlier layers' results is not a map of one state, so it cannot be tried at another size.
-    if network.remembers:
-        first = list(wrap_states(network.layers(network.lift(inputs))))
-        with shaken(other):
-            return list(zip(first, other.layers(other.lift(inputs))))
-    state = begin(network.lift(inputs))
-    first, steps = [state], []
-    for block in network.blocks:
-        (state,), step = through(lambda x, block=block: [block(x)], state)  # type: ignore[misc]
-        first.append(state)
-        steps.append(step)
+    x = network.lift(inputs)
     with shaken(other):
-        state = begin(other.lift(inputs))
-        second = [state]
-        for block, step, before in zip(other.blocks, steps, first[1:]):
-            (state,) = again(lambda x, block=block: [block(x)], state, step, [before])  # type: ignore[misc]
-            second.append(state)
-    return [(one, two.unit) for one, two in zip(first, second)]
-
-
-def wrap_states(layers: Iterator[Tensor]) -> Iterator[Carried]:
-    """Yield states unscaled, marked as lost from the first one on that has no size."""
-    lost: Tensor | None = None
-    for x in layers:
-        state = begin(x)
-        lost = state.lost if lost is None else lost | state.lost
-        yield replace(state, lost=lost)
+        moved = other.lift(inputs)
+        if not network.remembers:
+            twice = carry_twice(network.blocks, other.blocks, x, moved)
+            return [(state, second.unit) for state, second, _ in twice]
+        # A layer that reads earlier layers' results is not a map of one state, so it cannot be tried at another size.
+        found, lost = [], torch.zeros(()).bool()  # lost from the first state on that has no size
+        for state, second in zip(map(begin, network.layers(x)), other.layers(moved)):
+            lost = lost | state.lost
+            found.append((replace(state, lost=lost), second))
+        return found
 
 
 def of_layer(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str, Any]]:
@@ -83,10 +69,10 @@ def of_layer(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str,
         first = 1 if left_out in ("first token", "both") else 0
         less = left_out in ("largest channels", "both")
         labels = {"left_out": left_out, "channels": channels if less else 0}
-        if less and kept is None:
-            yield from leave_empty(labels, f"the state has {width} channels, and {channels} are left out")
-        elif first >= x.shape[1]:
-            yield from leave_empty(labels, ONE_TOKEN)
+        why = f"the state has {width} channels, and {channels} are left out" if less and kept is None else ""
+        why = why or (ONE_TOKEN if first >= x.shape[1] else "")
+        if why:
+            yield from (state_row(labels, name, torch.full((1,), torch.nan), why) for name in QUANTITIES)
         else:
             part = [one[:, first:, kept] if less else one[:, first:] for one in (x, y)]
             yield from of_part(labels, part[0], part[1], state, lost)
@@ -117,8 +103,3 @@ def state_row(
     found = mean_of_samples(values, why or TOO_SMALL)
     share = None if floor is None or found["value"] is None else floor.double().mean().item()
     return labels | {"quantity": quantity, "floor_share": share} | found
-
-
-def leave_empty(labels: dict[str, Any], why: str) -> Iterator[dict[str, Any]]:
-    for quantity in ("norm", "cosine", "stable_rank", "stable_rank_gram", "residual"):
-        yield state_row(labels, quantity, torch.full((1,), torch.nan), why)

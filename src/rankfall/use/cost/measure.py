@@ -81,18 +81,8 @@ def time_in_turn(cells: list[Any], rounds: int, steps: int) -> tuple[list[list[f
 
 
 def time_steps(cell: Any, shape: Shape, dataset: Any, steps: int) -> float:
-    """Return the processor time of one step, in seconds: the mean over `steps` steps of a newly built network."""
-    architecture, training = design(Architecture, cell), design(Training, cell)
-    step = prepare_step(architecture, training, shape, dataset, int(cell.seed))
-    for _ in range(SETTLING):
-        step()
-    return time_calls(step, steps)
-
-
-def prepare_step(
-    architecture: Architecture, training: Training, shape: Shape, dataset: Any, seed: int
-) -> Callable[[], object]:
-    """Return a function that takes one training step of one network on one batch, through autograd."""
+    """Return the processor time of one step, in seconds: the mean over `steps` steps of a newly built network on one batch, by autograd."""
+    architecture, training, seed = design(Architecture, cell), design(Training, cell), int(cell.seed)
     device = torch.device("cpu")
     members = recipe.initial(architecture, shape, [seed], [training], device)
     objective = recipe.objective(training)
@@ -104,7 +94,9 @@ def prepare_step(
         with recipe.products(training, device):
             return members.plain_step(objective, batch)
 
-    return step
+    for _ in range(SETTLING):
+        step()
+    return time_calls(step, steps)
 
 
 def design(kind: type, cell: Mapping[str, Any]) -> Any:

@@ -35,13 +35,10 @@ def references(context: Context) -> list[dict[str, Any]]:
 def read_features(inputs: Tensor) -> dict[str, Tensor]:
     """Return predictor -> its features of every token, as integers (N, T, number of features)."""
     position = torch.arange(inputs.shape[1], device=inputs.device).expand(inputs.shape[:2])
-    if inputs.dim() == 3:
-        return {"position": position.unsqueeze(-1)}
-    return {
-        "position": position.unsqueeze(-1),
-        "token": inputs.unsqueeze(-1),
-        "token_position": torch.stack([inputs, position], -1),
-    }
+    found = {"position": position.unsqueeze(-1)}
+    if inputs.dim() == 2:
+        found |= {"token": inputs.unsqueeze(-1), "token_position": torch.stack([inputs, position], -1)}
+    return found
 
 
 def frequent(known: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
