@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
                 handle.write(now.encode())
     for name, picture in defined.pictures.items() if not args.file else ():
         drawn, image = quoted.picture(picture), IMAGES / name
-        if drawn is None:
+        if not drawn.is_file():
             print(f"{image} is kept: the run {picture.run} has no figure {picture.figure} here")
         elif not image.is_file() or image.read_bytes() != drawn.read_bytes():
             print(f"{image}: differs from {drawn}")
@@ -67,16 +67,15 @@ def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, 
     """Return the folders of tables of runs: those of the command line, and those of the checkout that exist."""
     from rankfall.errors import RankfallError
 
-    folders = {"default": args.results / "tables"} if args.results else {}
-    for given in vars(args)["from"]:
-        name, separator, folder = given.partition("=")
-        if not separator or name not in runs:
-            raise RankfallError(f"--from {given!r}: write RUN=DIR, with a run of {NUMBERS} ({', '.join(runs)})")
-        folders[name] = Path(folder)
-    for name, folder in folders.items():
-        if not folder.is_dir():
+    asked = dict(given.partition("=")[::2] for given in vars(args)["from"])
+    asked |= {"default": args.results / "tables"} if args.results else {}
+    for name, folder in asked.items():
+        if name not in runs or not folder:
+            raise RankfallError(f"--from {name}={folder}: write RUN=DIR, with a run of {NUMBERS} ({', '.join(runs)})")
+        if not Path(folder).is_dir():
             raise RankfallError(f"run {name}: there is no folder {folder}; `{runs[name].command}` makes it")
-    return {name: path for name, about in runs.items() if (path := Path(about.tables)).is_dir()} | folders
+    folders = {name: Path(asked.get(name, about.tables)) for name, about in runs.items()}
+    return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
 
 def check_page(text: str, defined: "Definitions") -> None:
