@@ -6,7 +6,6 @@ from textwrap import wrap
 from typing import Any
 
 from rankfall.annotations import Axes, DataFrame, FacetGrid, Figure, Series
-from rankfall.errors import RankfallError
 from rankfall.report.colours import COLOURS, colours
 from rankfall.report.labels import FLOOR as FLOOR
 from rankfall.report.looks import label, own_colour
@@ -175,13 +174,12 @@ def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
 
 def legend_below(grid: FacetGrid, columns: int = 4, title: str = "", skip: Sequence[str] = ()) -> None:
     """Draw one legend below all panels, with the lines and all other labels of the panels except those in `skip`."""
-    old = grid.legend
-    handles = {} if old is None else dict(zip([text.get_text() for text in old.texts], old.legend_handles))
-    if old is not None:
-        old.remove()
-    handles = {
-        name: handle for name, handle in (handles | collect_labels(grid.axes.flat, handles)).items() if name not in skip
-    }
+    handles: dict[str, Any] = {}
+    if grid.legend is not None:
+        handles = dict(zip([text.get_text() for text in grid.legend.texts], grid.legend.legend_handles))
+        grid.legend.remove()
+    handles |= collect_labels(grid.axes.flat, handles)
+    handles = {name: handle for name, handle in handles.items() if name not in skip}
     grid.figure.set_layout_engine("constrained")  # seaborn changes it whenever a line is added
     rows = below(grid.figure, handles, columns, title)
     grid.figure.set_figheight(grid.figure.get_figheight() + 0.17 * rows)  # panels keep their height
@@ -259,15 +257,12 @@ def band_across(panel: Axes, values: Series, name: str, colour: str, style: str)
     panel.axhspan(*ends, color=colour, alpha=0.12, linewidth=0)
 
 
-def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[str, list[str]]:
+def panels_of(table: DataFrame, figure: str, panels: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return title -> architectures for the requested panels; by default one panel with all architectures."""
-    if not panels:
-        return {"": sorted(str(name) for name in among(table, figure, "architecture", []).architecture.unique())}
-    for title, names in panels.items():
-        if not isinstance(names, list) or not names:
-            raise RankfallError(f"figure {figure}: panels.{title}: {names!r} is not a list of architectures")
+    found = dict(panels) or {"": sorted(map(str, among(table, figure, "architecture", []).architecture.unique()))}
+    for names in found.values():
         among(table, figure, "architecture", names)
-    return {str(title): [str(name) for name in names] for title, names in panels.items()}
+    return found
 
 
 def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: str, **look: Any) -> FacetGrid:
@@ -275,6 +270,6 @@ def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: st
     from pandas import concat
 
     parts = [table[table.architecture.isin(names)].assign(panel=title) for title, names in panels.items()]
-    every = list(dict.fromkeys(name for names in panels.values() for name in names))
+    every = dict.fromkeys(name for names in panels.values() for name in names)
     place: dict[str, Any] = {"col": "panel", "col_order": list(panels)} if len(panels) > 1 else {"height": 2.6}
     return lines(concat(parts), x, y, "architecture", colours(every), **place | look)

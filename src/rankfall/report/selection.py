@@ -5,7 +5,7 @@ from typing import Any
 
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
-from rankfall.filters import as_list, matches_in_table, parts
+from rankfall.filters import as_list, matches_in_table
 from rankfall.report.schema import CELL_COLUMNS
 
 NAMES = ("key", "seed", "status", "reason")
@@ -22,6 +22,12 @@ def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
     return table
 
 
+def select_matching(table: DataFrame, column: str, wanted: Any) -> DataFrame:
+    """Return the rows with a value that matches a filter, which may be a list."""
+    found = [value for value in table[column].unique() if any(matches_in_table(value, one) for one in as_list(wanted))]
+    return table[table[column].isin(found)]
+
+
 def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> DataFrame:
     """Return the rows of cells that are done and match a filter, column -> value or list of values: `{depth: 24, norm: [none, layer]}`."""
     ended = table[table.status != "done"]
@@ -31,29 +37,22 @@ def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> Dat
     for column, wanted in where.items():
         if column not in table:
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
-        allowed = [
-            value for value in table[column].unique() if any(matches_in_table(value, item) for item in as_list(wanted))
-        ]
-        if not allowed:
-            found = ", ".join(map(str, table[column].unique()))
+        kept = select_matching(table, column, wanted)
+        if kept.empty:
+            asked, found = (", ".join(map(str, values)) for values in (as_list(wanted), table[column].unique()))
             raise RankfallError(
-                f"figure {figure}: no finished cell has {describe_filter({column: wanted})}; there is: {found or 'nothing'}"
+                f"figure {figure}: no finished cell has {column} {asked}; there is: {found or 'nothing'}"
             )
-        table = table[table[column].isin(allowed)]
+        table = kept
     return table
 
 
 def select_asked(table: DataFrame, where: dict[str, Any], **columns: Any) -> DataFrame:
     """Return the rows that a figure requests, whatever the status of their networks: those that match a filter, and columns with a value or
     a list (empty: any value)."""
-    for column, wanted in {
-        **where,
-        **{name: value for name, value in columns.items() if value not in ([], None)},
-    }.items():
-        values = [
-            value for value in table[column].unique() if any(matches_in_table(value, one) for one in as_list(wanted))
-        ]
-        table = table[table[column].isin(values)]
+    for column, wanted in (where | columns).items():
+        if wanted not in ([], None):
+            table = select_matching(table, column, wanted)
     return table
 
 
@@ -123,15 +122,6 @@ def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
     return table
 
 
-def describe_filter(where: dict[str, Any]) -> str:
-    """Write a filter in words."""
-    asked = {column: [parts(value) for value in as_list(wanted)] for column, wanted in where.items()}
-    return "; ".join(
-        f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values)
-        for column, values in asked.items()
-    )
-
-
 def init_first(trainings: Any) -> list[str]:
     """Return the names of trainings, sorted, with `init` first."""
     return sorted({str(name) for name in trainings}, key=lambda name: (name != "init", name))
@@ -144,4 +134,4 @@ def chances(table: DataFrame, cells: DataFrame | None = None) -> list[float]:
     if cells is not None:
         known = known.assign(chance=known.key.map(cells.drop_duplicates("key").set_index("key").chance))
     options = known.task_component if "task_component" in known else known.key.map(lambda _: "")
-    return sorted(float(value) for value in known.chance.astype(float).groupby(options).mean().dropna())
+    return sorted(known.chance.astype(float).groupby(options).mean().dropna())

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from rankfall import __version__
 from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.report.conform import conform, declaration
 from rankfall.report.quantities import lend_headlines, lent
 from rankfall.report.schema import finds_headlines, schema
@@ -160,14 +160,9 @@ def read_named(path: Path) -> pa.Table:
     """Read the table of a file, or raise an error that lists the tables of its folder."""
     if not path.is_file():
         there = sorted(other.stem for other in path.parent.glob("*.parquet"))
-        near = nearest(path.stem, there)
-        hint = f"; the nearest is {near!r}" if near else ""
-        which = (
-            f"has: {', '.join(there)}"
-            if there
-            else "has no tables; pass --results FOLDER, the folder of a run's results"
-        )
-        raise RankfallError(f"table {path.stem!r}: {path.parent} {which}{hint}")
+        has = f"has: {', '.join(there)}{suggest(path.stem, there)}"
+        nothing = "has no tables; pass --results FOLDER, the folder of a run's results"
+        raise RankfallError(f"table {path.stem!r}: {path.parent} {has if there else nothing}")
     return read(path, path.stem)
 
 
@@ -180,8 +175,6 @@ def export(data: pa.Table, path: Path, form: str | None = None) -> None:
         if form == "csv":
             to_csv(data, file)
         else:
-            import pyarrow.parquet as pq
-
             pq.write_table(data, file, compression="zstd")
 
 
