@@ -29,7 +29,6 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.disk import atomic
     from rankfall.report.doc_numbers import Quotations, read_definitions
 
     defined = read_definitions(NUMBERS)
@@ -39,16 +38,13 @@ def run(args: argparse.Namespace) -> int:
         text = page.read_text()
         check_page(text, defined)
         now, differing, kept = rewrite_page(text, quoted)
-        others = [
-            f"a part is of `{about.command}`, written {about.date} ({about.commit}), and kept"
-            for about in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text)))
-        ]
-        for line in (*differing, *kept, *others):
+        for about in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text))):
+            kept.append(f"a part is of `{about.command}`, written {about.date} ({about.commit}), and kept")
+        for line in (*differing, *kept):
             print(f"{page}: {line}")
         different += len(differing)
         if now != text and not args.check:
-            with atomic(page) as handle:
-                handle.write(now.encode())
+            write(page, now.encode())
     for name, picture in defined.pictures.items() if not args.file else ():
         drawn, image = quoted.picture(picture), IMAGES / name
         if not drawn.is_file():
@@ -57,10 +53,16 @@ def run(args: argparse.Namespace) -> int:
             print(f"{image}: differs from {drawn}")
             different += 1
             if not args.check:
-                with atomic(image) as handle:
-                    handle.write(drawn.read_bytes())
+                write(image, drawn.read_bytes())
     print(f"{different} {'differ' if args.check else 'written anew'}")
     return int(args.check and different > 0)
+
+
+def write(path: Path, content: bytes) -> None:
+    from rankfall.disk import atomic
+
+    with atomic(path) as handle:
+        handle.write(content)
 
 
 def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, Path]:
@@ -82,17 +84,17 @@ def check_page(text: str, defined: "Definitions") -> None:
     """Raise an error for markers without an end, and for names that the file of numbers does not have."""
     from rankfall.errors import RankfallError, suggest
 
-    for pattern, opening, known in (
+    markers = (
         (NUMBER, "<!--=", defined.numbers),
         (TABLE, "<!-- table:", defined.tables),
         (RUN, "<!-- run:", defined.runs),
-    ):
+    )
+    for pattern, opening, known in markers:
         names = [name for name, _ in pattern.findall(text)]
         if len(names) != text.count(opening):
             raise RankfallError(f"a marker {opening} has no end, or an end in another line")
-        for name in names:
-            if name not in known:
-                raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, list(known))}")
+        for name in set(names) - known.keys():
+            raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, known)}")
 
 
 def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[str]]:

@@ -178,7 +178,7 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
     )
     texts = texts.reindex(columns=[(variant, kind) for variant in sorted(part.variant.unique()) for kind in MAPS])
     title = f"{name}: share of tokens whose own embedding is the nearest in the sentence, by cosine"
-    print_by_layer(title, "95% intervals over sentences", texts.set_axis(map(": ".join, texts), axis=1))
+    print_by_layer(title, "95% intervals over sentences", texts.set_axis([": ".join(key) for key in texts], axis=1))
 
 
 ATTENTION = {

@@ -48,10 +48,8 @@ def rule(side: str, at: int) -> Callable[[DataFrame], list[float]]:
             for number in claim.thresholds:
                 if number.side == side:
                     found.setdefault((claim.name, number.quantity), []).append(float(number))
-        return [
-            dict(enumerate(found.get(one, ()))).get(at, float("nan"))
-            for one in zip(rows.claim.to_numpy(), rows.quantity.to_numpy(), strict=True)
-        ]
+        of_row = (found.get(one, []) for one in zip(rows.claim, rows.quantity, strict=True))
+        return [numbers[at] if at < len(numbers) else float("nan") for numbers in of_row]
 
     return column
 
@@ -105,7 +103,9 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     rows = -(-len(shown) // 2)
     figure, axes = canvas(rows, min(2, len(shown)), WIDTH if len(shown) > 1 else WIDTH * 0.7, 2.9 * rows)
     panels = [panel for line in axes for panel in line]
-    verdict_of, parts, left_out = dict(zip(verdicts.claim, verdicts.verdict)), [], []
+    verdict_of = dict(zip(verdicts.claim, verdicts.verdict))
+    parts: list[DataFrame] = []
+    left_out: list[str] = []
     for panel, name in zip(panels, shown):
         part = table[table.claim == name]
         part = part[part.quantity == main_quantity(part, known[name])]

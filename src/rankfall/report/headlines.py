@@ -80,8 +80,7 @@ class Headline:
 
 def headlines() -> tuple[Headline, ...]:
     """Return the headlines of all studies and of users' modules, in the order of the scorecard."""
-    found: tuple[Headline, ...] = declarations_of("headline")
-    return found
+    return declarations_of("headline")
 
 
 def by_name(name: str) -> Headline:

@@ -20,15 +20,12 @@ def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: s
     """Return the row of a table with the same components, and whether their options are equal as well. If no row has the same options, it
     is the row whose components have the same names. Return None if there is no such row; several rows are an error.
     """
-    alike = table
-    for column in MADE_OF:
-        wanted = complete_options(column, about[column])[0]
-        alike = alike.loc[[complete_options(column, value)[0] == wanted for value in alike[column]]]
+    alike, wanted = table, {column: complete_options(column, about[column]) for column in MADE_OF}
+    for column, (component, _) in wanted.items():
+        alike = alike.loc[[complete_options(column, value)[0] == component for value in alike[column]]]
     same = alike
-    for column in MADE_OF:
-        same = same.loc[
-            [complete_options(column, value) == complete_options(column, about[column]) for value in same[column]]
-        ]
+    for column, whole in wanted.items():
+        same = same.loc[[complete_options(column, value) == whole for value in same[column]]]
     found = same if len(same) else alike
     if len(found) > 1:
         keys = [column for column in (*MADE_OF, *schema(name).key) if found[column].map(str).nunique() > 1]

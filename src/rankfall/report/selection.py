@@ -5,7 +5,7 @@ from typing import Any
 
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
-from rankfall.filters import as_list, matches_in_table
+from rankfall.filters import as_list, matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
 
 NAMES = ("key", "seed", "status", "reason")
@@ -39,10 +39,9 @@ def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> Dat
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
         kept = select_matching(table, column, wanted)
         if kept.empty:
-            asked, found = (", ".join(map(str, values)) for values in (as_list(wanted), table[column].unique()))
-            raise RankfallError(
-                f"figure {figure}: no finished cell has {column} {asked}; there is: {found or 'nothing'}"
-            )
+            found = ", ".join(map(str, table[column].unique())) or "nothing"
+            asked = describe_filter({column: wanted})
+            raise RankfallError(f"figure {figure}: no finished cell has {asked}; there is: {found}")
         table = kept
     return table
 
@@ -120,6 +119,15 @@ def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
             "pick one by the figure's `where`, or draw them separately (figure `sweep`: `lines`, `panels`)"
         )
     return table
+
+
+def describe_filter(where: dict[str, Any]) -> str:
+    """Write a filter in words."""
+    words = []
+    for column, wanted in where.items():
+        values = [parts(value) for value in as_list(wanted)]
+        words.append(f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values))
+    return "; ".join(words)
 
 
 def init_first(trainings: Any) -> list[str]:

@@ -51,9 +51,9 @@ def write(
 ) -> None:
     """Check and sort a table and write it atomically. `meta`: result of `provenance`."""
     data = conform(name, rows)
-    about = {"table": name, "schema": schema(name).version, **_borrowed_modules(name)} | dict(
-        provenance() if meta is None else meta
-    )
+    about = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
+    if lent() and finds_headlines(name):  # it has columns of users' modules
+        about[MODULES] = " ".join(lent())
     data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(about.items())})
     buffer = io.BytesIO()
     pq.write_table(data, buffer, compression="zstd")
@@ -83,11 +83,6 @@ def read(path: Path, name: str | None = None) -> pa.Table:
         how = ", ".join(detail) or "order or types"
         raise RankfallError(f"{path} has another schema than this version's {found} ({how}): run the step again")
     return data
-
-
-def _borrowed_modules(name: str) -> dict[str, str]:
-    """Return metadata that names the users' modules whose columns a table has, if any."""
-    return {MODULES: " ".join(lent())} if lent() and finds_headlines(name) else {}
 
 
 def read_file(path: Path) -> pa.Table:
@@ -192,11 +187,7 @@ def describe_table(data: pa.Table) -> Iterator[str]:
     for column in table.columns:
         unit = f" [{column.unit}]" if column.unit else ""
         yield f"  {column.name:<{width}}  {column.type:<5}  {column.meaning}{unit}"
-    own = [column.name for column in table.columns if _varies(data, column.name)]
+    own = [name for name in data.column_names if len(data) == 1 or len(data[name].unique()) > 1]
     yield "first rows, of columns that vary (`--csv` prints all; a .parquet file opens in pandas: pandas.read_parquet):"
     frame = data.slice(0, SHOWN).select(own).to_pandas()
     yield from frame.to_string(index=False, max_colwidth=40, line_width=160).splitlines()
-
-
-def _varies(data: pa.Table, column: str) -> bool:
-    return len(data) == 1 or len(data[column].unique()) > 1

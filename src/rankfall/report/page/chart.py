@@ -100,5 +100,4 @@ class Chart:
 
 def charts() -> tuple[Chart, ...]:
     """Return the charts of all studies and of users' modules, in the order of the page."""
-    found: tuple[Chart, ...] = declarations_of("chart")
-    return found
+    return declarations_of("chart")

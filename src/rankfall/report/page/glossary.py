@@ -181,4 +181,5 @@ def linker(architectures: Iterable[str] = ()) -> Callable[[str], str]:
     return link
 
 
+# Words of the glossary that are not linked, because they are common in plain sentences.
 COMMON = "skip, norm, published, seed, setting, tie, causal, path, scorecard, probe, deviation, floor, influence, sentinels, linear map"

@@ -129,7 +129,7 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
             found[headline.name] = {"rows": [None if isinstance(one, str) else int(one.name) for one in those]}
             continue
         chosen = select_rows(headline.table, headline.rows)
-        measured = cells[[key in keys_in(headline.table) for key in cells.key]]
+        measured = cells.loc[[key in keys_in(headline.table) for key in cells.key]]
         if headline.first == "only trained":
             measured = measured[measured.trained]
         numbers = measured[["key"]].merge(headline.number(chosen)[["key", "number", "why"]], on="key", how="left")
