@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from rankfall.annotations import DataFrame, Series
@@ -99,10 +100,5 @@ def as_page(table: DataFrame) -> str:
                 one.defects and f"In the published code: {one.defects}",
             ]
             parts += [f"{text}\n" for text in texts if text]
-    return "\n".join(_wrap(part) for part in parts)
-
-
-def _wrap(part: str) -> str:
-    if part.startswith("#"):
-        return part
-    return "\n".join(textwrap.wrap(part, WIDTH, break_long_words=False, break_on_hyphens=False)) + "\n"
+    fill = partial(textwrap.fill, width=WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(part if part.startswith("#") else f"{fill(part)}\n" for part in parts)

@@ -209,26 +209,22 @@ def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: s
     return -(-len(handles) // columns) + bool(title)
 
 
-def summary(table: DataFrame, by: Sequence[str], *values: str, unit: str = "seed", log: bool = False) -> DataFrame:
-    """Return the numbers that are drawn: mean and standard deviation over the rows of a point, and their count. `log`: the geometric mean,
+def summary(table: DataFrame, by: Sequence[str], *values: str, log: bool = False) -> DataFrame:
+    """Return the numbers that are drawn: mean and standard deviation over the seeds of a point, and their count. `log`: the geometric mean,
     and the deviation of the decadic logarithm."""
     import numpy as np
-
-    groups = [*by]
-    parts = []
-    for value in values:
-        part = table[[*groups, value]].assign(quantity=value, number=table[value].astype(float))
-        parts.append(part[(part.number > 0) if log else part.number.notna()].drop(columns=value))
     from pandas import concat
 
+    groups, parts = [*by], []
+    for value in values:
+        part = table[[*groups, value]].assign(quantity=value, number=table[value].astype(float)).drop(columns=value)
+        parts.append(part[(part.number > 0) if log else part.number.notna()])
     long = concat(parts)
     long = long.assign(number=np.log10(long.number)) if log else long
-    found = long.groupby([*groups, "quantity"], sort=True, observed=True, dropna=False).number.agg(
-        ["mean", "std", "count"]
-    )
+    points = long.groupby([*groups, "quantity"], sort=True, observed=True, dropna=False).number
+    found = points.agg(["mean", "std", "count"]).reset_index()
     found["mean"] = 10 ** found["mean"] if log else found["mean"]
-    kind = "deviation of log10 over" if log else "deviation over"
-    return found.rename(columns={"std": f"{kind} {unit}s", "count": f"{unit}s"}).reset_index()
+    return found.rename(columns={"std": f"deviation {'of log10 ' * log}over seeds", "count": "seeds"})
 
 
 def raise_zeros(values: Series) -> Series:

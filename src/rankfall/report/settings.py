@@ -113,9 +113,9 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
     return {name: ", ".join(each) for name, each in words.items()}
 
 
-def say_differ(table: DataFrame, by: str = "architecture", but: Sequence[str] = ("training",)) -> str:
+def say_differ(table: DataFrame) -> str:
     """Write a clause for numbers of several settings: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
-    found = sorted({words for words in differences(table, by, but).values() if words})
+    found = sorted({words for words in differences(table, but=["training"]).values() if words})
     more = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
     return f", which differ in setting too ({'; '.join(found[:NAMED] + more)})" if found else ""
 
