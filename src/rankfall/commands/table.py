@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
         from rankfall.report import tables
         from rankfall.report.runs import differences
 
-        found = differences(*map(tables.read, args.compare), args.tolerance)
+        one, other = map(tables.read, args.compare)
+        found = differences(one, other, args.tolerance)
         print("\n".join(found) or "equal but for provenance")
         return 1 if found else 0
     return _combine(args) if args.name else _show(args)
