@@ -9,6 +9,7 @@ from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, suggest
 from rankfall.report.claim import claims
 from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDICTS
+from rankfall.report.labels import many
 from rankfall.report.part_numbers import is_missing
 
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
@@ -54,8 +55,8 @@ def in_full(table: DataFrame, name: str) -> Iterator[str]:
     yield f"{one.claim}: {one.verdict}"
     number = ""
     if not is_missing(one.number):
-        span = "" if one.low == one.high else f" ({one.low:.4g} to {one.high:.4g})"
-        number = f"{one.number:.4g}{span}, {one.seeds} seeds"
+        span = "" if is_missing(one.low) or one.low == one.high else f" ({one.low:.4g} to {one.high:.4g})"
+        number = f"{one.number:.4g}{span}" + f", {many(one.seeds, 'seed')}" * bool(one.seeds)
     parts = {"claim": one.says, "found": one.said, "number": number} | {
         title: one[key] for key, title in TITLES.items()
     }
