@@ -108,7 +108,11 @@ WRONG = {
     ),
     "an experiment of nobody": (f"experiment: cubes\n{STATEMENT}", RULE, "experiment is 'cubes'\nName a folder"),
     "no YAML": (STATEMENT + "- a", RULE, "statement.yaml is not YAML"),
-    "a number of what": (STATEMENT, RULE.replace("(ONE,)", "(0.5,)"), r"thresholds.0 is 0.5.*\n.*Threshold\(0.5, 'above'"),
+    "a number of what": (
+        STATEMENT,
+        RULE.replace("(ONE,)", "(0.5,)"),
+        r"thresholds.0 is 0.5.*\n.*Threshold\(0.5, 'above'",
+    ),
     "no rule": (STATEMENT, RULE.replace("def decide", "def decides"), "defines no function or class 'decide'"),
 }
 
