@@ -55,7 +55,7 @@ def test_csv_on_the_screen_is_the_table(results: Path, capfdbinary: pytest.Captu
 
 def test_a_table_that_is_not_there_is_named_with_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert table(results, "dataset", "--csv") == 2
-    assert "the nearest is 'datasets'" in capsys.readouterr().err
+    assert "did you mean 'datasets'" in capsys.readouterr().err
     assert table(results / "none", "datasets") == 2
     assert "pass --results FOLDER" in capsys.readouterr().err
 

@@ -121,7 +121,7 @@ def test_the_command_writes_says_and_is_then_done(results, tmp_path, monkeypatch
     assert page.read_text() == said
     told = capsys.readouterr().out
     assert "README.md: n: the page says '7', the tables '5'" in told
-    assert "the run big has no folder of tables here" in told and "the run default has no orders.parquet" in told
+    assert "the run big has no folder of tables here" in told and "orders.parquet is missing" in told
     assert "a part is of `make big`, written 2026-01-01 (abc)" in told
     assert cli.main([*ask, "--from", f"big={results / 'tables'}"]) == 0
     assert page.read_text() == said.replace("7", "5").replace("8", "5")

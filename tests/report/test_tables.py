@@ -90,7 +90,7 @@ def test_combining_shards_is_the_same_as_writing_at_once_and_none_make_an_empty_
 
 
 WRONG = [
-    ({"lenght": 1}, r"column 'lenght' is not declared; the nearest is 'length'"),
+    ({"lenght": 1}, r"column 'lenght' is not declared; did you mean 'length'"),
     ({"accuracy": "0.5"}, r"column 'accuracy' has values that are not double"),
     ({"length": 1.5}, r"column 'length' has values that are not int64"),
     ({"shuffle": 1}, r"column 'shuffle' has values that are not bool"),

@@ -99,7 +99,7 @@ WRONG = {
     "a remembered source": (
         STATEMENT.replace("[text]", "[memory]"),
         RULE,
-        r"seen.0 is 'memory': .*'table'.*\nOnly what",
+        r"seen.0 is 'memory': .*'table'",
     ),
     "a remembered number": (
         f"{STATEMENT}published: [{{quantity: q, line: x, x: 1, value: 2, seen: second-hand, place: page 2}}]",
@@ -108,7 +108,11 @@ WRONG = {
     ),
     "an experiment of nobody": (f"experiment: cubes\n{STATEMENT}", RULE, "experiment is 'cubes'\nName a folder"),
     "no YAML": (STATEMENT + "- a", RULE, "statement.yaml is not YAML"),
-    "a number of what": (STATEMENT, RULE.replace("(ONE,)", "(0.5,)"), r"thresholds.0 is 0.5.*\nWrite each number"),
+    "a number of what": (
+        STATEMENT,
+        RULE.replace("(ONE,)", "(0.5,)"),
+        r"thresholds.0 is 0.5.*\n.*Threshold\(0.5, 'above'",
+    ),
     "no rule": (STATEMENT, RULE.replace("def decide", "def decides"), "defines no function or class 'decide'"),
 }
 

@@ -1,6 +1,7 @@
 """Show published claims about depth and the verdicts of a run: all of them, or one in full."""
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 ARGUMENTS = """
@@ -12,9 +13,10 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.disk import atomic
     from rankfall.errors import RankfallError
     from rankfall.report import tables
-    from rankfall.report.claim_text import DECIDED, as_lines, in_full, one_of
+    from rankfall.report.claim_text import DECIDED, as_lines, in_full, row_of_claim
 
     preset = Path("results/claims")
     results = args.results or (preset if preset.is_dir() else Path("results"))
@@ -24,47 +26,31 @@ def run(args: argparse.Namespace) -> int:
             f"{path} is missing: a run with claims writes it\n"
             "Say `make run CONFIG=workflow/presets/claims.yaml` in a checkout, which has the studies, or pass --results of another run"
         )
-    tables.read_named(path)
     table = tables.read_frame(path, "claims")
     if args.docs:
-        return _docs(args.docs, table[DECIDED].to_csv(index=False, lineterminator="\n"))
-    if args.rows:
+        with atomic(args.docs) as file:
+            file.write(table[DECIDED].to_csv(index=False, lineterminator="\n").encode())
+        print(f"{args.docs}: written")
+    elif args.rows:
         if not args.name:
             raise RankfallError("--rows needs a claim: rankfall claims NAME --rows; rankfall claims lists them")
-        one_of(table, args.name)
-        return _print_rows(path.with_name("evidence.parquet"), args.name)
-    lines = [*in_full(table, args.name), *_pictures(results, args.name)] if args.name else as_lines(table)
-    print("\n".join(lines))
+        row_of_claim(table, args.name)
+        rows = tables.read_frame(path.with_name("evidence.parquet"), "evidence")
+        print(rows[rows.claim == args.name].drop(columns="claim").to_csv(index=False), end="")
+    elif args.name:
+        print("\n".join(in_full(table, args.name)))
+        print("".join(f"figure: {picture}\n" for picture in _pictures(results, args.name)), end="")
+        print(f"rows: rankfall claims {args.name} --rows")
+    else:
+        print("\n".join(as_lines(table)))
     return 0
 
 
-def _print_rows(path: Path, claim: str) -> int:
-    """Print the rows that the experiment has measured for this claim."""
-    from rankfall.report import tables
-
-    tables.read_named(path)
-    rows = tables.read_frame(path, "evidence")
-    rows = rows[rows.claim == claim].drop(columns="claim")
-    print(rows.to_csv(index=False), end="")
-    return 0
-
-
-def _pictures(results: Path, claim: str) -> list[str]:
-    """Return lines that name the figures of a claim, detected by their .csv files, and the command that prints its rows."""
+def _pictures(results: Path, claim: str) -> Iterator[Path]:
+    """Yield the figures of a claim, detected by their .csv files."""
     import pandas as pd
 
-    found = []
     for path in sorted((results / "figures").glob("*.csv")):
-        head = pd.read_csv(path, nrows=0).columns
-        if "claim" in head and claim in set(pd.read_csv(path, usecols=["claim"]).claim):
-            found.append(f"figure: {path.with_suffix('.png')}")
-    return [*found, f"rows: rankfall claims {claim} --rows"]
-
-
-def _docs(path: Path, text: str) -> int:
-    from rankfall.disk import atomic
-
-    with atomic(path) as file:
-        file.write(text.encode())
-    print(f"{path}: written")
-    return 0
+        numbers = pd.read_csv(path)
+        if "claim" in numbers and claim in set(numbers.claim):
+            yield path.with_suffix(".png")

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 from pathlib import Path
 
 ARGUMENTS = """
@@ -15,10 +14,8 @@ FOLDER...       two folders of results
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report.processors import describe_difference
-    from rankfall.report.runs import as_lines, as_records, code_differences, compare_runs
+    from rankfall.report.runs import as_lines, code_differences, compare_runs
 
-    if not 0 <= args.tolerance < math.inf:
-        raise RankfallError(f"--tolerance {args.tolerance}: it must be a finite number of at least 0")
     if len(args.folder) != 2:
         raise RankfallError(f"compare: {len(args.folder)} folders of results are named: it must be two")
     one, other = args.folder
@@ -26,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     processors = describe_difference(one, other)
     if args.json:
         about = [{"table": "", "column": "processor", "what": processors}] if processors else []
-        print(json.dumps(about + as_records(found), indent=2))
+        print(json.dumps(about + [vars(one) for each in found.values() for one in each], indent=2))
     else:
         if processors:
             print(f"processors: {processors}: the last digits may differ for that alone")

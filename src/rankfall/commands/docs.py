@@ -29,7 +29,6 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.disk import atomic
     from rankfall.report.doc_numbers import Quotations, read_definitions
 
     defined = read_definitions(NUMBERS)
@@ -39,61 +38,63 @@ def run(args: argparse.Namespace) -> int:
         text = page.read_text()
         check_page(text, defined)
         now, differing, kept = rewrite_page(text, quoted)
-        others = [
-            f"a part is of `{about.command}`, written {about.date} ({about.commit}), and kept"
-            for about in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text)))
-        ]
-        for line in (*differing, *kept, *others):
+        for about in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text))):
+            kept.append(f"a part is of `{about.command}`, written {about.date} ({about.commit}), and kept")
+        for line in (*differing, *kept):
             print(f"{page}: {line}")
         different += len(differing)
         if now != text and not args.check:
-            with atomic(page) as handle:
-                handle.write(now.encode())
+            write(page, now.encode())
     for name, picture in defined.pictures.items() if not args.file else ():
         drawn, image = quoted.picture(picture), IMAGES / name
-        if drawn is None:
+        if not drawn.is_file():
             print(f"{image} is kept: the run {picture.run} has no figure {picture.figure} here")
         elif not image.is_file() or image.read_bytes() != drawn.read_bytes():
             print(f"{image}: differs from {drawn}")
             different += 1
             if not args.check:
-                with atomic(image) as handle:
-                    handle.write(drawn.read_bytes())
+                write(image, drawn.read_bytes())
     print(f"{different} {'differ' if args.check else 'written anew'}")
     return int(args.check and different > 0)
+
+
+def write(path: Path, content: bytes) -> None:
+    from rankfall.disk import atomic
+
+    with atomic(path) as handle:
+        handle.write(content)
 
 
 def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, Path]:
     """Return the folders of tables of runs: those of the command line, and those of the checkout that exist."""
     from rankfall.errors import RankfallError
 
-    folders = {"default": args.results / "tables"} if args.results else {}
-    for given in vars(args)["from"]:
-        name, separator, folder = given.partition("=")
-        if not separator or name not in runs:
-            raise RankfallError(f"--from {given!r}: write RUN=DIR, with a run of {NUMBERS} ({', '.join(runs)})")
-        folders[name] = Path(folder)
-    for name, folder in folders.items():
-        if not folder.is_dir():
+    asked = dict(given.partition("=")[::2] for given in vars(args)["from"])
+    asked |= {"default": args.results / "tables"} if args.results else {}
+    for name, folder in asked.items():
+        if name not in runs or not folder:
+            raise RankfallError(f"--from {name}={folder}: write RUN=DIR, with a run of {NUMBERS} ({', '.join(runs)})")
+        if not Path(folder).is_dir():
             raise RankfallError(f"run {name}: there is no folder {folder}; `{runs[name].command}` makes it")
-    return {name: path for name, about in runs.items() if (path := Path(about.tables)).is_dir()} | folders
+    folders = {name: Path(asked.get(name, about.tables)) for name, about in runs.items()}
+    return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
 
 def check_page(text: str, defined: "Definitions") -> None:
     """Raise an error for markers without an end, and for names that the file of numbers does not have."""
     from rankfall.errors import RankfallError, suggest
 
-    for pattern, opening, known in (
+    markers = (
         (NUMBER, "<!--=", defined.numbers),
         (TABLE, "<!-- table:", defined.tables),
         (RUN, "<!-- run:", defined.runs),
-    ):
+    )
+    for pattern, opening, known in markers:
         names = [name for name, _ in pattern.findall(text)]
         if len(names) != text.count(opening):
             raise RankfallError(f"a marker {opening} has no end, or an end in another line")
-        for name in names:
-            if name not in known:
-                raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, list(known))}")
+        for name in set(names) - known.keys():
+            raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, known)}")
 
 
 def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[str]]:

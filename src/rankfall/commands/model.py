@@ -82,16 +82,16 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     return key, load_value(value, f"--set {key}")
 
 
-def print_table(title: str, note: str, columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table with a title and a note below it."""
+def print_by_layer(title: str, note: str, texts: "DataFrame") -> None:
+    """Print a table of texts by layer with a title and a note below it."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=clean(title), title_justify="left", caption=note, caption_justify="left")
-    for column in columns:
+    for column in ("layer", *texts):
         table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(*row)
+    for layer, *row in texts.fillna("").itertuples(name=None):
+        table.add_row(str(layer), *row)
     Console().print(table)
 
 
@@ -107,14 +107,11 @@ def show(frame: "DataFrame", name: str) -> None:
         f"{name} ({first.model_type}, {first.phase}, {first.layers} layers, width {first.width}; {first.text}, "
         f"{chosen['sample'].nunique()} x {first.length} tokens, {first['dtype']}): relative residual"
     )
-    variants = [one for one in VARIANTS if one in set(lines.variant)]
-    rows = []
-    for layer, part in lines.groupby("layer"):
-        cells = {row.variant: _cell(row, seeds > 1) for row in part.itertuples()}
-        rows.append([str(layer), *(cells[variant] for variant in variants)])
-    print_table(
-        title, "floor: rounding noise; ~: in most samples; ± deviation between seeds", ["layer", *variants], rows
+    texts = lines.assign(text=[_cell(row, seeds > 1) for row in lines.itertuples()]).pivot(
+        index="layer", columns="variant", values="text"
     )
+    note = "floor: rounding noise; ~: in most samples; ± deviation between seeds"
+    print_by_layer(title, note, texts[[one for one in VARIANTS if one in texts]])
     for line in describe_parts(frame):
         print(line)
 
@@ -175,14 +172,13 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
     from rankfall.report.selection import select
 
     part = select_own(select(frame, NEAREST))
-    keys = [(variant, kind) for variant in sorted(part.variant.unique()) for kind in MAPS]
-    rows = []
-    for layer, own in part[part.layer.notna()].groupby("layer"):
-        mean = own.groupby(["variant", "map"])[["rate", "low", "high"]].mean()
-        known = {key: f"{one.rate:.3f} ({one.low:.2f} to {one.high:.2f})" for key, one in mean.iterrows()}
-        rows.append([str(layer), *(known.get(key, "") for key in keys)])
+    mean = part.groupby(["layer", "variant", "map"])[["rate", "low", "high"]].mean()
+    texts = mean.apply(lambda one: f"{one.rate:.3f} ({one.low:.2f} to {one.high:.2f})", axis=1).unstack(
+        ["variant", "map"]
+    )
+    texts = texts.reindex(columns=[(variant, kind) for variant in sorted(part.variant.unique()) for kind in MAPS])
     title = f"{name}: share of tokens whose own embedding is the nearest in the sentence, by cosine"
-    print_table(title, "95% intervals over sentences", ["layer", *map(": ".join, keys)], rows)
+    print_by_layer(title, "95% intervals over sentences", texts.set_axis([": ".join(key) for key in texts], axis=1))
 
 
 ATTENTION = {
@@ -202,14 +198,11 @@ def show_attention(frame: "DataFrame", name: str) -> None:
     part = exact(select(frame, WHOLE))
     part = part[part.tokens == part.tokens.max()]
     keys = [*((quantity, "") for quantity in ATTENTION), ("share", "first"), ("effective_share", "first")]
-    rows = []
-    for layer, own in part.groupby("layer"):
-        mean = own.groupby(["quantity", own.kind.fillna("")]).value.mean()
-        values = [mean.get(key) for key in keys]
-        rows.append([str(layer), *("" if value is None or value != value else f"{value:.3g}" for value in values)])
+    mean = part.assign(kind=part.kind.fillna("")).groupby(["layer", "quantity", "kind"]).value.mean()
+    texts = mean.dropna().map("{:.3g}".format).unstack(["quantity", "kind"]).reindex(columns=keys)
     title = f"{name}: attention weights at {part.tokens.iloc[0]} tokens, mean over heads and samples"
     note = "farthest distribution: half the sum of absolute differences; last two: share of weight on the first token"
-    print_table(title, note, ["layer", *ATTENTION.values(), "first, raw", "first, effective"], rows)
+    print_by_layer(title, note, texts.set_axis([*ATTENTION.values(), "first, raw", "first, effective"], axis=1))
 
 
 # Measure -> function that prints its table, and its figures. A measure receives those options of the command that it accepts.

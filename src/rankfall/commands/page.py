@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -45,15 +46,16 @@ def write(
     from rankfall.report import tables
     from rankfall.report.looks import looks
     from rankfall.report.page.build import Given, page
+    from rankfall.report.style import unescape
 
     figures = [name for name in sorted(plan.figures) if f"figure {name}" not in lacks]
-    captions = {name: caption(results / run.job("figure", name).files[-1]) for name in figures}
+    captions = {name: results / run.job("figure", name).files[-1] for name in figures}
     given = Given(
         plan.config.name,
         [name for name in run.tables if f"table {name}" not in lacks],
         lambda name: tables.read_frame(results / run.job("table", name).files[0], name),
         read_provenances(plan, run, results),
-        {name: text for name, text in captions.items() if text is not None},
+        {name: unescape(path.read_text("utf-8").strip()) for name, path in captions.items() if path.is_file()},
         __version__,
         lacks,
         links_from((results / PAGE).parent),
@@ -106,30 +108,16 @@ def read_provenances(plan: "Plan", run: "RunPlan", results: Path) -> Iterator[di
     if store.objects:
         store.objects.fetch_new("logs")
     records = store.find_cells((cell.key for cell in plan.cells), {cell.group for cell in plan.cells})
-    snippets: dict[str, str | None] = {}
-    logs: dict[Path, str | None] = {}
+    snippets: dict[str, str] = {}
+    read_tail = cache(tail)
     number = 918273645  # a seed that occurs nowhere else in a snippet
     for cell in plan.cells:
         if cell.key not in records:
             continue
         record = records[cell.key].record
-        log = results / run.job("train", cell.task.name, cell.shard).log
-        found = provenance(cell.key, {**record, "content": None}, None)
         made_of = canonical([record.get("labels"), record.get("content")])
         if made_of not in snippets:
-            text = snippet({**record, "seed": number})
-            snippets[made_of] = None if text is None else text.replace(str(number), SEED)
-        if log not in logs:
-            logs[log] = tail(log)
-        yield found | {"spec": record.get("content"), "snippet": snippets[made_of], "log": logs[log]}
-
-
-def caption(path: Path) -> str | None:
-    """Return the caption of a figure, or None if its file cannot be read."""
-    from rankfall.report.style import unescape
-
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError:
-        return None
-    return unescape(text.strip())
+            snippets[made_of] = (snippet({**record, "seed": number}) or "").replace(str(number), SEED)
+        log = read_tail(results / run.job("train", cell.task.name, cell.shard).log)
+        found = provenance(cell.key, {**record, "content": None}, None)
+        yield found | {"spec": record.get("content"), "snippet": snippets[made_of] or None, "log": log}

@@ -79,46 +79,49 @@ def as_text(plan: "Plan", found: "Status") -> str:
     head = ("task", "architecture", "training", "cells", *states, "to compute")
     rows = [(*(getattr(one, name) for name in head[:-1]), format_duration(one.seconds)) for one in found.lines]
     widths = [max(len(str(row[column])) for row in [head, *rows]) for column in range(len(head))]
-    lines = [_row(row, widths) for row in [head, *rows]]
-    if found.reasons:
-        lines += ["", "why:"]
-        lines += [f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common()]
-    lines += describe_engines(engines(plan.cells, plan.config.compute, found.trained))
-    lines += ["", "cells that a measure without `cells` leaves out, since it cannot measure them:"] * bool(
-        plan.left_out
-    )
-    lines += [f"  {name}: {n}: {why}" for name, left in plan.left_out.items() for why, n in left.most_common()]
-    lines += [""] * bool(found.measures)
-    lines += [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
-    lines += ["", *ceilings] if (ceilings := describe_ceilings(plan)) else []
+    measures = [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
+    blocks = [
+        [_row(row, widths) for row in [head, *rows]],
+        title("why:", (f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common())),
+        describe_engines(engines(plan.cells, plan.config.compute, found.trained)),
+        title(
+            "cells that a measure without `cells` leaves out, since it cannot measure them:",
+            (f"  {name}: {n}: {why}" for name, left in plan.left_out.items() for why, n in left.most_common()),
+        ),
+        measures,
+        describe_ceilings(plan),
+    ]
     missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
+    about = f"{plan.config.name}: {len(plan.cells)} cells"
     if missing:
         source = f"scaled by {found.measured} measured cells" if found.measured else "a rough estimate"
         what = f"{missing} to compute in {found.jobs} of {found.shards} jobs, about {format_duration(found.seconds)} of one core"
-        lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, {what} ({source})", *advise_gpu(plan)]
+        blocks.append([f"{about}, {what} ({source})", *advise_gpu(plan)])
     elif not kept:
-        lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, all of them in the store"]
-    if found.run:
-        lines += ["", describe_run(found.run)]
-    lines += ["", "jobs that the plan before had, and what is different:"] * bool(found.why) + [
-        f"  {line}" for line in found.why
-    ]
+        blocks.append([f"{about}, all of them in the store"])
+    blocks.append([describe_run(found.run)] if found.run else [])
+    blocks.append(title("jobs that the plan before had, and what is different:", (f"  {line}" for line in found.why)))
     if kept:
-        lines += [
-            "",
-            f"{plan.config.name}: {len(plan.cells)} cells, {kept} of them kept: their networks are no longer in the store, "
-            "but the tables have all that is asked of them, so that a run does not compute them again",
-        ]
-    return "\n".join(lines)
+        left = "their networks are no longer in the store, but the tables have all that is asked of them, so that a run does not compute"
+        blocks.append([f"{about}, {kept} of them kept: {left} them again"])
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def title(text: str, lines: Iterable[str]) -> list[str]:
+    """Return lines below a title; nothing without lines."""
+    below = list(lines)
+    return [text, *below] if below else []
 
 
 def describe_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
     """Return lines that say which engine trains which architectures, and why the others are not trained by the machine."""
     kinds = {"machine": "machine, traced", "machine_gpu": "machine, traced, on a GPU", "plain": "plain, autograd"}
-    lines = ["", "engines of training steps:"] * bool(by)
-    for (engine, why), cells in sorted(by.items(), key=lambda one: -one[1].total()):
-        lines.append(f"  {cells.total()} {kinds[engine]}: {', '.join(sorted(cells))}" + f" ({why})" * bool(why))
-    return lines
+    trained = sorted(by.items(), key=lambda one: -one[1].total())
+    each = (
+        f"  {n.total()} {kinds[engine]}: {', '.join(sorted(n))}" + f" ({why})" * bool(why)
+        for (engine, why), n in trained
+    )
+    return title("engines of training steps:", each)
 
 
 def describe_ceilings(plan: "Plan") -> list[str]:

@@ -31,7 +31,9 @@ def run(args: argparse.Namespace) -> int:
     task = (cell.record.get("labels") or ("",))[0]
     log = log_of(args.results, task, cell.key)
     found = provenance(cell.key, cell.record, log)
-    found |= {"file": str(cell.stack), "time": found["time"] or file_date(cell.stack), "log_file": str(log or "")}
+    # Older records have no time.
+    written = datetime.fromtimestamp(cell.stack.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    found |= {"file": str(cell.stack), "time": found["time"] or written, "log_file": str(log or "")}
     found["rows"] = rows_of(sorted((args.results / "tables").glob("*.parquet")), cell.key)
     print(json.dumps(found, indent=2) if args.json else "\n".join(as_lines(found)))
     return 0
@@ -44,9 +46,7 @@ def find(start: str, store: "Store") -> "CellRecord":
     if not store.root.is_dir():
         raise RankfallError(f"{store.root} is missing: pass --results FOLDER, the folder of a run's results")
     keys = {record.key for record in store.records()}
-    fitting = sorted(key for key in keys if key.startswith(start))
-    if start in fitting:
-        fitting = [start]
+    fitting = [start] if start in keys else sorted(key for key in keys if key.startswith(start))
     if not fitting:
         raise RankfallError(f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it")
     if len(fitting) > 1:
@@ -76,20 +76,11 @@ def log_of(results: Path, task: str, key: str) -> Path | None:
 
 def rows_of(tables: list[Path], key: str) -> dict[str, int]:
     """Return table -> number of rows of this cell, for tables that have any."""
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    found: dict[str, int] = {}
-    for path in tables:
-        if "key" in pq.read_schema(path).names:
-            count = pc.sum(pc.equal(pq.read_table(path, columns=["key"])["key"], key)).as_py() or 0
-            found |= {path.stem: count} if count else {}
-    return found
-
-
-def file_date(path: Path) -> str:
-    """Return the modification time of a file, for records without a time."""
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    with_key = [path for path in tables if "key" in pq.read_schema(path).names]
+    counts = {path.stem: len(pq.read_table(path, columns=["key"], filters=[("key", "==", key)])) for path in with_key}
+    return {name: count for name, count in counts.items() if count}
 
 
 def as_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,33 +62,20 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     begun = {key for cells in store.find_checkpoints().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
     failed: list[dict[str, Any]] = []
-    ended: list[Cell] = []
+    alike: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in plan.cells:
+        grid.setdefault(cell.labels, Counter())[state_of(cell, records, begun)] += 1
+        alike.setdefault(name_of(cell), []).append(cell)
     for cell in plan.cells:
         state = state_of(cell, records, begun)
-        label = (cell.task.name, cell.architecture.name, cell.training.name)
-        grid.setdefault(label, Counter())[state] += 1
         if state in ("failed", "diverged"):
             path = log_of(cell, logs) if state == "failed" else None
-            ended.append(cell)
-            failed.append(
-                dict(zip(("task", "architecture", "training"), label))
-                | {"depth": cell.architecture.depth, "seed": cell.seed, "key": cell.key, "state": state}
-                | {
-                    "reason": records[cell.key].record.get("reason", ""),
-                    "log": str(path or ""),
-                    "tail": (tail(path, lines) or "").splitlines(),
-                }
-            )
-    alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {name_of(cell): [] for cell in ended}
-    for cell in plan.cells:
-        if name_of(cell) in alike:
-            alike[name_of(cell)].append(dict(flat(cell.content)))
-    for cell, about in zip(ended, failed):
-        about["differs"] = tell_apart(dict(flat(cell.content)), alike[name_of(cell)])
-    rows = [
-        dict(zip(("task", "architecture", "training"), label)) | {state: counts[state] for state in STATES}
-        for label, counts in grid.items()
-    ]
+            others = [dict(flat(other.content)) for other in alike[name_of(cell)]]
+            about = dict(zip(NAME, name_of(cell))) | {"key": cell.key, "state": state}
+            about |= {"reason": records[cell.key].record.get("reason", ""), "log": str(path or "")}
+            about |= {"tail": (tail(path, lines) or "").splitlines()}
+            failed.append(about | {"differs": tell_apart(dict(flat(cell.content)), others)})
+    rows = [dict(zip(NAME, label)) | {state: counts[state] for state in STATES} for label, counts in grid.items()]
     return {"cells": rows, "total": {state: sum(row[state] for row in rows) for state in STATES}, "not_done": failed}
 
 
@@ -96,9 +83,8 @@ def name_of(cell: "Cell") -> tuple[Any, ...]:
     return (*cell.labels, cell.architecture.depth, cell.seed)
 
 
-def tell_apart(fields: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
+def tell_apart(fields: Mapping[str, Any], others: list[dict[str, Any]]) -> str:
     """Return the fields in which a cell differs from others with the same name, such as `, lr 30.0`, or an empty text."""
-    others = list(others)
     differ = [name for name, value in fields.items() if any(other.get(name) != value for other in others)]
     return "".join(f", {name.rpartition('.')[2].replace('_', ' ')} {fields[name]}" for name in differ)
 

@@ -1,7 +1,6 @@
 """Show or export a table of the results as CSV or Parquet; or combine shards, compare two tables, or document all tables."""
 
 import argparse
-import math
 import sys
 from pathlib import Path
 
@@ -30,77 +29,69 @@ def run(args: argparse.Namespace) -> int:
     if sum(map(bool, (args.table, args.name, args.compare, args.docs))) != 1 or len(args.compare) not in (0, 2):
         raise RankfallError("table: write one of TABLE, --name TABLE, --compare FILE FILE and --docs FILE")
     if args.docs:
-        return _docs(args.docs)
+        from rankfall.report.docs import document
+
+        return _write(document(), args.docs)
     if args.compare:
-        return _compare(args.compare[0], args.compare[1], args.tolerance)
+        from rankfall.report import tables
+        from rankfall.report.runs import differences
+
+        one, other = map(tables.read, args.compare)
+        found = differences(one, other, args.tolerance)
+        print("\n".join(found) or "equal but for provenance")
+        return 1 if found else 0
     return _combine(args) if args.name else _show(args)
 
 
 def _show(args: argparse.Namespace) -> int:
-    """Print a few rows of a table, or export all of it."""
+    """Print a few rows of a table, or export all of it. Print the scorecard by setting, or write one setting as LaTeX, with the labels of
+    the configuration if there is one."""
     from rankfall.errors import RankfallError
     from rankfall.report import tables
 
-    path = _folder(args) / "tables" / f"{args.table}.parquet"
+    config = None
+    if args.config is not None:
+        from rankfall.run.config.types import parse, read
+
+        config = parse(read(args.config))
+    path = (args.results or Path(config.results if config else "results")) / "tables" / f"{args.table}.parquet"
+    data = tables.read_named(path)
     if args.table == "scorecard" and not args.csv and (args.out is None or args.latex):
-        return _scorecard(args, path)
+        from rankfall.report.looks import looks
+        from rankfall.report.score_text import as_latex, as_lines
+        from rankfall.run.config.looks import check_labels
+
+        scores = tables.read_frame(path, "scorecard")
+        columns = [name.strip() for name in (args.columns or "").split(",") if name.strip()]
+        with looks(check_labels(config) if config else {}, {}):
+            if args.latex:
+                architectures = list(config.architectures) if config else []
+                return _write(as_latex(scores, columns, args.setting or "", architectures), args.out)
+            return _write("\n".join(as_lines(scores, columns, args.setting or "")) + "\n", args.out)
     for option in ("latex", "columns", "setting"):
         if getattr(args, option):
             raise RankfallError(f"--{option} is for `rankfall table scorecard`, on the screen or as LaTeX")
     if args.csv and args.out is None:
-        tables.to_csv(tables.read_named(path), sys.stdout.buffer)
+        tables.to_csv(data, sys.stdout.buffer)
     elif args.out is None:
-        print("\n".join(tables.describe_table(tables.read_named(path))))
+        print("\n".join(tables.describe_table(data)))
     else:
-        data = tables.read_named(path)
         tables.export(data, args.out, "csv" if args.csv else None)
         print(f"{args.out}: {len(data)} rows")
     return 0
 
 
-def _scorecard(args: argparse.Namespace, path: Path) -> int:
-    """Write the scorecard by setting as text, or one setting as LaTeX, with the labels of the configuration if there is one."""
+def _write(text: str, out: Path | None) -> int:
+    """Print a text, or write it to a file."""
     from rankfall.disk import atomic
-    from rankfall.report import tables
-    from rankfall.report.looks import looks
-    from rankfall.report.score_text import as_latex, as_lines
 
-    tables.read_named(path)  # raises an error that lists the tables if this one is missing
-    scores = tables.read_frame(path, "scorecard")
-    columns = [name.strip() for name in args.columns.split(",") if name.strip()] if args.columns else []
-    labels, architectures = _read_config(args)
-    with looks(labels, {}):
-        if args.latex:
-            text = as_latex(scores, columns, args.setting or "", architectures)
-        else:
-            text = "\n".join(as_lines(scores, columns, args.setting or "")) + "\n"
-    if args.out is None:
+    if out is None:
         print(text, end="")
         return 0
-    with atomic(args.out) as file:
+    with atomic(out) as file:
         file.write(text.encode())
-    print(f"{args.out}: {text.count(chr(10))} lines")
+    print(f"{out}: {text.count(chr(10))} lines")
     return 0
-
-
-def _read_config(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
-    """Return the labels of the configuration and its architectures, in their order; empty without a configuration."""
-    if args.config is None:
-        return {}, []
-    from rankfall.run.config.looks import check_labels
-    from rankfall.run.config.types import parse, read
-
-    config = parse(read(args.config))
-    return check_labels(config), list(config.architectures)
-
-
-def _folder(args: argparse.Namespace) -> Path:
-    """Return the folder of results from the arguments, the configuration or the default."""
-    if args.results is None and args.config is not None:
-        from rankfall.run.config.types import parse, read
-
-        return Path(parse(read(args.config)).results)
-    return args.results or Path("results")
 
 
 def _combine(args: argparse.Namespace) -> int:
@@ -118,29 +109,6 @@ def _combine(args: argparse.Namespace) -> int:
         )
     rows = tables.combine(args.name, parts, out, config_digest(args.config))
     print(f"{out}: {rows} rows from {len(parts)} file{'s' * (len(parts) != 1)}")
-    return 0
-
-
-def _compare(one: Path, other: Path, tolerance: float) -> int:
-    from rankfall.errors import RankfallError
-    from rankfall.report import tables
-    from rankfall.report.runs import differences
-
-    if not 0 <= tolerance < math.inf:
-        raise RankfallError(f"--tolerance {tolerance}: it must be a finite number of at least 0")
-
-    found = differences(tables.read(one), tables.read(other), tolerance)
-    print("\n".join(found) or "equal but for provenance")
-    return 1 if found else 0
-
-
-def _docs(path: Path) -> int:
-    from rankfall.disk import atomic
-    from rankfall.report.docs import document
-
-    with atomic(path) as handle:
-        handle.write(document().encode())
-    print(f"wrote {path}")
     return 0
 
 

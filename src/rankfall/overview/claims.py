@@ -5,7 +5,7 @@ from typing import Any
 
 from rankfall.errors import RankfallError, suggest
 from rankfall.measure.context import Context
-from rankfall.report.claim import SEEN, Claim, main_quantity
+from rankfall.report.claim import Claim, main_quantity
 from rankfall.report.claim import claims as declared_claims
 from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Decision, Read
 from rankfall.report.labels import join, many
@@ -55,21 +55,18 @@ TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe"
 def measure(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
     """Return the verdicts of `claims`, by default of all that the run has measured. Raise if a named claim is not measured."""
     known = {claim.name: claim for claim in declared_claims()}
-    for name in claims:
+    rows = []
+    for name in claims or known:
         if name not in known:
             raise RankfallError(
-                f"claims: {name!r} is not a claim" + (suggest(name, list(known)) or f"; known: {', '.join(known)}")
+                f"claims: {name!r} is not a claim" + (suggest(name, known) or f"; known: {', '.join(known)}")
             )
-    rows = []
-    for claim in known.values():
-        if claims and claim.name not in claims:
-            continue
-        found = decide(claim, context.table)
+        found = decide(known[name], context.table)
         if found is not None:
-            rows.append(describe(claim, found, context.table))
+            rows.append(describe(known[name], found, context.table))
         elif claims:
             raise RankfallError(
-                f"claims: nothing in this run decides {claim.name!r}; name its experiment among the measures: {claim.table}"
+                f"claims: nothing in this run decides {name!r}; name its experiment among the measures: {known[name].table}"
             )
     return rows
 
@@ -91,39 +88,30 @@ def decide(claim: Claim, table: Read) -> Decision | None:
 
 
 def describe(claim: Claim, found: Decision, table: Read) -> dict[str, Any]:
-    names = ("says", "paper", "link", "setting", "threshold", "changed", "defects")
-    about = {name: getattr(claim, name) for name in names}
+    """Return the row of a claim. Without other `cells`, it rests on all networks whose rows it reads."""
     evidence = table("evidence") if "evidence" in claim.reads else None
     shown = "" if evidence is None else main_quantity(evidence[evidence.claim == claim.name], claim)
-    return (
-        {"claim": claim.name, "study": claim.table, "published": len(claim.published), "shown": shown}
-        | about
-        | {"seen": ", ".join(SEEN[word] for word in claim.seen)}
-        | asdict(found)
-        | {"extends": " ".join(map(str, found.extends))}
-        | {"cells": " ".join(found.cells or cells_of(claim, table))}
-    )
-
-
-def cells_of(claim: Claim, table: Read) -> list[str]:
-    """Return the keys of the networks whose rows a claim reads."""
     frames = [table(name) for name in claim.reads]
-    return sorted({key for frame in frames if "key" in frame for key in frame.key})
+    cells = found.cells or sorted({key for frame in frames if "key" in frame for key in frame.key})
+    texts = {"extends": " ".join(map(str, found.extends)), "cells": " ".join(cells), "shown": shown}
+    return claim.texts() | asdict(found) | texts | {"study": claim.table, "published": len(claim.published)}
 
 
 def say_claims(read: Read) -> tuple[str, str]:
     table = read("claims")
     if table is None or not len(table):
         return "", ""
-    counts = {one: int((table.verdict == one).sum()) for one in (HOLDS, IN_PART, CONTRADICTED, UNDECIDED)}
-    verbs = {
-        HOLDS: ("holds", "hold"),
-        IN_PART: ("holds only in part", "hold only in part"),
-        CONTRADICTED: ("is contradicted", "are contradicted"),
-        UNDECIDED: ("is undecided", "are undecided"),
-    }
-    parts = [f"{count} {verbs[one][count > 1]}" for one, count in counts.items() if count]
+    parts = []
+    for verdict, *verbs in VERBS:
+        count = int((table.verdict == verdict).sum())
+        parts += [f"{count} {verbs[count > 1]}"] * bool(count)
     return f"Of {many(len(table), 'claim')} of papers that this run has tested, {join(parts)}.", ""
 
 
+VERBS = (
+    (HOLDS, "holds", "hold"),
+    (IN_PART, "holds only in part", "hold only in part"),
+    (CONTRADICTED, "is contradicted", "are contradicted"),
+    (UNDECIDED, "is undecided", "are undecided"),
+)
 SENTENCES = (TableQuestion("Does what has been said about depth hold?", say_claims, place=130, study="claims"),)

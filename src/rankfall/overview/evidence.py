@@ -48,10 +48,8 @@ def rule(side: str, at: int) -> Callable[[DataFrame], list[float]]:
             for number in claim.thresholds:
                 if number.side == side:
                     found.setdefault((claim.name, number.quantity), []).append(float(number))
-        return [
-            dict(enumerate(found.get(one, ()))).get(at, float("nan"))
-            for one in zip(rows.claim.to_numpy(), rows.quantity.to_numpy(), strict=True)
-        ]
+        of_row = (found.get(one, []) for one in zip(rows.claim, rows.quantity, strict=True))
+        return [numbers[at] if at < len(numbers) else float("nan") for numbers in of_row]
 
     return column
 
@@ -95,8 +93,9 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
 
     table, verdicts = read("evidence"), read("claims")
     known = {claim.name: claim for claim in declared_claims()}
-    shown = claims or [name for name in known if name in set(table.claim) & set(verdicts.claim)][:PANELS]
-    missing = [name for name in shown if name not in set(table.claim) & set(verdicts.claim)]
+    present = set(table.claim) & set(verdicts.claim)
+    shown = claims or [name for name in known if name in present][:PANELS]
+    missing = [name for name in shown if name not in present]
     if missing or not shown:
         raise RankfallError(
             f"evidence: this run has no numbers of the claim {', '.join(missing) or 'it was asked for'}"
@@ -104,22 +103,26 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     rows = -(-len(shown) // 2)
     figure, axes = canvas(rows, min(2, len(shown)), WIDTH if len(shown) > 1 else WIDTH * 0.7, 2.9 * rows)
     panels = [panel for line in axes for panel in line]
-    parts = []
+    verdict_of = dict(zip(verdicts.claim, verdicts.verdict))
+    parts: list[DataFrame] = []
+    left_out: list[str] = []
     for panel, name in zip(panels, shown):
-        parts.append(
-            draw(panel, table[table.claim == name], known[name], dict(zip(verdicts.claim, verdicts.verdict))[name])
-        )
+        part = table[table.claim == name]
+        part = part[part.quantity == main_quantity(part, known[name])]
+        lines = lines_of(part)
+        draw(panel, part, known[name], verdict_of[name], lines[:LINES])
+        parts.append(part)
+        left_out += [f"{name.replace('_', ' ')} {LINES} of {len(lines)}"] * (len(lines) > LINES)
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
-    of_claim = {name: table[table.claim == name] for name in shown}
-    main = concat([rows[rows.quantity == main_quantity(rows, known[name])] for name, rows in of_claim.items()])
+    main = concat(parts, ignore_index=True)
     return Picture(
         figure,
         f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
         + " ".join(f"{name.replace('_', ' ').capitalize()}: {known[name].says}" for name in shown)
-        + say_left_out(table, known, shown)
+        + f" Of the lines, {', '.join(left_out)} are drawn." * bool(left_out)
         + describe_missing(main.assign(claim=main.claim.str.replace("_", " ")), ["claim"], "value"),
-        concat(parts, ignore_index=True),
+        main[main.value.notna()],
     )
 
 
@@ -134,17 +137,10 @@ def say_marks(panels: list[Axes]) -> str:
     return "".join(f"; {text}" for label, text in meanings.items() if label in there)
 
 
-def say_left_out(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
-    """Say for which claims not all lines fit."""
-    counts = {name: lines_of(table[table.claim == name], known[name]) for name in shown}
-    many = [f"{name.replace('_', ' ')} {LINES} of {len(lines)}" for name, lines in counts.items() if len(lines) > LINES]
-    return f" Of the lines, {', '.join(many)} are drawn." if many else ""
-
-
-def lines_of(table: DataFrame, claim: Claim) -> list[str]:
+def lines_of(rows: DataFrame) -> list[str]:
     """Return the lines with their own colour. Theory of a line, `limit, NAME` or `recursion, NAME`, is drawn dashed in that line's
     colour."""
-    every = set(table[(table.quantity == main_quantity(table, claim)) & table.value.notna()].line)
+    every = set(rows[rows.value.notna()].line)
     return sorted(name for name in every if of_theory(name) not in every)
 
 
@@ -154,13 +150,14 @@ def of_theory(line: str) -> str | None:
     return name if kind in THEORY and name else None
 
 
-def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame:
+def draw(panel: Axes, rows: DataFrame, claim: Claim, verdict: str, lines: list[str]) -> None:
+    """Draw the numbers of a claim's main quantity."""
     from matplotlib.ticker import NullFormatter
 
-    quantity = main_quantity(table, claim)
-    rows = table[(table.quantity == quantity) & table.value.notna()]
+    quantity = main_quantity(rows, claim)
+    rows = rows[rows.value.notna()]
     what, by = name_axes(quantity)
-    palette = steps(lines_of(table, claim)[:LINES])
+    palette = steps(lines)
     if palette:  # nothing was measured
         on(panel, rows, "x", "value", "line", palette)
     for name, part in rows.groupby("line"):
@@ -188,7 +185,6 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
         else {"loc": "best"}
     )
     panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, **below)
-    return rows
 
 
 def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:

@@ -16,7 +16,7 @@ from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import CHANCE, colours
 from rankfall.report.lines import FLOOR, POSITIVE, SHARE, below, collect_labels, on, raise_zeros, summary
 from rankfall.report.looks import label
-from rankfall.report.ranking import say_mean
+from rankfall.report.ranking import say_mean, say_span
 from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.settings import say_differ
 from rankfall.report.style import WIDTH, Picture, canvas
@@ -29,6 +29,8 @@ NAMES = {
     "own share": "own share\nof attribution",
 }
 BOUNDS = {"residual": POSITIVE, "rank of T": POSITIVE, "identity": SHARE, "own share": SHARE}
+LOWER = "first layer below half"
+CORRELATION = "rank correlation of {} and {}"
 CELL = ["key", "architecture", "training", "seed"]
 
 
@@ -47,15 +49,14 @@ def figure(
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
     table = among(table, "together", "architecture", architectures)
-    depth = int(table.depth.max())
-    table = table[table.depth == depth]
-    one_a_seed(table, "together", ["architecture", "training"])
-    common = set.intersection(*(set(one.key) for one in tables.values()))
-    table = table[table.key.isin(common)]
+    table = table[table.depth == table.depth.max()]
+    by = ["architecture", "training"]
+    one_a_seed(table, "together", by)
+    table = table[table.key.isin(set.intersection(*(set(one.key) for one in tables.values())))]
     if table.empty:
         raise RankfallError(f"figure together: no network of task {task!r} is in all of the tables {', '.join(TABLES)}")
     found = {
-        "residual": residual(tables["residuals"]),
+        "residual": select(tables["residuals"], RESIDUAL),
         "rank of T": rank(tables["attention_identity"], tolerance),
         "identity": identity(table),
         "own share": own_share(tables["attribution"]),
@@ -65,17 +66,17 @@ def figure(
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
     shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]
     values = {
-        name: cells.merge(one, on="key").groupby([*CELL, "layer"]).value.mean().astype(float).reset_index()
+        name: cells.merge(one[["key", "layer", "value"]], on="key").groupby([*CELL, "layer"]).value.mean()
         for name, one in found.items()
     }
+    values = {name: one.astype(float).reset_index() for name, one in values.items()}
+    drawn = values | {"residual": values["residual"].assign(value=raise_zeros(values["residual"].value))}
     within = select(table, {"candidates": NEAREST["candidates"]})
     figure, axes = canvas(len(NAMES), len(shown), WIDTH, 1.45 * len(NAMES) + 0.6, sharex=True, sharey="row")
     for (row, (name, title)), (column, training) in itertools.product(enumerate(NAMES.items()), enumerate(shown)):
-        panel, part = axes[row][column], values[name]
+        panel, part = axes[row][column], drawn[name]
         if name == "residual":
             panel.set_yscale("log")
-        if name == "residual":
-            part = part.assign(value=raise_zeros(part.value))
         part = part[part.training == training]
         on(panel, part, "layer", "value", "architecture", colours(architectures), bounds=BOUNDS[name])
         if name == "residual":
@@ -85,56 +86,39 @@ def figure(
             panel.axhline(guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens")
         panel.set(xlabel="layer", ylabel=title, title=label(training) if row == 0 else "")
     below(figure, collect_labels(axes[2]), 5)
-    guesses = within.chance.astype(float)
-    least, most = (f"{guess:.3g}" for guess in (guesses.min(), guesses.max()))
-    level = least if least == most else f"{least} to {most}"
-    by = ["architecture", "training"]
+    related = correlations(values)
     caption = (
         f"Four ways to lose a token on {label(task)}, by layer: {describe_lines(table, by)}. Means of residuals are geometric. "
         f"T is the matrix that a head multiplies its weights by; its rank (tolerance {tolerance:g}) stands at the layer that T is made of. "
-        f"Dotted, in the first row: where float64 rounds. Dotted, below: a guess among the tokens ({level}). "
-        f"{describe_finding(values, shown, say_differ(table))}"
+        f"Dotted, in the first row: where float64 rounds. Dotted, below: a guess among the tokens "
+        f"({say_span(within.chance.astype(float), '{:.3g}'.format)}). {describe_finding(related, shown, say_differ(table))}"
         f"{describe_missing(table, by, whole=whole, why='not in all of the tables that this is drawn from')}"
     )
-    return Picture(figure, caption, tabulate_together(values))
+    return Picture(figure, caption, concat([tabulate_together(drawn), related]))
 
 
 def tabulate_together(values: dict[str, DataFrame]) -> DataFrame:
-    """Return a table of means by layer, with the first layer below half of the first value, and of the rank correlations of quantities."""
+    """Return a table of means by layer, with the first layer below half of the first value."""
     parts = []
     for name, one in values.items():
-        one = one.assign(value=raise_zeros(one.value)) if name == "residual" else one
         points = summary(one, ["training", "architecture", "layer"], "value", log=name == "residual")
         points = points.rename(columns={"deviation of log10 over seeds": "deviation over seeds"}).assign(quantity=name)
-        half = {
-            key: first_halved(line.set_index("layer")["mean"])
-            for key, line in points.groupby(["training", "architecture"])
-        }
-        layers = [half[key] for key in zip(points.training, points.architecture)]
-        parts.append(points.assign(**{"first layer below half": layers}))
-    return concat([*parts, correlations(values).rename(columns={"deviation": "deviation over seeds"})])
+        line = [points.training, points.architecture]
+        halved = points["mean"] < points["mean"].groupby(line).transform("first") / 2
+        parts.append(points.assign(**{LOWER: points.layer.where(halved).groupby(line).transform("min")}))
+    return concat(parts)
 
 
-def first_halved(line: Series) -> Any:
-    """Return the first layer below half of the first value, or None."""
-    found = line.index[line < line.iloc[0] / 2]
-    return found[0] if len(found) else None
-
-
-def describe_finding(values: dict[str, DataFrame], shown: list[str], differ: str = "") -> str:
+def describe_finding(related: DataFrame, shown: list[str], differ: str = "") -> str:
     """Describe the correlation of residual and identity of tokens, by training, and what networks differ in besides the architecture."""
-    found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")
-    said = " and ".join(
-        f"{say_correlation(found.loc[training])} ({label(training)})" for training in shown if training in found.index
-    )
-    return f"The rank correlation of residual and identity rate, over layers and architectures{differ}, is {said or 'unknown'}."
-
-
-def say_correlation(one: Series) -> str:
-    """Describe a correlation, with its deviation over seeds if it is visible."""
-    if one["mean"] != one["mean"]:
-        return "none, since one of them never changes"
-    return say_mean(one["mean"], one.deviation, 2)
+    found = related[related.quantity == CORRELATION.format("residual", "identity")].set_index("training")
+    said = []
+    for training in (training for training in shown if training in found.index):
+        mean, deviation = found.loc[training, ["mean", "deviation over seeds"]]
+        says = say_mean(mean, deviation, 2) if mean == mean else "none, since one of them never changes"
+        said.append(f"{says} ({label(training)})")
+    known = " and ".join(said) or "unknown"
+    return f"The rank correlation of residual and identity rate, over layers and architectures{differ}, is {known}."
 
 
 def correlations(values: dict[str, DataFrame]) -> DataFrame:
@@ -143,17 +127,9 @@ def correlations(values: dict[str, DataFrame]) -> DataFrame:
     for one, other in itertools.combinations(values, 2):
         both = values[one].merge(values[other], on=[*CELL, "layer"], suffixes=("", "_other"))
         for (training, seed), part in both.groupby(["training", "seed"]):
-            name = f"rank correlation of {one} and {other}"
-            rows.append(
-                {"training": training, "seed": seed, "quantity": name, "mean": spearman(part.value, part.value_other)}
-            )
-    found = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])
-    return found.agg(mean=("mean", "mean"), deviation=("mean", "std"), seeds=("mean", "count")).reset_index()
-
-
-def residual(table: DataFrame) -> DataFrame:
-    """Return (key, layer, value) of residuals: composite norm about the token mean, mean over samples."""
-    return select(table, RESIDUAL)[["key", "layer", "value"]]
+            rows.append((training, seed, CORRELATION.format(one, other), spearman(part.value, part.value_other)))
+    found = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])["mean"]
+    return found.agg(["mean", "std", "count"]).set_axis(["mean", "deviation over seeds", "seeds"], axis=1).reset_index()
 
 
 def rank(table: DataFrame, tolerance: float) -> DataFrame:
@@ -170,8 +146,7 @@ def identity(table: DataFrame) -> DataFrame:
     rows = select(table, NEAREST)
     own = select(rows[is_own(rows)], LINEAR)
     start = select(rows, {"map": "naive", "layer": 0})
-    rows = rows[rows.index.isin([*own.index, *start.index])]
-    return rows.rename(columns={"rate": "value"})[["key", "layer", "value"]]
+    return rows[rows.index.isin([*own.index, *start.index])].rename(columns={"rate": "value"})
 
 
 def own_share(table: DataFrame) -> DataFrame:

@@ -36,17 +36,20 @@ def describe_ends(
     `rows`: those at the end, one per line and seed; `write`: digits of a mean with its deviation, or a function for the mean alone;
     `settings`: whether lines may have several settings, whose numbers are not compared.
     """
-    means = average(rows, value, by).sort_values("mean", kind="stable")
     if settings and len(set(differences(rows, by).values())) > 1:
         return "not compared, since lines have different settings"
+    means = average(rows, value, by).sort_values("mean", kind="stable")
+    if means.empty:
+        return "unknown"
+    means = means.iloc[[0, -1]]
     ends = [
-        say_mean(one["mean"], one["std"], write) if isinstance(write, int) else write(one["mean"])
-        for _, one in means.iterrows()
+        say_mean(mean, deviation, write) if isinstance(write, int) else write(mean)
+        for mean, deviation in zip(means["mean"], means["std"])
     ]
     words = [f"{end} ({label(name)})" for end, name in zip(ends, means.index)]
-    if len(words) > 1:
-        return f"{ends[0]} in all" if ends[0] == ends[-1] else f"from {words[0]} to {words[-1]}"
-    return words[0] if words else "unknown"
+    if means.index[0] == means.index[1]:
+        return words[0]
+    return f"{ends[0]} in all" if ends[0] == ends[1] else f"from {words[0]} to {words[1]}"
 
 
 def describe_missing(
@@ -85,21 +88,18 @@ def is_drawn_at(cell: Series, drawn: DataFrame, by: Sequence[str]) -> bool:
 
 
 def count_by_reason(rows: DataFrame, what: str, by: Sequence[str]) -> list[str]:
-    """Return "3 networks (diverged: A 1, B 2)" for each reason in the column `why`."""
+    """Return "3 networks (diverged: A 1, B 2)" for each reason in the column `why`. Values that are not names stand after their column."""
     varied = [name for name in by if rows[name].nunique(dropna=False) > 1] or list(by)[:1]
     found = []
     for why, part in rows.groupby("why", sort=False):
-        counts = part.groupby(varied, sort=True, dropna=False).size()
-        lines = [f"{name_line(line, varied)} {count}" for line, count in counts.items()]
+        lines = []
+        for line, count in part.groupby(varied, sort=True, dropna=False).size().items():
+            named = zip(varied, line if isinstance(line, tuple) else (line,))
+            lines.append(" ".join([label(one) if isinstance(one, str) else f"{name} {one}" for name, one in named]))
+            lines[-1] += f" {count}"
         lines = lines[:NAMED] + [f"{len(lines) - NAMED} more lines"] * (len(lines) > NAMED)
         found.append(f"{many(len(part), what)} ({f'{why}: ' * bool(why)}{', '.join(lines)})")
     return found
-
-
-def name_line(line: Any, by: Sequence[str]) -> str:
-    """Return the name of a line; values that are not names stand after their column."""
-    values = line if isinstance(line, tuple) else (line,)
-    return " ".join(label(one) if isinstance(one, str) else f"{column} {one}" for column, one in zip(by, values))
 
 
 ALIKE = 0.01  # share of a panel's height below which the distance of two lines cannot be seen
@@ -112,8 +112,9 @@ def describe_coinciding(figure: Figure) -> str:
     found: dict[tuple[str, ...], list[str]] = {}
     for panel, title in zip(panels, titles):
         groups: list[set[str]] = []
+        name_pair = pair_namer(figure, panel)
         for pair in combinations(panel.lines, 2):
-            names = name_pair(figure, panel, pair)
+            names = name_pair(*pair)
             if len(names) == 2 and coincide(panel, *pair):
                 names = names.union(*(group for group in groups if group & names))
                 groups = [group for group in groups if not group & names] + [names]
@@ -128,27 +129,31 @@ def describe_coinciding(figure: Figure) -> str:
     return f" Lines on top of each other: {'; '.join(said)}." if said else ""
 
 
-def name_pair(figure: Figure, panel: Axes, pair: Sequence[Any]) -> set[str]:
-    """Return the names of two lines in the legend or beside their ends: by colour, or if they have the same colour by their dashes."""
+def pair_namer(figure: Figure, panel: Axes) -> Callable[[Any, Any], set[str]]:
+    """Return a function that names two lines as the legend or the texts beside their ends do: by colour, or if they have the same colour by
+    their dashes."""
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
 
-    handles: list[tuple[Any, str]] = [
-        (handle, text.get_text())
+    entries = [
+        (to_hex(handle.get_color()), handle.get_linestyle(), text.get_text())
         for legend in figure.legends
         for handle, text in zip(legend.legend_handles, legend.get_texts())
         if isinstance(handle, Line2D)
     ]
-    entries = [(to_hex(handle.get_color()), handle.get_linestyle(), text) for handle, text in handles]
-    colours = [to_hex(line.get_color()) for line in pair]
-    dashes = [line.get_linestyle() for line in pair]
-    if colours[0] == colours[1]:
-        # Seaborn draws entries of dashes in this colour.
-        names = {dash: text for colour, dash, text in entries if colour == to_hex(".2")}
-        return {names[dash] for dash in dashes if dash in names}
-    names = {colour: text for colour, _, text in reversed(entries)}
-    names |= {to_hex(text.get_color()): text.get_text() for text in panel.texts}
-    return {names[colour] for colour in colours if colour in names} if dashes[0] == dashes[1] else set()
+    of_colour = {colour: text for colour, _, text in reversed(entries)}
+    of_colour |= {to_hex(text.get_color()): text.get_text() for text in panel.texts}
+    # Seaborn draws entries of dashes in this colour.
+    of_dash = {dash: text for colour, dash, text in entries if colour == to_hex(".2")}
+
+    def name_pair(one: Any, other: Any) -> set[str]:
+        colours = {to_hex(line.get_color()) for line in (one, other)}
+        dashes = {line.get_linestyle() for line in (one, other)}
+        if len(colours) == 1:
+            return {of_dash[dash] for dash in dashes & of_dash.keys()}
+        return {of_colour[colour] for colour in colours & of_colour.keys()} if len(dashes) == 1 else set()
+
+    return name_pair
 
 
 def coincide(panel: Axes, one: Any, other: Any) -> bool:

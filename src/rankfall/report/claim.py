@@ -69,6 +69,12 @@ class Claim:
     place: int = 1000
     table: str = ""  # the experiment that measures it
 
+    def texts(self) -> dict[str, str]:
+        """Return the texts that tables and pages have of a claim."""
+        names = ("says", "paper", "link", "setting", "threshold", "changed", "defects")
+        seen = ", ".join(SEEN[word] for word in self.seen)
+        return {"claim": self.name, "seen": seen} | {name: getattr(self, name) for name in names}
+
 
 def claims() -> tuple[Claim, ...]:
     """Return all claims of the studies and of the users' modules that this process knows, in the order of `place`."""
@@ -103,18 +109,10 @@ def load_claim(folder: str) -> Claim:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise RankfallError(f"{path}: {where} is {first.get('input')!r}: {first['msg']}\n{_advice(where)}") from None
-
-
-def _advice(where: str) -> str:
-    """Return what to do about a field that is wrong."""
-    if where.startswith("thresholds"):
-        return (
-            "Write each number of the rule as Threshold(0.5, 'above', QUANTITY), and list them in THRESHOLDS of rule.py"
-        )
-    if "seen" in where:
-        return "Only what has been read may be quoted: say in `seen` which parts of the source were"
-    return "docs/components/claim.md lists the keys of a statement"
+        raise RankfallError(
+            f"{path}: {where} is {first.get('input')!r}: {first['msg']}\n"
+            "docs/components/claim.md lists the keys of a statement; numbers of a rule are Threshold(0.5, 'above', QUANTITY)"
+        ) from None
 
 
 def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:

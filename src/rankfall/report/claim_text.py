@@ -2,12 +2,15 @@
 
 import textwrap
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from rankfall.annotations import DataFrame
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, suggest
-from rankfall.report.claim import SEEN, claims
+from rankfall.report.claim import claims
 from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDICTS
+from rankfall.report.labels import many
+from rankfall.report.part_numbers import is_missing
 
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
 ORDER = (CONTRADICTED, IN_PART, HOLDS, UNDECIDED)
@@ -48,33 +51,27 @@ def as_lines(table: DataFrame) -> Iterator[str]:
 
 
 def in_full(table: DataFrame, name: str) -> Iterator[str]:
-    one = one_of(table, name)
-    yield f"{one.claim}: {one.verdict}"  # type: ignore[attr-defined]
-    for title, text in _parts(one):
-        yield textwrap.fill(f"{title}: {text}", WIDTH, subsequent_indent="  ")
+    one = row_of_claim(table, name)
+    yield f"{one.claim}: {one.verdict}"
+    number = ""
+    if not is_missing(one.number):
+        span = "" if is_missing(one.low) or one.low == one.high else f" ({one.low:.4g} to {one.high:.4g})"
+        number = f"{one.number:.4g}{span}" + f", {many(one.seeds, 'seed')}" * bool(one.seeds)
+    parts = {"claim": one.says, "found": one.said, "number": number} | {
+        title: one[key] for key, title in TITLES.items()
+    }
+    for title, text in (parts | {"source": f"{one.paper}, {one.link}; read: {one.seen}"}).items():
+        if text:
+            yield textwrap.fill(f"{title}: {text}", WIDTH, subsequent_indent="  ")
 
 
-def one_of(table: DataFrame, name: str) -> object:
-    """Return the row of a claim."""
+def row_of_claim(table: DataFrame, name: str) -> Series:
     known = list(table.claim)
     if name not in known:
         raise RankfallError(
             f"{name!r} is not a claim of this run" + (suggest(name, known) or f"; it has {', '.join(known)}")
         )
-    (one,) = table[table.claim == name].itertuples()
-    return one
-
-
-def _parts(one: object) -> Iterator[tuple[str, str]]:
-    yield "claim", one.says  # type: ignore[attr-defined]
-    yield "found", one.said  # type: ignore[attr-defined]
-    if one.number == one.number and one.number is not None:  # type: ignore[attr-defined]
-        span = "" if one.low == one.high else f" ({one.low:.4g} to {one.high:.4g})"  # type: ignore[attr-defined]
-        yield "number", f"{one.number:.4g}{span}, {one.seeds} seeds"  # type: ignore[attr-defined]
-    for name, title in TITLES.items():
-        if getattr(one, name):
-            yield title, getattr(one, name)
-    yield "source", f"{one.paper}, {one.link}; read: {one.seen}"  # type: ignore[attr-defined]
+    return table.iloc[known.index(name)]
 
 
 def page_of_verdicts(path: Path) -> str:
@@ -82,12 +79,7 @@ def page_of_verdicts(path: Path) -> str:
     import pandas as pd
 
     verdicts = pd.read_csv(path, keep_default_na=False)
-    names = ("says", "paper", "link", "setting", "threshold", "changed", "defects")
-    declared = [
-        {"claim": claim.name, "seen": ", ".join(SEEN[word] for word in claim.seen)}
-        | {name: getattr(claim, name) for name in names}
-        for claim in claims()
-    ]
+    declared = [claim.texts() for claim in claims()]
     return as_page(verdicts.merge(pd.DataFrame(declared), on="claim", how="left", validate="one_to_one"))
 
 
@@ -96,24 +88,18 @@ def as_page(table: DataFrame) -> str:
     parts = [HEAD, f"{len(table)} claims: {count(table)}.\n"]
     for verdict in ORDER:
         rows = table[table.verdict == verdict]
-        if not len(rows):
-            continue
-        parts.append(f"## {verdict[0].upper()}{verdict[1:]}\n")
+        parts += [f"## {verdict[0].upper()}{verdict[1:]}\n"] * bool(len(rows))
         for one in rows.itertuples():
-            parts.append(f"### {one.claim.replace('_', ' ')}\n")
-            parts.append(f"*{one.says}* [{one.paper}]({one.link}) (read: {one.seen})\n")
-            parts += [
-                f"{text}\n" for text in (one.said, one.extends, one.wants and f"To decide it: {one.wants}") if text
+            texts = [
+                f"### {one.claim.replace('_', ' ')}",
+                f"*{one.says}* [{one.paper}]({one.link}) (read: {one.seen})",
+                one.said,
+                one.extends,
+                one.wants and f"To decide it: {one.wants}",
+                f"Measured: {one.setting} Rule: {one.threshold} Rows: `rankfall claims {one.claim} --rows`",
+                one.changed and f"Changed after numbers were seen: {one.changed}",
+                one.defects and f"In the published code: {one.defects}",
             ]
-            parts.append(f"Measured: {one.setting} Rule: {one.threshold} Rows: `rankfall claims {one.claim} --rows`\n")
-            if one.changed:
-                parts.append(f"Changed after numbers were seen: {one.changed}\n")
-            if one.defects:
-                parts.append(f"In the published code: {one.defects}\n")
-    return "\n".join(_wrap(part) for part in parts)
-
-
-def _wrap(part: str) -> str:
-    if part.startswith("#"):
-        return part
-    return "\n".join(textwrap.wrap(part, WIDTH, break_long_words=False, break_on_hyphens=False)) + "\n"
+            parts += [f"{text}\n" for text in texts if text]
+    fill = partial(textwrap.fill, width=WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(part if part.startswith("#") else f"{fill(part)}\n" for part in parts)

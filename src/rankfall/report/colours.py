@@ -82,11 +82,8 @@ def colours(architectures: Iterable[str]) -> dict[str, str]:
     later one has a spare colour."""
     own = {name: colour(name) for name in architectures}
     spare = spares(set(own.values()))
-    has: dict[tuple[str, str], str] = {}  # plain name and default colour -> colour in this palette
-    chosen = [
-        name for name in own if own_colour(name) is not None
-    ]  # configured colours are kept even if they are equal
-    has |= {(plain(name), own[name]): own[name] for name in chosen}
+    # Plain name and default colour -> colour in this palette. Configured colours are kept even if they are equal.
+    has = {(plain(name), one): one for name, one in own.items() if own_colour(name) is not None}
     for name, wanted in own.items():
         asked = (plain(name), wanted)
         if asked not in has:

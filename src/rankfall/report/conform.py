@@ -3,7 +3,6 @@
 The content of a file of rows depends on this module, so its code is in the digest of the file (`run/snakemake/jobs.py`).
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, suggest
 from rankfall.report.schema import CELL_COLUMNS, Column, Table, schema
 
 ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
@@ -24,8 +23,7 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
     given = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
     empty = {column for column in given if table.inferred and column not in declared}  # it has no value here
     for unknown in [column for column in given if column not in declared and column not in empty]:
-        near = difflib.get_close_matches(unknown, declared, 1)
-        hint = f"; the nearest is {near[0]!r}" if near else ""
+        hint = suggest(unknown, declared)
         raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} (`columns` of {name})")
     lenient = table.cells and "status" in given
     arrays = {}
@@ -36,7 +34,11 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
             arrays[column.name] = pa.nulls(len(rows), ARROW[column.type])
         else:
             raise RankfallError(f"table {name}: column {column.name!r} is missing and not nullable")
-    data = pa.table(arrays, schema=_arrow_schema(table))
+    fields = [
+        pa.field(column.name, ARROW[column.type], metadata={"unit": column.unit, "meaning": column.meaning})
+        for column in table.columns
+    ]
+    data = pa.table(arrays, schema=pa.schema(fields))
     _check_values(table, data)
     if table.order:
         data = data.take(pc.sort_indices(data, sort_keys=[(column, "ascending") for column in table.order]))
@@ -85,15 +87,6 @@ def _infer_type(name: str, column: str, rows: Sequence[Mapping[str, Any]] | pa.T
     return known[kind]
 
 
-def _arrow_schema(table: Table) -> pa.Schema:
-    return pa.schema(
-        [
-            pa.field(column.name, ARROW[column.type], metadata={"unit": column.unit, "meaning": column.meaning})
-            for column in table.columns
-        ]
-    )
-
-
 def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
     """Return a column in its declared type. Integers are converted to floats; any other mismatch is an error."""
     try:
@@ -118,14 +111,15 @@ def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[s
         raise RankfallError(f"table {name}: column {column!r} has values that are not {wanted}: {line}") from None
 
 
-def _place(table: Table, data: pa.Table, bad: Any) -> str:
-    """Return text with the number of the first bad row and its identifying columns, such as cell and layer."""
-    index = pc.index(bad, True).as_py()
-    own = [column for column in table.order if column != "key"]
-    return ", ".join([f"row {index}", *(f"{column} {data[column][index].as_py()}" for column in own)])
-
-
 def _check_values(table: Table, data: pa.Table) -> None:
+    def refuse(column: Column, bad: Any, what: str, fix: str = "") -> None:
+        """Raise an error for the first bad row, with its number and its identifying columns, such as cell and layer."""
+        if pc.any(bad).as_py():
+            index = pc.index(bad, True).as_py()
+            place = "".join(f", {name} {data[name][index].as_py()}" for name in table.order if name != "key")
+            what = what.format(data[column.name][index])
+            raise RankfallError(f"table {table.name}: column {column.name!r} has {what}, row {index}{place}{fix}")
+
     exempt = None  # rows of cells that are not done; they need only the columns of the cell
     if table.cells and len(data):
         exempt = pc.fill_null(pc.not_equal(data["status"], "done"), False)
@@ -135,25 +129,14 @@ def _check_values(table: Table, data: pa.Table) -> None:
             bad = pc.is_null(values)
             if exempt is not None and column not in CELL_COLUMNS:
                 bad = pc.and_not(bad, exempt)
-            if pc.any(bad).as_py():
-                raise RankfallError(
-                    f"table {table.name}: column {column.name!r} has a null, {_place(table, data, bad)}"
-                )
+            refuse(column, bad, "a null")
         if column.type == "float" and not column.nan:
-            bad = pc.fill_null(pc.is_nan(values), False)
-            if pc.any(bad).as_py():
-                raise RankfallError(f"table {table.name}: column {column.name!r} has a NaN, {_place(table, data, bad)}")
+            refuse(column, pc.fill_null(pc.is_nan(values), False), "a NaN")
         for bound, beyond, side in zip(column.bounds, (pc.less, pc.greater), ("below", "above")):
-            if bound is None:
-                continue
-            limit = data[bound] if isinstance(bound, str) else pa.scalar(bound)
-            bad = pc.fill_null(beyond(values, limit), False)
-            if pc.any(bad).as_py():
-                value = values[pc.index(bad, True).as_py()]
-                raise RankfallError(
-                    f"table {table.name}: column {column.name!r} has {value}, {side} {bound}, {_place(table, data, bad)}\n"
-                    f"fix the measure, or the bounds of the column (`columns` of {table.name})"
-                )
+            if bound is not None:
+                bad = pc.fill_null(beyond(values, data[bound] if isinstance(bound, str) else pa.scalar(bound)), False)
+                fix = f"\nfix the measure, or the bounds of the column (`columns` of {table.name})"
+                refuse(column, bad, f"{{}}, {side} {bound}", fix)
     identity = list(table.identity)
     if identity:
         groups = data.select(identity).group_by(identity).aggregate([([], "count_all")])

@@ -18,9 +18,7 @@ In a table, the row and the column of a cell define its number together:
       missing: "-"                                      # text of a cell without rows, which is an error by default
 """
 
-import ast
 import math
-import operator
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping
@@ -37,13 +35,8 @@ from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 
 FIRST = re.compile(r"(-?[\d,]+(?:\.(\d+))?)(%?)")  # the first number of a text
-ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 DEVIATIONS = 3  # a difference of up to so many standard deviations is explained by chance
 STRICT = ConfigDict(extra="forbid")
-
-
-class NoTableError(RankfallError):
-    """A number whose table is not in this checkout."""
 
 
 class NoRowsError(RankfallError):
@@ -122,10 +115,10 @@ def read_definitions(path: Path) -> Definitions:
 
 def expand(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (name, keys) of an entry, or of each combination of the values in `each`: a list, or a mapping of short names to texts."""
-    keys = {key: value for key, value in values.items() if key != "each"}
-    each = [one.items() if isinstance(one, dict) else zip(one, one) for one in values.get("each", {}).values()]
-    for chosen in product(*map(list, each)):
-        texts = dict(zip(values.get("each", {}), (str(text) for _, text in chosen)))
+    keys, each = dict(values), values.get("each", {})
+    keys.pop("each", None)
+    for chosen in product(*(one.items() if isinstance(one, dict) else zip(one, one) for one in each.values())):
+        texts = {variable: str(text) for variable, (_, text) in zip(each, chosen)}
         replaced = {key: Template(str(keys[key])).safe_substitute(texts) for key in ("where", "value") if key in keys}
         yield "_".join([name, *(str(short) for short, _ in chosen)]), keys | replaced
 
@@ -140,7 +133,8 @@ class Quotations:
     def values(self, number: Number, only: tuple[str, Any] | None = None) -> list[Any]:
         """Return the values of a number before formatting. `only`: a column and the value that rows must have in it."""
         if not number.table:
-            return [self._calculate(ast.parse(number.value, mode="eval").body, only)]
+            known = {name: self.values(self.defined.numbers[name], only)[0] for name in operands(number)}
+            return [eval(number.value, {"__builtins__": {}}, known)]
         rows = self._select(number, only)
         asked = [(one.split()[0], " ".join(one.split()[1:])) for one in number.value.split(",")]
         if rows.empty and (number.by or asked != [("rows", "")]):
@@ -202,42 +196,26 @@ class Quotations:
         digit = unit * 10.0 ** -len(first[2] or "")
         return bool(apart <= DEVIATIONS * deviation * (2 / count) ** 0.5 + digit / 2)
 
-    def picture(self, picture: QuotedFigure) -> Path | None:
-        """Return the file of a figure beside the run's tables; None if it does not exist."""
-        folder = self.folders.get(picture.run)
-        file = folder.parent / "figures" / f"{picture.figure}.png" if folder else None
-        return file if file and file.is_file() else None
+    def picture(self, picture: QuotedFigure) -> Path:
+        """Return the file of a figure beside the run's tables, which may not exist."""
+        return self.folders.get(picture.run, Path()).parent / "figures" / f"{picture.figure}.png"
 
     def _select(self, number: Number, only: tuple[str, Any] | None = None) -> DataFrame:
-        rows = self._frame(number.run, number.table)
+        from rankfall.report import tables
+
+        if number.run not in self.folders:
+            raise RankfallError(f"the run {number.run} has no folder of tables here")
+        path = self.folders[number.run] / f"{number.table}.parquet"
+        if path not in self._frames:
+            self._frames[path] = tables.read_frame(path, number.table)
+        rows = self._frames[path]
         rows = rows.query(number.where, engine="python") if number.where else rows
         return rows if only is None else rows[rows[only[0]] == only[1]]
 
-    def _frame(self, run: str, table: str) -> DataFrame:
-        from rankfall.report import tables
 
-        if run not in self.folders:
-            raise NoTableError(f"the run {run} has no folder of tables here")
-        path = self.folders[run] / f"{table}.parquet"
-        if not path.is_file():
-            raise NoTableError(f"the run {run} has no {path.name}")
-        if path not in self._frames:
-            self._frames[path] = tables.read_frame(path, table)
-        return self._frames[path]
-
-    def _calculate(self, node: ast.AST, only: tuple[str, Any] | None) -> Any:
-        if isinstance(node, ast.Name):
-            return self.values(self.defined.numbers[node.id], only)[0]
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-            return ARITHMETIC[type(node.op)](self._calculate(node.left, only), self._calculate(node.right, only))
-        raise RankfallError(f"{ast.unparse(node)!r}: only + - * / can combine numbers")
-
-
-def operands(number: Number) -> list[str]:
+def operands(number: Number) -> tuple[str, ...]:
     """Return the names of the numbers in an arithmetic expression."""
-    return [node.id for node in ast.walk(ast.parse(number.value)) if isinstance(node, ast.Name)]
+    return compile(number.value, "docs/numbers.yaml", "eval").co_names
 
 
 def compute_statistic(statistic: str, rows: DataFrame, column: str) -> Any:

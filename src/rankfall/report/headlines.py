@@ -73,22 +73,16 @@ class Headline:
         """Return whether each seed has a chance of its own."""
         return "chance" in self.beside and not self.components
 
+    def fields(self) -> dict[str, Any]:
+        """Return the fields that the page's script needs."""
+        return {name: value for name, value in vars(self).items() if name not in ("rows", "number", "parts")}
+
 
 def headlines() -> tuple[Headline, ...]:
     """Return the headlines of all studies and of users' modules, in the order of the scorecard."""
-    found: tuple[Headline, ...] = declarations_of("headline")
-    return found
+    return declarations_of("headline")
 
 
 def by_name(name: str) -> Headline:
     (found,) = (headline for headline in headlines() if headline.name == name)
     return found
-
-
-SHOWN = ("name", "title", "study", "meaning", "table", "columns", "unit", "first", "good", "digits", "provenance", "beside",
-         "counted", "scale")  # fmt: skip
-
-
-def describe(headline: Headline) -> dict[str, Any]:
-    """Return the fields of a headline that the page needs."""
-    return {name: getattr(headline, name) for name in SHOWN}

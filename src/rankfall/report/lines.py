@@ -6,7 +6,6 @@ from textwrap import wrap
 from typing import Any
 
 from rankfall.annotations import Axes, DataFrame, FacetGrid, Figure, Series
-from rankfall.errors import RankfallError
 from rankfall.report.colours import COLOURS, colours
 from rankfall.report.labels import FLOOR as FLOOR
 from rankfall.report.looks import label, own_colour
@@ -175,13 +174,12 @@ def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
 
 def legend_below(grid: FacetGrid, columns: int = 4, title: str = "", skip: Sequence[str] = ()) -> None:
     """Draw one legend below all panels, with the lines and all other labels of the panels except those in `skip`."""
-    old = grid.legend
-    handles = {} if old is None else dict(zip([text.get_text() for text in old.texts], old.legend_handles))
-    if old is not None:
-        old.remove()
-    handles = {
-        name: handle for name, handle in (handles | collect_labels(grid.axes.flat, handles)).items() if name not in skip
-    }
+    handles: dict[str, Any] = {}
+    if grid.legend is not None:
+        handles = dict(zip([text.get_text() for text in grid.legend.texts], grid.legend.legend_handles))
+        grid.legend.remove()
+    handles |= collect_labels(grid.axes.flat, handles)
+    handles = {name: handle for name, handle in handles.items() if name not in skip}
     grid.figure.set_layout_engine("constrained")  # seaborn changes it whenever a line is added
     rows = below(grid.figure, handles, columns, title)
     grid.figure.set_figheight(grid.figure.get_figheight() + 0.17 * rows)  # panels keep their height
@@ -211,26 +209,22 @@ def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: s
     return -(-len(handles) // columns) + bool(title)
 
 
-def summary(table: DataFrame, by: Sequence[str], *values: str, unit: str = "seed", log: bool = False) -> DataFrame:
-    """Return the numbers that are drawn: mean and standard deviation over the rows of a point, and their count. `log`: the geometric mean,
+def summary(table: DataFrame, by: Sequence[str], *values: str, log: bool = False) -> DataFrame:
+    """Return the numbers that are drawn: mean and standard deviation over the seeds of a point, and their count. `log`: the geometric mean,
     and the deviation of the decadic logarithm."""
     import numpy as np
-
-    groups = [*by]
-    parts = []
-    for value in values:
-        part = table[[*groups, value]].assign(quantity=value, number=table[value].astype(float))
-        parts.append(part[(part.number > 0) if log else part.number.notna()].drop(columns=value))
     from pandas import concat
 
+    groups, parts = [*by], []
+    for value in values:
+        part = table[[*groups, value]].assign(quantity=value, number=table[value].astype(float)).drop(columns=value)
+        parts.append(part[(part.number > 0) if log else part.number.notna()])
     long = concat(parts)
     long = long.assign(number=np.log10(long.number)) if log else long
-    found = long.groupby([*groups, "quantity"], sort=True, observed=True, dropna=False).number.agg(
-        ["mean", "std", "count"]
-    )
+    points = long.groupby([*groups, "quantity"], sort=True, observed=True, dropna=False).number
+    found = points.agg(["mean", "std", "count"]).reset_index()
     found["mean"] = 10 ** found["mean"] if log else found["mean"]
-    kind = "deviation of log10 over" if log else "deviation over"
-    return found.rename(columns={"std": f"{kind} {unit}s", "count": f"{unit}s"}).reset_index()
+    return found.rename(columns={"std": f"deviation {'of log10 ' * log}over seeds", "count": "seeds"})
 
 
 def raise_zeros(values: Series) -> Series:
@@ -259,15 +253,12 @@ def band_across(panel: Axes, values: Series, name: str, colour: str, style: str)
     panel.axhspan(*ends, color=colour, alpha=0.12, linewidth=0)
 
 
-def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[str, list[str]]:
+def panels_of(table: DataFrame, figure: str, panels: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return title -> architectures for the requested panels; by default one panel with all architectures."""
-    if not panels:
-        return {"": sorted(str(name) for name in among(table, figure, "architecture", []).architecture.unique())}
-    for title, names in panels.items():
-        if not isinstance(names, list) or not names:
-            raise RankfallError(f"figure {figure}: panels.{title}: {names!r} is not a list of architectures")
+    found = dict(panels) or {"": sorted(map(str, among(table, figure, "architecture", []).architecture.unique()))}
+    for names in found.values():
         among(table, figure, "architecture", names)
-    return {str(title): [str(name) for name in names] for title, names in panels.items()}
+    return found
 
 
 def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: str, **look: Any) -> FacetGrid:
@@ -275,6 +266,6 @@ def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: st
     from pandas import concat
 
     parts = [table[table.architecture.isin(names)].assign(panel=title) for title, names in panels.items()]
-    every = list(dict.fromkeys(name for names in panels.values() for name in names))
+    every = dict.fromkeys(name for names in panels.values() for name in names)
     place: dict[str, Any] = {"col": "panel", "col_order": list(panels)} if len(panels) > 1 else {"height": 2.6}
     return lines(concat(parts), x, y, "architecture", colours(every), **place | look)

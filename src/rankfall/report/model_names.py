@@ -21,17 +21,11 @@ def short(model: str) -> str:
 
 
 def name_models(models: Iterable[str]) -> dict[str, str]:
-    """Return model -> its label or the last part of its name; the whole name if another of these models has the same last part."""
+    """Return model -> its label, or the label of the last part of its name; the whole name if another of these models has the same last
+    part."""
     each = list(dict.fromkeys(models))
     often = Counter(map(short, each))
-    return {model: own_label(model, alone=often[short(model)] == 1) for model in each}
-
-
-def own_label(model: str, *, alone: bool) -> str:
-    """Return the label of a model's name, or of its last part if no other model shares that (`alone`)."""
-    if label(model) != model or not alone:
-        return label(model)
-    return label(short(model))
+    return {one: label(one) if label(one) != one or often[short(one)] > 1 else label(short(one)) for one in each}
 
 
 def name_measurements(table: DataFrame, axis: str = "") -> list[str]:

@@ -1,8 +1,7 @@
 """Headline numbers of components: lookup of the row of a table that has an architecture's components with the same options."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -21,15 +20,12 @@ def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: s
     """Return the row of a table with the same components, and whether their options are equal as well. If no row has the same options, it
     is the row whose components have the same names. Return None if there is no such row; several rows are an error.
     """
-    alike = table
-    for column in MADE_OF:
-        wanted = complete_options(column, about[column])[0]
-        alike = alike.loc[[complete_options(column, value)[0] == wanted for value in alike[column]]]
+    alike, wanted = table, {column: complete_options(column, about[column]) for column in MADE_OF}
+    for column, (component, _) in wanted.items():
+        alike = alike.loc[[complete_options(column, value)[0] == component for value in alike[column]]]
     same = alike
-    for column in MADE_OF:
-        same = same.loc[
-            [complete_options(column, value) == complete_options(column, about[column]) for value in same[column]]
-        ]
+    for column, whole in wanted.items():
+        same = same.loc[[complete_options(column, value) == whole for value in same[column]]]
     found = same if len(same) else alike
     if len(found) > 1:
         keys = [column for column in (*MADE_OF, *schema(name).key) if found[column].map(str).nunique() > 1]
@@ -53,15 +49,9 @@ def complete_options(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     return name, usual | {key: json.loads(option) for key, option in given.items()}
 
 
-Made = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ByParts:
-    """The rows of a table, and components -> the row that represents them: the one with the most of `OfParts.most`, then the deepest."""
-
-    table: DataFrame
-    places: dict[Made, Any]
+# Components in canonical notation, after the block -> the row that represents them: the one with the most of `OfParts.most`, then the
+# deepest.
+ByParts = dict[tuple[str, ...], Any]
 
 
 def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series | str:
@@ -70,10 +60,8 @@ def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series 
     asked = headline.parts.asked(row)
     if isinstance(asked, str):
         return asked
-    key = (asked.get("block", ""), *made_of(asked[part] for part in MADE_OF))
-    if key not in rows.places:
-        return "no row of the table has these components with these options"
-    return rows.table.loc[rows.places[key]]
+    key = (asked.get("block", ""), *(notation(part, text(asked[part])) for part in MADE_OF))
+    return rows.get(key, "no row of the table has these components with these options")
 
 
 def parts_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,26 +77,18 @@ def is_missing(value: Any) -> bool:
     return value is None or str(value) == "<NA>" or bool(value != value)
 
 
-def by_parts(table: DataFrame | None, headline: Headline) -> ByParts | None:
-    """Index a table by components for a headline; None if it is not a headline of components or the run has no such table."""
-    if table is None or headline.parts is None:
-        return None
+def by_parts(table: DataFrame, headline: Headline) -> ByParts:
+    """Index a table by components for a headline of components."""
+    from pandas import DataFrame
+
+    assert headline.parts is not None
     table = headline.rows(table)
-    count = len(table)
-    sizes = zip(table[headline.parts.most], table.depth if "depth" in table else [0] * count)
-    size = [(-1 if is_missing(many) else many, 0 if is_missing(depth) else depth) for many, depth in sizes]
-    blocks = table.block if "block" in table else [""] * count
-    places: dict[Made, int] = {}
-    for at, key in enumerate(zip(blocks, map(made_of, zip(*(table[part] for part in MADE_OF))))):
-        about = (key[0], *key[1])
-        if about not in places or size[at] > size[places[about]]:
-            places[about] = at
-    return ByParts(table, {about: table.index[at] for about, at in places.items()})
-
-
-def made_of(parts: Iterable[Any]) -> Made:
-    """Return components with all their options in canonical notation, in the order of MADE_OF."""
-    return tuple(notation(part, text(value)) for part, value in zip(MADE_OF, parts))
+    blocks = table.block if "block" in table else [""] * len(table)
+    made_of = ([notation(part, text(value)) for value in table[part]] for part in MADE_OF)
+    size = {"most": table[headline.parts.most].fillna(-1), "depth": table.depth.fillna(0) if "depth" in table else 0}
+    found = DataFrame({"key": list(zip(blocks, *made_of)), **size}, table.index)
+    first = found.sort_values(["most", "depth"], ascending=False).drop_duplicates("key")
+    return {key: table.loc[at] for at, key in first.key.items()}
 
 
 @cache

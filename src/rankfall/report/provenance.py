@@ -88,13 +88,9 @@ def _part(value: Any) -> Any:
 
 def tail(log: Path | None, count: int = LAST) -> str | None:
     """Return the last lines of a log that are not empty; None if there is none."""
-    if log is None:
-        return None
     try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - READ))
-            lines = [line.rstrip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        text = log.read_bytes()[-READ:].decode("utf-8", "replace") if log else ""
     except OSError:
         return None
-    return "\n".join(lines[-count:] if count > 0 else [])
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[max(0, len(lines) - count) :]) if log else None

@@ -111,8 +111,8 @@ def _check_row(
             row[name] = float(row[name])
         except ValueError:
             raise RankfallError(f"{where}: {name} {row[name]!r} is not a number") from None
-    if not row["source"] or not row["column"]:
-        raise RankfallError(f"{where}: it has no {'source' if not row['source'] else 'column'}")
+    if not row["column"]:
+        raise RankfallError(f"{where}: it has no column")
     if row["source"] not in papers:
         raise RankfallError(
             f"{where}: source {row['source']!r} is not explained{suggest(row['source'], list(papers))}\nsay above the header what it is: "

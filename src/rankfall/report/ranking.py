@@ -8,7 +8,7 @@ rounding noise counts as equal. Numbers without seeds (of components, of a clock
 The page, the scorecard, its figure and sentences all use `Evidence.against`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,10 +63,6 @@ class Evidence:
         better = 1.0 if most else -1.0
         left = [name for name in ordered if not (self.against(name) == better).any()]
         return left or list(ordered[:1])  # all are beaten where A beats B, B beats C and C beats A
-
-    def decides(self, names: Sequence[Any]) -> bool:
-        """Return whether each two of these rows have enough shared seeds to be compared."""
-        return not any(self.against(name)[list(names)].isna().any() for name in names)
 
     @property
     def decidable(self) -> Series:
@@ -173,7 +169,7 @@ def say_standing(rows: DataFrame, headline: Headline) -> str:
     evidence = weigh(rows, headline)
     if not evidence.decidable.any():
         return UNDECIDED
-    return "a tie" if evidence.decides(rows.index) else UNSHARED
+    return UNSHARED if any(evidence.against(row).isna().any() for row in rows.index) else "a tie"
 
 
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:

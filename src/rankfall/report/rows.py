@@ -27,12 +27,8 @@ def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[st
         "status": record["status"],
         "reason": record.get("reason") or "",
         "task_component": str(cell.task.task),
-        "device": record.get("device"),
-        "engine": record.get("engine"),
-        "stack": record.get("stack"),
-        "host": record.get("host"),
-        "processor": record.get("processor"),
         "torch": record.get("versions", {}).get("torch"),
+        **{name: record.get(name) for name in ("device", "engine", "stack", "host", "processor")},
     }
     for column in CELL_COLUMNS:
         if column.name not in values:

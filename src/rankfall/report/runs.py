@@ -4,16 +4,17 @@ Keys change with the code, so rows of two runs are matched by the cell's whole s
 from two versions of Rankfall: columns that only one of them has are listed, and the others are compared.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.report.labels import many
-from rankfall.report.schema import CELL_COLUMNS, schema, table_names
+from rankfall.report.schema import CELL_COLUMNS, Table, schema, table_names
 from rankfall.report.tables import about_of
 
 if TYPE_CHECKING:
@@ -44,8 +45,21 @@ class Difference:
 
 def compare_runs(one: Path, other: Path, tolerance: float = 0.0) -> dict[str, list[Difference]]:
     """Return table -> differences, empty if all common values are equal; relative differences up to `tolerance` are ignored."""
-    first, second = _tables(one), _tables(other)
-    return {name: list(_table_differences(name, first, second, tolerance)) for name in sorted({*first, *second})}
+    import pandas as pd
+
+    runs = [{path.stem: path for path in (run / "tables").glob("*.parquet")} for run in (one, other)]
+    for run, tables in zip((one, other), runs):
+        if not tables:
+            raise RankfallError(f"{run} has no tables: name the folder of a run's results, such as `results`")
+    found = {}
+    for name in sorted({*runs[0], *runs[1]}):
+        if all(name in tables for tables in runs):
+            first, second = (_specify(pd.read_parquet(tables[name]), tables.get("cells")) for tables in runs)
+            found[name] = list(compare_frames(name, first, second, tolerance))
+        else:
+            which = "first" if name in runs[0] else "second"
+            found[name] = [Difference(name, "", 0, 0, f"only the {which} run has this table")]
+    return found
 
 
 def differences(one: "pa.Table", other: "pa.Table", tolerance: float = 0.0) -> list[str]:
@@ -58,32 +72,19 @@ def differences(one: "pa.Table", other: "pa.Table", tolerance: float = 0.0) -> l
     return [line.strip() for line in as_lines({name: found})][1:]
 
 
-def _tables(run: Path) -> dict[str, Path]:
-    found = {path.stem: path for path in (run / "tables").glob("*.parquet")}
-    if not found:
-        raise RankfallError(f"{run} has no tables: name the folder of a run's results, such as `results`")
-    return found
-
-
-def _table_differences(
-    name: str, one: dict[str, Path], other: dict[str, Path], tolerance: float
-) -> Iterator[Difference]:
-    import pandas as pd
-
-    if name not in one or name not in other:
-        yield Difference(name, "", 0, 0, f"only the {'second' if name not in one else 'first'} run has this table")
-        return
-    first, second = (_specify(pd.read_parquet(run[name]), run.get("cells")) for run in (one, other))
-    yield from compare_frames(name, first, second, tolerance)
-
-
 def compare_frames(name: str, first: DataFrame, second: DataFrame, tolerance: float) -> Iterator[Difference]:
     """Yield the differences of a table between two runs."""
     import pandas as pd
 
+    if not 0 <= tolerance < math.inf:
+        raise RankfallError(f"--tolerance {tolerance}: it must be a finite number of at least 0")
     for column in [c for c in (*first, *second) if c not in second or c not in first]:
         yield Difference(name, column, 0, 0, f"only the {'first' if column in first else 'second'} run has this column")
-    keys = _identity(name, first, second)
+    declared = schema(name) if name in table_names() else Table(name, "", ())
+    identity = (*(SPEC if "key" in first else ()), *declared.key, CELLS)
+    keys = [column for column in identity if column in first and column in second]
+    # Equal results may differ in these. Keys of cells depend on the code.
+    may_differ = {"key", *(column.name for column in declared.columns if column.provenance)}
     # A specification can have several rows, for example if it was trained under two labels. Its rows are then numbered in both runs, even
     # if only one run has several, because a merge would pair each of these with the single row of the other run.
     if any(frame.duplicated(keys).any() for frame in (first, second)):
@@ -98,9 +99,8 @@ def compare_frames(name: str, first: DataFrame, second: DataFrame, tolerance: fl
             yield Difference(name, "", len(alone), 0, f"only in the {which} run, such as {example}")
     shared = both[both["_merge"] == "both"]
     for column in first:
-        if column in keys or column not in second or column in _provenance(name):
-            continue
-        yield from _column_differences(name, column, shared, keys, tolerance)
+        if column in second and column not in (*keys, *may_differ):
+            yield from _column_differences(name, column, shared, keys, tolerance)
 
 
 def _specify(table: DataFrame, cells: Path | None) -> DataFrame:
@@ -145,13 +145,12 @@ def _column_differences(
 
 def _whose(shared: DataFrame, apart: Series) -> dict[str, str]:
     """Return entry of the grid -> number of differing rows, in descending order."""
-    labels = [label for label in LABELS if label in shared]
+    labels = [shared[label].astype(str) for label in LABELS if label in shared]
     if not labels:
         return {}
-    counts = apart.groupby([shared[label] for label in labels], sort=False).agg(["sum", "size"])
-    counts = counts[counts["sum"] > 0].sort_values("sum", ascending=False, kind="stable")
-    names = (" / ".join(map(str, entry if isinstance(entry, tuple) else (entry,))) for entry in counts.index)
-    return {name: f"{row['sum']} of {row['size']}" for name, (_, row) in zip(names, counts.iterrows())}
+    entries = labels[0].str.cat(labels[1:], sep=" / ")
+    counts = apart.groupby(entries, sort=False).agg(["sum", "size"]).sort_values("sum", ascending=False, kind="stable")
+    return {name: f"{row['sum']} of {row['size']}" for name, row in counts.iterrows() if row["sum"]}
 
 
 Codes = Mapping[str, Mapping[str, str]]  # specification of a cell -> source file -> digest
@@ -163,21 +162,6 @@ def code_differences(one: Codes, other: Codes) -> dict[str, int]:
     for spec in one.keys() & other.keys():
         found.update({file for file, _ in one[spec].items() ^ other[spec].items()})
     return dict(sorted(found.items()))
-
-
-def _identity(name: str, first: DataFrame, second: DataFrame) -> list[str]:
-    """Return the columns that identify a row in both runs."""
-    declared = schema(name) if name in table_names() else None
-    own = declared.key if declared else ()
-    if "key" in first:
-        own = (*SPEC, *own)
-    return [column for column in (*own, CELLS) if column in first and column in second]
-
-
-def _provenance(name: str) -> set[str]:
-    """Return the columns that may differ between equal results, including keys, which depend on the code."""
-    declared = schema(name) if name in table_names() else None
-    return {"key", *(column.name for column in (declared.columns if declared else ()) if column.provenance)}
 
 
 def as_lines(found: dict[str, list[Difference]], code: Mapping[str, int] | None = None) -> Iterator[str]:
@@ -194,8 +178,3 @@ def as_lines(found: dict[str, list[Difference]], code: Mapping[str, int] | None 
                 named = [f"{entry} ({count})" for entry, count in one.whose.items()]
                 more = f" and {len(named) - ENTRIES} more" if len(named) > ENTRIES else ""
                 yield f"    rows of {', '.join(named[:ENTRIES])}{more}"
-
-
-def as_records(found: dict[str, list[Difference]]) -> list[dict[str, Any]]:
-    """Return all differences as records for programs."""
-    return [vars(one) for differences in found.values() for one in differences]

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from textwrap import dedent
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -110,15 +111,8 @@ def declare_columns(text: str) -> tuple[Column, ...]:
     In this order: name, type, `?` if null is allowed, unit in brackets, bounds (a number or a column on each side of two dots), and the
     marks `nan` and `provenance`. A line that is indented by more than the first one continues the meaning above it.
     """
-    lines = [line for line in text.splitlines() if line.strip()]
-    first = min((len(line) - len(line.lstrip()) for line in lines), default=0)
-    joined: list[str] = []
-    for line in lines:
-        if line[first] == " " and joined:
-            joined[-1] += f" {line.strip()}"
-        else:
-            joined.append(line.strip())
-    return tuple(map(_declare_column, joined))
+    joined = re.sub(r"\n +", " ", dedent(text))
+    return tuple(_declare_column(line.strip()) for line in joined.splitlines() if line.strip())
 
 
 def _declare_column(line: str) -> Column:

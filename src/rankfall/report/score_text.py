@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from textwrap import wrap
 
 from rankfall.annotations import DataFrame, Series
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import AT_FLOOR, many, write_float, write_residual
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
+from rankfall.report.ranking import say_span
 from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
 
 ABSENT = "–"
@@ -38,15 +40,11 @@ def write_score(row: Series, headline: Headline, between: str = "±") -> str:
     if is_missing(value):
         return "" if is_missing(row[f"{headline.name}_{'at' if headline.components else 'of'}"]) else ABSENT
     share = share_of_attainable(row, headline)
-    reached = "" if share is None else f" ({share:.0%})"
-    number = write_value(row, headline)
-    if (
-        is_missing(deviation)
-        or number == AT_FLOOR
-        or (f"{deviation:.{headline.digits}f}".strip("0.") == "" and "e" not in number)
-    ):
-        return number + reached
-    return f"{number}{between}{write_float(deviation, headline.digits, value)}{reached}"
+    said = write_value(row, headline)
+    if not is_missing(deviation) and said != AT_FLOOR:
+        visible = "e" in said or f"{deviation:.{headline.digits}f}".strip("0.")
+        said += f"{between}{write_float(deviation, headline.digits, value)}" if visible else ""
+    return said if share is None else f"{said} ({share:.0%})"
 
 
 def is_equal(rows: DataFrame, headline: Headline) -> bool:
@@ -87,11 +85,8 @@ def write_value(row: Series, headline: Headline) -> str:
 
 def write_chance(rows: DataFrame, headline: Headline) -> str:
     """Write the chance level of these rows; empty if it is unknown."""
-    known = rows[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else []
-    if not len(known):
-        return ""
-    least, most = (write_float(one, headline.digits) for one in (min(known), max(known)))
-    return least if least == most else f"{least} to {most}"
+    known = rows[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
+    return say_span(known, partial(write_float, digits=headline.digits))
 
 
 def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) -> tuple[Setting, list[Headline]]:
@@ -99,18 +94,16 @@ def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) 
     known = {headline.name: headline for headline in headlines()}
     for name in columns:
         if name not in known:
-            near = nearest(name, known)
-            hint = f"; the nearest is {near!r}" if near else ""
-            raise RankfallError(f"{where}: there is no number {name!r}; allowed: {', '.join(known)}{hint}")
-    chosen = [known[name] for name in dict.fromkeys(columns)] or list(known.values())
+            raise RankfallError(
+                f"{where}: there is no number {name!r}; allowed: {', '.join(known)}{suggest(name, known)}"
+            )
     if not len(scores):
         raise RankfallError(f"{where}: the scorecard has no row")
+    chosen = [known[name] for name in dict.fromkeys(columns)] or list(known.values())
     own = [headline for headline in chosen if not headline.components] or chosen
     at = find_setting(scores, setting, where) if setting else settings_in(scores, own)[0]
-    if not columns:
-        rows = rows_at(scores, at)
-        chosen = [headline for headline in chosen if rows[headline.name].notna().any()]
-    return at, chosen
+    rows = rows_at(scores, at)
+    return at, [headline for headline in chosen if columns or rows[headline.name].notna().any()]
 
 
 def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> Iterator[str]:
@@ -173,12 +166,8 @@ def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
 def say_readings(rows: DataFrame, headline: Headline) -> str:
     """Write how many readings a number is the median of; empty if it is a mean over seeds or the same for all networks of some parts."""
     counts = () if headline.components or headline.counted == "seed" else rows[f"{headline.name}_seeds"].dropna()
-    if not len(counts):
-        return ""
-    least, most = int(min(counts)), int(max(counts))
-    return (
-        f"{headline.title}: median ± deviation over {least}{f' to {most}' if most > least else ''} {headline.counted}s"
-    )
+    span = say_span(counts, "{:.0f}".format)
+    return f"{headline.title}: median ± deviation over {span} {headline.counted}s" if span else ""
 
 
 def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:

@@ -22,6 +22,12 @@ def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
     return table
 
 
+def select_matching(table: DataFrame, column: str, wanted: Any) -> DataFrame:
+    """Return the rows with a value that matches a filter, which may be a list."""
+    found = [value for value in table[column].unique() if any(matches_in_table(value, one) for one in as_list(wanted))]
+    return table[table[column].isin(found)]
+
+
 def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> DataFrame:
     """Return the rows of cells that are done and match a filter, column -> value or list of values: `{depth: 24, norm: [none, layer]}`."""
     ended = table[table.status != "done"]
@@ -31,29 +37,21 @@ def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> Dat
     for column, wanted in where.items():
         if column not in table:
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
-        allowed = [
-            value for value in table[column].unique() if any(matches_in_table(value, item) for item in as_list(wanted))
-        ]
-        if not allowed:
-            found = ", ".join(map(str, table[column].unique()))
-            raise RankfallError(
-                f"figure {figure}: no finished cell has {describe_filter({column: wanted})}; there is: {found or 'nothing'}"
-            )
-        table = table[table[column].isin(allowed)]
+        kept = select_matching(table, column, wanted)
+        if kept.empty:
+            found = ", ".join(map(str, table[column].unique())) or "nothing"
+            asked = describe_filter({column: wanted})
+            raise RankfallError(f"figure {figure}: no finished cell has {asked}; there is: {found}")
+        table = kept
     return table
 
 
 def select_asked(table: DataFrame, where: dict[str, Any], **columns: Any) -> DataFrame:
     """Return the rows that a figure requests, whatever the status of their networks: those that match a filter, and columns with a value or
     a list (empty: any value)."""
-    for column, wanted in {
-        **where,
-        **{name: value for name, value in columns.items() if value not in ([], None)},
-    }.items():
-        values = [
-            value for value in table[column].unique() if any(matches_in_table(value, one) for one in as_list(wanted))
-        ]
-        table = table[table[column].isin(values)]
+    for column, wanted in (where | columns).items():
+        if wanted not in ([], None):
+            table = select_matching(table, column, wanted)
     return table
 
 
@@ -125,11 +123,11 @@ def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
 
 def describe_filter(where: dict[str, Any]) -> str:
     """Write a filter in words."""
-    asked = {column: [parts(value) for value in as_list(wanted)] for column, wanted in where.items()}
-    return "; ".join(
-        f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values)
-        for column, values in asked.items()
-    )
+    words = []
+    for column, wanted in where.items():
+        values = [parts(value) for value in as_list(wanted)]
+        words.append(f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values))
+    return "; ".join(words)
 
 
 def init_first(trainings: Any) -> list[str]:
@@ -144,4 +142,4 @@ def chances(table: DataFrame, cells: DataFrame | None = None) -> list[float]:
     if cells is not None:
         known = known.assign(chance=known.key.map(cells.drop_duplicates("key").set_index("key").chance))
     options = known.task_component if "task_component" in known else known.key.map(lambda _: "")
-    return sorted(float(value) for value in known.chance.astype(float).groupby(options).mean().dropna())
+    return sorted(known.chance.astype(float).groupby(options).mean().dropna())

@@ -8,16 +8,16 @@ these have one value. If they have several, such networks have a separate settin
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.design import UNREAD, Training, names
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.filters import parts
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import labels
 from rankfall.report.looks import label
+from rankfall.report.part_numbers import is_missing
 
 ALWAYS = (
     "task",
@@ -55,9 +55,6 @@ class Setting:
         """The sizes and number format, which a label omits if they are the same for all settings."""
         heads = "" if self.heads is None else f", {self.heads} head{'s' * (self.heads != 1)}"
         return f"width {self.width}{heads}, {self.dtype}"
-
-
-COLUMNS = {"label": "setting"}  # field -> column of the scorecard, where they differ
 
 
 def name_settings(cells: DataFrame) -> Series:
@@ -116,9 +113,9 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
     return {name: ", ".join(each) for name, each in words.items()}
 
 
-def say_differ(table: DataFrame, by: str = "architecture", but: Sequence[str] = ("training",)) -> str:
+def say_differ(table: DataFrame) -> str:
     """Write a clause for numbers of several settings: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
-    found = sorted({words for words in differences(table, by, but).values() if words})
+    found = sorted({words for words in differences(table, but=["training"]).values() if words})
     more = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
     return f", which differ in setting too ({'; '.join(found[:NAMED] + more)})" if found else ""
 
@@ -127,46 +124,32 @@ def settings_in(scores: DataFrame, asked: Sequence[Headline] | None = None) -> l
     """Return the settings of a scorecard, sorted: first the one with most of the headline numbers, counted over its architectures; for
     equal counts untrained networks if all headlines prefer these, else trained ones; then the deepest; then by label.
     """
-    columns = [COLUMNS.get(field.name, field.name) for field in fields(Setting)]
     asked = headlines() if asked is None else asked
     numbers = scores[[headline.name for headline in asked]].notna().sum(axis=1).groupby(scores.setting).sum()
     untrained = bool(asked) and all(headline.first == "untrained" for headline in asked)
-    found = [setting_of(row) for _, row in scores.drop_duplicates("setting")[columns].iterrows()]
+    parts = ["setting", "task", "training", "trained", "depth", "width", "heads", "dtype"]
+    found = [
+        Setting(label, task, training, bool(trained), depth, width, None if is_missing(heads) else int(heads), dtype)
+        for label, task, training, trained, depth, width, heads, dtype in scores.drop_duplicates("setting")[
+            parts
+        ].itertuples(index=False)
+    ]
     return sorted(found, key=lambda one: (-numbers[one.label], one.trained == untrained, -one.depth, one.label))
-
-
-def setting_of(row: Any) -> Setting:
-    """Return the setting of a row of the scorecard."""
-    heads = None if str(row.heads) in ("None", "nan", "<NA>") else int(row.heads)  # NA cannot be compared
-    return Setting(
-        str(row.setting),
-        row.task,
-        row.training,
-        bool(row.trained),
-        int(row.depth),
-        int(row.width),
-        heads,
-        str(row["dtype"]),
-    )
 
 
 def say_setting(text: str) -> str:
     """Return the label of a setting for readers, with the configuration's labels of task and training, with which it begins."""
-    task, training, *others = text.split(", ") if text else ["", ""]
-    return ", ".join([label(task), label(training), *others]) if text else ""
+    return ", ".join(label(part) if place < 2 else part for place, part in enumerate(text.split(", "))) if text else ""
 
 
 def find_setting(scores: DataFrame, label: str, where: str) -> Setting:
     """Return the setting with this label; `where` begins the error if there is none."""
-    there = settings_in(scores)
-    for one in there:
-        if one.label == label:
-            return one
-    near = nearest(label, [one.label for one in there])
-    hint = f"; the nearest is {near!r}" if near else ""
-    raise RankfallError(
-        f"{where}: there is no setting {label!r}; there is: {'; '.join(one.label for one in there)}{hint}"
-    )
+    there = {one.label: one for one in settings_in(scores)}
+    if label not in there:
+        raise RankfallError(
+            f"{where}: there is no setting {label!r}; there is: {'; '.join(there)}{suggest(label, there)}"
+        )
+    return there[label]
 
 
 def rows_at(scores: DataFrame, setting: Setting) -> DataFrame:

@@ -89,11 +89,10 @@ def power(log10: float) -> str:
     return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:,.0f}" if log10 > -1e9 else f"10^({log10:.2e})"
 
 
-def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
-    """Return about `most` round numbers from first to last for the labels of an axis."""
-    step = next(
-        step for size in range(9) for step in (10**size, 2 * 10**size, 5 * 10**size) if last - first < step * most
-    )
+def space_ticks(first: int, last: int) -> list[int]:
+    """Return about seven round numbers from first to last for the labels of an axis."""
+    steps = (factor * 10**size for size in range(9) for factor in (1, 2, 5))
+    step = next(step for step in steps if last - first < 7 * step)
     return [number for number in range(first, last + 1) if number % step == 0]
 
 

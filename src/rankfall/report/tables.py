@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from rankfall import __version__
 from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.report.conform import conform, declaration
 from rankfall.report.quantities import lend_headlines, lent
 from rankfall.report.schema import finds_headlines, schema
@@ -51,9 +51,9 @@ def write(
 ) -> None:
     """Check and sort a table and write it atomically. `meta`: result of `provenance`."""
     data = conform(name, rows)
-    about = {"table": name, "schema": schema(name).version, **_borrowed_modules(name)} | dict(
-        provenance() if meta is None else meta
-    )
+    about = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
+    if lent() and finds_headlines(name):  # it has columns of users' modules
+        about[MODULES] = " ".join(lent())
     data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(about.items())})
     buffer = io.BytesIO()
     pq.write_table(data, buffer, compression="zstd")
@@ -83,11 +83,6 @@ def read(path: Path, name: str | None = None) -> pa.Table:
         how = ", ".join(detail) or "order or types"
         raise RankfallError(f"{path} has another schema than this version's {found} ({how}): run the step again")
     return data
-
-
-def _borrowed_modules(name: str) -> dict[str, str]:
-    """Return metadata that names the users' modules whose columns a table has, if any."""
-    return {MODULES: " ".join(lent())} if lent() and finds_headlines(name) else {}
 
 
 def read_file(path: Path) -> pa.Table:
@@ -160,14 +155,9 @@ def read_named(path: Path) -> pa.Table:
     """Read the table of a file, or raise an error that lists the tables of its folder."""
     if not path.is_file():
         there = sorted(other.stem for other in path.parent.glob("*.parquet"))
-        near = nearest(path.stem, there)
-        hint = f"; the nearest is {near!r}" if near else ""
-        which = (
-            f"has: {', '.join(there)}"
-            if there
-            else "has no tables; pass --results FOLDER, the folder of a run's results"
-        )
-        raise RankfallError(f"table {path.stem!r}: {path.parent} {which}{hint}")
+        has = f"has: {', '.join(there)}{suggest(path.stem, there)}"
+        nothing = "has no tables; pass --results FOLDER, the folder of a run's results"
+        raise RankfallError(f"table {path.stem!r}: {path.parent} {has if there else nothing}")
     return read(path, path.stem)
 
 
@@ -180,8 +170,6 @@ def export(data: pa.Table, path: Path, form: str | None = None) -> None:
         if form == "csv":
             to_csv(data, file)
         else:
-            import pyarrow.parquet as pq
-
             pq.write_table(data, file, compression="zstd")
 
 
@@ -199,11 +187,7 @@ def describe_table(data: pa.Table) -> Iterator[str]:
     for column in table.columns:
         unit = f" [{column.unit}]" if column.unit else ""
         yield f"  {column.name:<{width}}  {column.type:<5}  {column.meaning}{unit}"
-    own = [column.name for column in table.columns if _varies(data, column.name)]
+    own = [name for name in data.column_names if len(data) == 1 or len(data[name].unique()) > 1]
     yield "first rows, of columns that vary (`--csv` prints all; a .parquet file opens in pandas: pandas.read_parquet):"
     frame = data.slice(0, SHOWN).select(own).to_pandas()
     yield from frame.to_string(index=False, max_colwidth=40, line_width=160).splitlines()
-
-
-def _varies(data: pa.Table, column: str) -> bool:
-    return len(data) == 1 or len(data[column].unique()) > 1

@@ -1,8 +1,6 @@
 """Variants of an architecture, which exist if the grid sets a part of it, and the settings of its networks."""
 
-from collections.abc import Mapping
-
-from rankfall.annotations import DataFrame, Series
+from rankfall.annotations import DataFrame
 from rankfall.design import Architecture
 from rankfall.report.labels import labels
 from rankfall.report.settings import name_settings
@@ -31,6 +29,8 @@ USUAL = {name: str(getattr(Architecture("usual"), name)) for name in (*DESIGN, *
 def number_variants(cells: DataFrame) -> DataFrame:
     """Return cells with the columns `design`, the number of their design, `variant`, its name within the architecture, `setting`, a label,
     and `trained`."""
+    from pandas import Series
+
     cells = cells.assign(setting=name_settings(cells), trained=cells.epochs > 0)
     filled = cells[[*DESIGN, *BY_TASK]].astype("string").fillna("")
     for part in BY_TASK:
@@ -43,19 +43,12 @@ def number_variants(cells: DataFrame) -> DataFrame:
     cells = cells.assign(design=design, variant="")
     for _, part in filled.groupby(cells.architecture):
         if design[part.index].nunique() > 1:
-            base = part.iloc[part.apply(usual, axis=1).argmax()]
+            # The base is the design with most parts that are defaults.
+            names = part.apply(lambda column: column.str.partition("(")[0])
+            base = part.iloc[(names == Series(USUAL)).sum(axis=1).argmax()]
             told = {column: labels(part[column].unique()) for column in part}
             for _, own in part.groupby(design):
-                cells.loc[own.index, "variant"] = describe_difference(base, own.iloc[0], told)
+                one = own.iloc[0]
+                differ = [f"{name} {told[name][one[name]] or 'none'}" for name in told if one[name] != base[name]]
+                cells.loc[own.index, "variant"] = ", ".join(differ)
     return cells
-
-
-def usual(design: Series) -> int:
-    """Return how many parts of a design have the default value."""
-    return sum(design[column].partition("(")[0] == value for column, value in USUAL.items())
-
-
-def describe_difference(base: Series, one: Series, told: Mapping[str, Mapping[str, str]]) -> str:
-    """Write the parts of a design that differ from those of `base`; `told` has a label for each value of a part."""
-    pairs = ((column, base[column], one[column]) for column in told)
-    return ", ".join(f"{column} {told[column][own] or 'none'}" for column, usual, own in pairs if own != usual)

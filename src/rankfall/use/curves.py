@@ -22,7 +22,7 @@ def figure(
     training: str | None = None,
     split: str = "test",
     metric: str = "accuracy",
-    panels: dict[str, Any] = {},
+    panels: dict[str, list[str]] = {},
     where: dict[str, Any] = {},
 ) -> Picture:
     """Draw a metric of the deepest networks by epoch.

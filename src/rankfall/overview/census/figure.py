@@ -8,6 +8,7 @@ import pandas as pd
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.census.outcomes import FACTORS, MEASURED, NOT_ELIGIBLE, WIDE
 from rankfall.report.colours import WHOLE, colours
+from rankfall.report.lines import MIDDLE_HALF, collect_labels, on
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["census", "census_layers", "census_wide"]
@@ -16,18 +17,39 @@ SHARES = [i / 6 for i in range(7)]  # of the depth
 LINES = 6
 
 
+STATISTICS = {"50%": "middle", "25%": "low", "75%": "high", "count": "types"}  # of pandas -> columns of the CSV
+
+
+SHORTER = {" the branch": "", " the addition": " the sum", "mixing without softmax": "no softmax", " and ": ", "}
+
+
 def census(read: Read) -> Picture:
     """Draw medians over types, one stream each, with bands from quartile to quartile. Only types with skips are drawn."""
     types, layers, wide = read("census"), read("census_layers"), read("census_wide")
     table = of_main_streams(types, layers)
+    factors = {f"kept_layers_{name}": factor for name, factor in FACTORS.items()} | {"kept": 1.0}
+    changed = types[types.skips.fillna(False).astype(bool) & types.kept.notna()].rename(columns=factors)
+    changed = changed.melt(["type", "norm_place"], list(factors.values()), "share", "kept")
+    changed = changed.astype({"share": float, "kept": float})
     figure, ((one, two), (three, four)) = canvas(2, 2, WIDTH, 6.4)
     tints = colours(frequent_values(table, "norm_place"))
     numbers = [
-        draw_lines(one, table, "norm_place", "by where norms stand"),
-        draw_lines(two, table, "mixed", "by mask and mixer"),
-        draw_changes(three, types, tints),
+        draw_quartiles(one, table, "norm_place", tints),
+        draw_quartiles(two, table, "mixed", colours(frequent_values(table, "mixed"))),
+        draw_quartiles(three, changed, "norm_place", tints, marker="o").assign(by="weights of the layers"),
     ]
-    one.set_ylabel("residual / residual before the first layer")
+    one.set(title="by where norms stand", ylabel="residual / residual before the first layer")
+    two.set(title="by mask and mixer", ylabel="")
+    for panel, by in ((one, "norm_place"), (two, "mixed")):
+        each, handles = table.groupby(by).type.nunique(), collect_labels([panel], (by,))
+        names = [f"{short(name)} ({each[name]})" for name in handles]
+        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
+        panel.legend(list(handles.values()), names, fontsize=5.5, handlelength=1.2, **place)
+        panel.set_xlabel("share of the layers")
+    three.set(xscale="log", xlabel="weights of the layers times", ylabel="kept by all layers")
+    three.set_xticks([0.3, 1, 3, 10], ["0.3", "1", "3", "10"])
+    three.minorticks_off()
+    three.set_title("with larger weights, colours as at the top left")
     draw_wide(four, wide, tints)
     return Picture(figure, caption(types, table, wide), pd.concat(numbers))
 
@@ -53,24 +75,15 @@ def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
     return pd.concat(found) if found else pd.DataFrame(columns=["type", "mixed", "norm_place", "share", "kept"])
 
 
-def draw_lines(panel: Axes, table: DataFrame, by: str, title: str) -> DataFrame:
-    """Draw a line for each of the most frequent values."""
-    names = frequent_values(table, by)
-    each = table.groupby(by).type.nunique()
-    found = []
-    for name, colour in colours(names).items():
-        part = table[table[by] == name].groupby("share").kept
-        low, high = part.quantile(0.25), part.quantile(0.75)
-        line = pd.DataFrame({"middle": part.median(), "low": low, "high": high, "types": part.count()})
-        line = line.reset_index()
-        panel.plot(line.share, line.middle, color=colour, label=f"{short(name)} ({each[name]})")
-        panel.fill_between(line.share, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
-        found.append(line.assign(by=by, value=name))
-    panel.set_title(title)
-    panel.set_xlabel("share of the layers")
+def draw_quartiles(panel: Axes, table: DataFrame, by: str, palette: dict[str, str], **look: Any) -> DataFrame:
+    """Draw a line for each name of the palette: the median over types, and a band from quartile to quartile."""
+    shown = table[table[by].isin(list(palette))]
+    if len(shown):
+        look = {"marker": None, "estimator": "median", "errorbar": MIDDLE_HALF} | look
+        on(panel, shown, "share", "kept", by, palette, **look)
     panel.set_ylim(0, None)
-    panel.legend(fontsize=5.5, handlelength=1.2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
-    return pd.concat(found) if found else pd.DataFrame()
+    numbers = shown.groupby([by, "share"]).kept.describe().rename(columns=STATISTICS)[list(STATISTICS.values())]
+    return numbers.reset_index(names=["value", "share"]).assign(by=by)
 
 
 def frequent_values(table: DataFrame, by: str) -> list[str]:
@@ -78,53 +91,20 @@ def frequent_values(table: DataFrame, by: str) -> list[str]:
     return [str(name) for name, count in each.items() if count >= FEWEST][:LINES]
 
 
-def draw_changes(panel: Axes, types: DataFrame, tints: dict[str, Any]) -> DataFrame:
-    """Draw what the layers keep if their weight matrices are multiplied, one line for each place of the norm."""
-    known = types[types.skips.fillna(False).astype(bool) & types.kept.notna()]
-    names = {factor: f"kept_layers_{name}" for name, factor in FACTORS.items()} | {1.0: "kept"}
-    found = []
-    for place, colour in tints.items():
-        part = known[known.norm_place == place]
-        line = pd.DataFrame(
-            [
-                {"share": factor, "middle": part[name].median(), "low": part[name].quantile(0.25), "high": part[name].quantile(0.75),
-                 "types": part[name].count()}
-                for factor, name in sorted(names.items())
-            ]
-        )  # fmt: skip
-        panel.plot(line.share, line.middle, color=colour, marker="o", markersize=3)
-        panel.fill_between(line.share, line.low, line.high, color=colour, alpha=0.12, linewidth=0)
-        found.append(line.assign(by="weights of the layers", value=place))
-    panel.set_xscale("log")
-    panel.set_xticks([0.3, 1, 3, 10], ["0.3", "1", "3", "10"])
-    panel.minorticks_off()
-    panel.set_ylim(0, None)
-    panel.set_title("with larger weights, colours as at the top left")
-    panel.set_xlabel("weights of the layers times")
-    panel.set_ylabel("kept by all layers")
-    return pd.concat(found) if found else pd.DataFrame()
-
-
 def draw_wide(panel: Axes, wide: DataFrame, tints: dict[str, Any]) -> None:
     """Draw what small models keep against what models of the released width keep."""
     panel.plot([0, 1.05], [0, 1.05], color=WHOLE, linewidth=0.8, linestyle="--")
     for place, part in wide.groupby("norm_place"):
         panel.plot(part.kept, part.kept_wide, "o", color=tints.get(place, WHOLE), markersize=4)
-    panel.set_xlim(0, 1.05)
-    panel.set_ylim(0, 1.05)
+    panel.set(xlim=(0, 1.05), xlabel="kept by the small model", ylim=(0, 1.05), ylabel="kept at the released width")
     panel.set_title("small models beside the released width")
-    panel.set_xlabel("kept by the small model")
-    panel.set_ylabel("kept at the released width")
 
 
 def short(name: str) -> str:
     """Shorten a label so that it fits below a panel."""
-    bare = (
-        name.replace(" the branch", "")
-        .replace(" the addition", " the sum")
-        .replace("mixing without softmax", "no softmax")
-    )
-    return bare.replace(" and ", ", ")
+    for long, brief in SHORTER.items():
+        name = name.replace(long, brief)
+    return name
 
 
 def caption(types: DataFrame, table: DataFrame, wide: DataFrame) -> str:

@@ -18,8 +18,8 @@ published number that nothing in the run measures keeps its row, without our val
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,8 @@ def reproduction(context: Context) -> list[dict[str, Any]]:
 
 def place_beside(value: dict[str, Any], ours: "Searched | None") -> list[dict[str, Any]]:
     """Return one row for each of our settings, or one row without ours."""
-    kept = ("name", "source", *PAPER, "place", "what", "kind", "sense")
-    row = {name: value[name] for name in kept} | {
-        "published": float(value["published"]),
-        "tolerance": float(value["tolerance"]),
-    }
+    kept = ("name", "source", *PAPER, "place", "what", "kind", "sense", "published", "tolerance")
+    row = {name: value[name] for name in kept}
     found = None if ours is None else compute_values(ours, value)
     if ours is None or found is None or not len(found):
         nothing = dict.fromkeys(("ours", "deviation", "difference", "at_published", "holds"))
@@ -98,38 +95,28 @@ def compute_values(ours: "Searched", value: dict[str, Any]) -> DataFrame:
     asked = conditions(value["where"])
     by = value["by"].split(";")
     changed = dict(conditions(value["less"] or value["over"]))
-    bounded = dict(conditions(value["within"]))
     columns = list(ours.frame)
-    missing = {*dict(asked), *by, *changed, *bounded, value["column"]} - set(columns)
+    missing = {*dict(asked), *by, *changed, *dict(conditions(value["within"])), value["column"]} - set(columns)
     if missing:
         raise RankfallError(
             f"published value {value['name']!r}: table {value['table']} has no column {', '.join(sorted(missing))}"
         )
     spec = SPEC if ours.of_cells else MODEL
     keys = tuple(name for name in columns if name in spec or name in by or name == "seed")
-    found = ours.name_means(mean_by_group(ours, asked, keys, value), keys)
+    means = ours.means(asked, keys, value)
+    first = ours.groups(keys)[1][means.index]
+    found = ours.frame[list(keys)].iloc[first].set_axis(means.index).assign(number=means.to_numpy(), network=first)
     if not changed:
         return found
     # The other selection has the same conditions except those that it states. An empty condition accepts any value of a column.
     asked = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
     shared = tuple(name for name in keys if name not in changed)
-    other = mean_by_group(ours, asked, shared, value)
+    other = ours.means(asked, shared, value)
     at = ours.groups(shared)[0][found.network]
     paired = np.isin(at, other.index)
     both, less = found[paired], other[at[paired]].to_numpy()
     number = both.number - less if value["less"] else both.number / less
     return both.assign(number=number.where(number.abs() < math.inf))
-
-
-def mean_by_group(
-    ours: "Searched", asked: list[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]
-) -> Series:
-    """Return group of equal `keys` -> mean over the selected rows, NaN if a row has no number or is out of bounds."""
-    number = ours.column(value["column"])
-    good = number.abs() < math.inf
-    for name, limit in conditions(value["within"]):
-        good &= ours.column(name).abs() <= float(limit)
-    return ours.means(ours.find_rows(asked), number.where(good), keys)
 
 
 def conditions(text: str) -> list[tuple[str, str]]:
@@ -157,9 +144,7 @@ def holds(ours: float, published: float, sense: str, tolerance: float) -> bool:
             return ours <= tolerance
         case "above":
             return ours > published - tolerance
-        case "below":
-            return ours < published + tolerance
-    raise RankfallError(f"a published value has the sense {sense!r}")
+    return ours < published + tolerance
 
 
 CELL = {column.name for column in CELL_COLUMNS}
@@ -172,30 +157,18 @@ class Searched:
     def __init__(self, frame: DataFrame) -> None:
         # Texts become categories, because the same few columns are searched for every number.
         self.frame = frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))
+        self.of_cells = "status" in frame
+        self.unfinished = (frame.status != "done").to_numpy() if self.of_cells else np.zeros(len(frame), bool)
+        self.known = (frame.status != "missing").to_numpy() if self.of_cells else np.ones(len(frame), bool)
         self.met = cache(self._met)
         self.column = cache(self._column)
         self.groups = cache(self._groups)
-
-    @cached_property
-    def of_cells(self) -> bool:
-        return "status" in self.frame
-
-    @cached_property
-    def unfinished(self) -> np.ndarray:
-        return (self.frame.status != "done").to_numpy()
-
-    def find_rows(self, asked: Iterable[tuple[str, str]]) -> np.ndarray:
-        """Return the positions of the rows that meet all conditions (column, wanted)."""
-        fits = (self.frame.status != "missing").to_numpy() if self.of_cells else np.ones(len(self.frame), bool)
-        for name, wanted in asked:
-            fits = fits & self.met(name, wanted)
-        return np.flatnonzero(fits)
 
     def _met(self, name: str, wanted: str) -> np.ndarray:
         """Return which rows have one of `value|value` in a column."""
         values = self.frame[name]
         fits: np.ndarray = values.isin([one for one in values.dropna().unique() if reads(one, wanted)]).to_numpy()
-        return fits | self.unfinished if self.of_cells and name not in CELL else fits
+        return fits if name in CELL else fits | self.unfinished
 
     def _column(self, name: str) -> Series:
         """Return a column as floats, with NaN for nulls."""
@@ -206,15 +179,16 @@ class Searched:
         number = self.frame.groupby(list(keys), dropna=False, observed=True).ngroup().to_numpy()
         return number, np.unique(number, return_index=True)[1]
 
-    def means(self, rows: np.ndarray, number: Series, keys: Sequence[str]) -> Series:
-        """Return group -> mean over its rows among `rows`; NaN if one of them has no number."""
-        grouped = number.iloc[rows].groupby(self.groups(tuple(keys))[0][rows])
+    def means(self, asked: Iterable[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> Series:
+        """Return group of equal `keys` -> mean over the rows that meet all conditions (column, wanted), NaN if a row has no number or is
+        out of bounds."""
+        number = self.column(value["column"])
+        good = number.abs() < math.inf
+        for name, limit in conditions(value["within"]):
+            good &= self.column(name).abs() <= float(limit)
+        rows = np.flatnonzero(np.logical_and.reduce([self.known, *(self.met(*one) for one in asked)]))
+        grouped = number.where(good).iloc[rows].groupby(self.groups(keys)[0][rows])
         return grouped.mean().where(grouped.count() == grouped.size())
-
-    def name_means(self, means: Series, keys: Sequence[str]) -> DataFrame:
-        """Return the means with the keys of their groups; `network` is the position of the group's first row."""
-        first = self.groups(tuple(keys))[1][means.index]
-        return self.frame[list(keys)].iloc[first].set_axis(means.index).assign(number=means.to_numpy(), network=first)
 
 
 def reads(found: Any, wanted: str) -> bool:

@@ -14,6 +14,7 @@ from rankfall.report.labels import many
 from rankfall.report.lines import below, collect_labels
 from rankfall.report.page.question import Read as ReadIfThere
 from rankfall.report.page.question import TableQuestion
+from rankfall.report.part_numbers import is_missing
 from rankfall.report.schema import Table, declare_table
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -66,11 +67,11 @@ SENTENCES = (TableQuestion("Do published numbers hold?", say_published, place=14
 
 
 CURVES = " layer "  # in the name of a point of a curve by layer, which makes an experiment by itself
-OUTCOMES = {
-    ("holds", True): ("holds", GREEN),
-    ("holds", False): ("holds, at another setting", "#9AD1BD"),
-    ("misses", False): ("misses, at another setting", "#F2C3A0"),
-    ("misses", True): ("misses", RED),
+OUTCOMES = {  # whether ours lies as it should, and was measured at the published setting -> label and colour
+    (True, True): ("holds", GREEN),
+    (True, False): ("holds, at another setting", "#9AD1BD"),
+    (False, False): ("misses, at another setting", "#F2C3A0"),
+    (False, True): ("misses", RED),
 }
 FRAME = (-0.6, 1.6)  # the range of accuracies, residuals and their differences; values beyond are drawn at the edge
 MOST = 14  # misses that are drawn individually
@@ -80,19 +81,16 @@ def figure(read: Read, *, most: int = MOST) -> Picture:
     """Draw counts by paper (above), and the worst misses at the published settings (below, at most `most`). The CSV has all."""
     table = read("reproduction")
     numbers = table.astype(dict.fromkeys(("ours", "difference"), float))  # NaN if there is no number
-    reasons = [
-        why(one) if known else "not measured in this run"
-        for one, known in zip(numbers.itertuples(), table.holds.notna())
-    ]
-    every = numbers.assign(experiment=[experiment(one) for one in table.itertuples()], reason=reasons)
-    measured = every[every.holds.notna()]
-    outcome = measured.holds.astype(bool).map({True: "holds", False: "misses"})
-    measured = measured.assign(outcome=[OUTCOMES[one][0] for one in zip(outcome, measured.at_published.astype(bool))])
+    every = numbers.assign(
+        experiment=[experiment(one) for one in table.itertuples()], reason=[why(one) for one in numbers.itertuples()]
+    )
+    measured = every[every.holds.notna()].astype({"holds": bool, "at_published": bool})
+    measured = measured.assign(outcome=[OUTCOMES[one][0] for one in zip(measured.holds, measured.at_published)])
     missed = measured[measured.outcome == "misses"]
     misses = worst(missed)
     shown = misses.head(most)
     counts = measured.groupby(["source_name", "outcome"]).size().unstack(fill_value=0)
-    alike = bool(measured.at_published.astype(bool).any())
+    alike = bool(measured.at_published.any())
     heights = [0.24 * max(2, len(counts)) + 0.5, 0.4 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
     figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
     bars(axes[0][0], counts)
@@ -113,6 +111,8 @@ def experiment(one: Any) -> str:
 
 def why(one: Any) -> str:
     """Return why a comparison does not hold, or an empty text if it does."""
+    if is_missing(one.holds):
+        return "not measured in this run"
     if one.holds:
         return ""
     if one.failed:

@@ -18,6 +18,7 @@ from typing import Any
 from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
 from rankfall.report.headlines import Headline, headlines
+from rankfall.report.labels import many
 from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import read_seeds, write_seeds
@@ -42,11 +43,13 @@ def scorecard(context: Context) -> list[dict[str, Any]]:
     rows = {place: about(part) for place, part in cells.groupby(ROW)}
     for headline in headlines():
         table = context.table(headline.table)
-        parts = by_parts(table, headline)
-        numbers = {} if headline.components else of_networks(headline, table, cells)
+        if headline.components:
+            parts = None if table is None else by_parts(table, headline)
+            numbers = {place: of_parts(headline, parts, row) for place, row in rows.items()}
+        else:
+            numbers = of_networks(headline, table, cells)
         for place, row in rows.items():
-            found = of_parts(headline, parts, row) if headline.components else numbers[place]
-            row |= {f"{headline.name}{suffix}": value for suffix, value in found.items()}
+            row |= {f"{headline.name}{suffix}": value for suffix, value in numbers[place].items()}
     return [*rows.values(), *choose_rates(rows)]
 
 
@@ -86,35 +89,29 @@ def about(part: DataFrame) -> dict[str, Any]:
 
 def of_networks(headline: Headline, table: DataFrame | None, cells: DataFrame) -> dict[Any, Value]:
     """Return (architecture, design, setting) -> value, for a headline number of single networks."""
-    places = list(cells.groupby(ROW).groups)
+    trained = cells.groupby(ROW).trained.first()
     if table is None:
-        return dict.fromkeys(places, leave_empty(headline, f"this run does not make the table {headline.table}"))
+        return dict.fromkeys(trained.index, leave_empty(headline, f"this run does not make the table {headline.table}"))
+    only_trained = headline.first == "only trained"
     asked = cells.loc[cells.key.isin(table.key), ["key", *ROW, "seed", "trained", "status", "reason"]]
-    if headline.first == "only trained":
-        asked = asked[asked.trained]
+    asked = asked[asked.trained | (not only_trained)]
     number = headline.number(headline.rows(table[table.status == "done"] if "status" in table else table))
     found = dict(list(asked.merge(number, on="key", how="left").groupby(ROW)))
-    trained = cells.groupby(ROW).trained.first()
+    unasked = "it is asked of trained networks, and these are not"
     return {
         place: mean(headline, found[place])
         if place in found
-        else leave_empty(headline, say_unasked(headline, trained[place]))
-        for place in places
+        else leave_empty(headline, unasked if only_trained and not is_trained else "its networks were not measured")
+        for place, is_trained in trained.items()
     }
-
-
-def say_unasked(headline: Headline, trained: bool) -> str:
-    asks = headline.first == "only trained" and not trained
-    return "it is asked of trained networks, and these are not" if asks else "its networks were not measured"
 
 
 def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
     """Return the columns of a missing number, with the reason."""
-    of = ["_at"] if headline.components else ["_seeds", "_of", "_each"]
+    of = ["_at"] if headline.components else ["_seeds", "_of", "_each"] + ["_chance_each"] * headline.has_chances
     beside = [f"_{name}" for name in headline.beside]
     lost = {} if headline.components else {"_lost": ""}
-    chances = ["_chance_each"] * headline.has_chances
-    return dict.fromkeys(["", "_deviation", *of, *beside, *chances]) | lost | {"_reason": reason} | known
+    return dict.fromkeys(["", "_deviation", *of, *beside]) | lost | {"_reason": reason} | known
 
 
 def mean(headline: Headline, found: DataFrame) -> Value:
@@ -130,22 +127,16 @@ def mean(headline: Headline, found: DataFrame) -> Value:
         return leave_empty(headline, say_reasons(reasons, len(done)), **known)
     shared = headline.counted != "seed"  # seeds of an architecture share its readings
     each = read_seeds(done.readings.iloc[0]) if shared else dict(zip(done.seed.astype(int), done.number.astype(float)))
-    return {
+    known |= {f"_{name}": number_of(done[name].mean()) for name in headline.beside}
+    if headline.has_chances:
+        chances = done[done.chance.notna()]
+        known["_chance_each"] = write_seeds(dict(zip(chances.seed.astype(int), chances.chance.astype(float))))
+    return leave_empty(headline, "", **known) | {
         "": float(done.number.mean()),
         "_deviation": statistics.stdev(each.values()) if len(each) > 1 else None,
         "_seeds": len(each),
         "_each": write_seeds(each),
-        **known,
-        **{f"_{name}": number_of(done[name].mean()) for name in headline.beside},
-        **({"_chance_each": write_seeds(read_chances(done))} if headline.has_chances else {}),
-        "_reason": "",
     }
-
-
-def read_chances(done: DataFrame) -> dict[int, float]:
-    """Return the chance of each seed that has one."""
-    known = done[done.chance.notna()]
-    return dict(zip(known.seed.astype(int), known.chance.astype(float)))
 
 
 def say_lost(found: DataFrame) -> str:
@@ -156,8 +147,8 @@ def say_lost(found: DataFrame) -> str:
     counts = ", ".join(f"{count} {status}" for status, count in others.status.value_counts().sort_index().items())
     why = next((str(reason) for reason in others.reason if reason), "")
     alike = int((others.reason == why).sum())
-    why += f" ({alike} of them)" if why and alike < len(others) else ""
-    return f"{counts} of {len(found)} seed{'s' * (len(found) != 1)}" + (f": {why}" if why else "")
+    why = f": {why}" + f" ({alike} of them)" * (alike < len(others)) if why else ""
+    return f"{counts} of {many(len(found), 'seed')}{why}"
 
 
 def say_reasons(reasons: list[str], seeds: int) -> str:
@@ -184,7 +175,7 @@ def number_of(value: Any) -> float | None:
     return None if is_missing(value) else float(value)
 
 
-def of_parts(headline: Headline, rows: "ByParts | None", row: Mapping[str, Any]) -> Value:
+def of_parts(headline: Headline, rows: ByParts | None, row: Mapping[str, Any]) -> Value:
     """Return the value from the row with the same components as an architecture."""
     if rows is None:
         return leave_empty(headline, f"this run does not make the table {headline.table}")

@@ -1,10 +1,8 @@
 """Declare the table `scorecard`: the headline number of every study, one row per architecture and setting."""
 
-from collections.abc import Iterator
-
 from rankfall.design import UNREAD
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.schema import Column, Table, declare_table
+from rankfall.report.schema import Column, Table, declare_columns, declare_table
 from rankfall.report.variants import MADE_OF
 
 FINDS = ["headline"]
@@ -41,33 +39,32 @@ def columns() -> Table:
     )
 
 
-def columns_of(headline: Headline) -> Iterator[Column]:
-    """Yield the columns of a headline: the number, its variation, its networks, comparisons, and the reason if it is missing."""
-    name, unit, timed = headline.name, headline.unit, headline.provenance
-    source = f"{headline.table}: {', '.join(headline.columns)}"
-    repeated = "; the same in every row with these components" if headline.components else ""
-    yield Column(name, "float", f"{headline.meaning} (from {source}){repeated}", unit, nullable=True, provenance=timed)
-    of = "uncertainty of the fit" if headline.components else f"standard deviation over {headline.counted}s; null: one"
-    yield Column(f"{name}_deviation", "float", f"of `{name}`: {of}", unit, nullable=True, provenance=timed)
+def columns_of(headline: Headline) -> tuple[Column, ...]:
+    """Return the columns of a headline: the number, its variation, its networks, comparisons, and the reason if it is missing."""
+    name, counted, timed = headline.name, headline.counted, " provenance" * headline.provenance
+    unit = f" [{headline.unit}]" * bool(headline.unit)
+    number = f"{' '.join(headline.meaning.split())} (from {headline.table}: {', '.join(headline.columns)})"
     if headline.components:
-        yield Column(f"{name}_at", "text", f"what `{name}` was measured on; null: it was not", nullable=True)
+        number += "; the same in every row with these components"
+        deviation = "uncertainty of the fit"
+        networks = [f"{name}_at text?: what `{name}` was measured on; null: it was not"]
     else:
-        asked = f"seeds that `{name}` was asked of; null: it was not measured here"
-        mean_of = f"{headline.counted}s that `{name}` is the {'mean' if headline.counted == 'seed' else 'median'} of; null: there is none"
-        lost = f"how many of these seeds diverged, failed or are missing, and why; empty where none; `{name}` is then of the others"
-        yield Column(f"{name}_seeds", "int", mean_of, nullable=True, provenance=timed)
-        yield Column(f"{name}_of", "int", asked, nullable=True)
-        yield Column(f"{name}_lost", "text", lost)
-        yield Column(
-            f"{name}_each",
-            "text",
-            f"`{name}` of each {headline.counted}, by which rows are compared: `0=0.5 1=0.25`",
-            nullable=True,
-            provenance=timed,
-        )
-    if headline.has_chances:
-        means = f"chance of each seed, for `{name}_each`: the test sets of seeds differ"
-        yield Column(f"{name}_chance_each", "text", means, nullable=True)
-    for kind, means in headline.beside.items():
-        yield Column(f"{name}_{kind}", "float", f"beside `{name}`: {means}", nullable=True)
-    yield Column(f"{name}_reason", "text", f"why there is no `{name}`; empty where there is", provenance=timed)
+        deviation = f"standard deviation over {counted}s; null: one"
+        mean = "mean" if counted == "seed" else "median"
+        networks = [
+            f"{name}_seeds int?{timed}: {counted}s that `{name}` is the {mean} of; null: there is none",
+            f"{name}_of int?: seeds that `{name}` was asked of; null: it was not measured here",
+            f"{name}_lost text: how many of these seeds diverged, failed or are missing, and why; empty where none; "
+            f"`{name}` is then of the others",
+            f"{name}_each text?{timed}: `{name}` of each {counted}, by which rows are compared: `0=0.5 1=0.25`",
+        ]
+    chances = f"{name}_chance_each text?: chance of each seed, for `{name}_each`: the test sets of seeds differ"
+    lines = [
+        f"{name} float?{unit}{timed}: {number}",
+        f"{name}_deviation float?{unit}{timed}: of `{name}`: {deviation}",
+        *networks,
+        *[chances] * headline.has_chances,
+        *(f"{name}_{kind} float?: beside `{name}`: {means}" for kind, means in headline.beside.items()),
+        f"{name}_reason text{timed}: why there is no `{name}`; empty where there is",
+    ]
+    return declare_columns("\n".join(lines))

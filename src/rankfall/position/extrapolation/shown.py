@@ -122,7 +122,7 @@ def figure(
     task: str | None = None,
     training: str | None = None,
     quantity: Literal["accuracy", "kept", "loss"] = "accuracy",
-    panels: dict[str, Any] = {},
+    panels: dict[str, list[str]] = {},
     where: dict[str, Any] = {},
 ) -> Picture:
     """Draw the deepest networks by length.

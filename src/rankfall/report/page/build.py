@@ -4,18 +4,18 @@ import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import accumulate
 from typing import Any
 
 from rankfall.annotations import DataFrame
 from rankfall.report.colours import colour
-from rankfall.report.headlines import describe as describe_headline
 from rankfall.report.headlines import headlines
 from rankfall.report.labels import join
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_models
-from rankfall.report.page.chart import MENUS, Chart, charts, describe
+from rankfall.report.page.chart import MENUS, Chart, charts
 from rankfall.report.page.findings import choose_findings, findings, was_run
-from rankfall.report.page.glossary import linker, terms, write_glossary
+from rankfall.report.page.glossary import linker, write_glossary
 from rankfall.report.page.pack import bundle, compress, pack, share_values
 from rankfall.report.page.rows import behind, chart_rows, encode, level_rows, select_missing
 from rankfall.report.page.sections import (
@@ -61,24 +61,22 @@ class Given:
 def page(given: Given, most: int = MOST) -> str:
     """Return the text of index.html."""
     frames = {name: given.read(name) for name in given.tables}
-    read = frames.get
     cells, papers = number_variants(frames["cells"]), read_sources(frames.get("reproduction"))
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
     shown = relabel(cells.assign(apart=find_differing_fields(cells)))
     shown = shown.assign(label=shown.architecture + variant)
-    places = {key: place for place, key in enumerate(cells.key)}
-    full = {name for name, frame in frames.items() if len(frame)}
-    drawn = [draw(chart, with_chance(frames[chart.table], cells), places) for chart in charts() if chart.table in full]
+    drawn = [draw(chart, frames[chart.table], cells) for chart in charts() if len(frames.get(chart.table, ()))]
     drawn = [chart for chart in drawn if chart["data"]["rows"]]
+    scores = frames.get("scorecard")
     main = {
         "cells": encode(shown[list(CELL_FIELDS)]),
         "colours": {line: colour(name) for line, name in lines_of(cells.assign(label=shown.label), drawn)},
         "charts": drawn,
-        "headlines": [describe_headline(headline) for headline in headlines()],
-        "scorecard": encode(shade_scores(relabel(frames["scorecard"]))) if "scorecard" in frames else None,
-        "settings": [{"label": say_setting(one.label), "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
-        if "scorecard" in frames
-        else [],
+        "headlines": [headline.fields() for headline in headlines()],
+        "scorecard": None if scores is None else encode(shade_scores(relabel(scores))),
+        "settings": []
+        if scores is None
+        else [{"label": say_setting(one.label), "sizes": one.sizes} for one in settings_in(scores)],
         "reproduction": encode(frames["reproduction"]) if "reproduction" in frames else None,
         "claims": encode(frames["claims"]) if len(frames.get("claims", ())) else None,
         "pictures": pictures(frames["claims"], given.figures) if "claims" in frames else {},
@@ -99,8 +97,14 @@ def page(given: Given, most: int = MOST) -> str:
     tables = embed_tables(frames, room)
     blocks |= {f"table-{name}": text for name, text in tables.items()}
     sections = [name for name in SECTIONS if has(name, main)]
-    story = findings(read)
+    story = findings(frames.get)
     first, link = choose_findings(story), linker(cells.architecture.map(label).unique())
+    # The first picture may open the page, or else it is the first of lines or points.
+    opening = {chart.name for chart in charts() if chart.opening}
+    pictures_first = sorted(
+        (chart for chart in drawn if chart["name"] in opening or chart["kind"] != "grid"),
+        key=lambda chart: chart["name"] not in opening,
+    )
     text = own.joinpath("page.html").read_text("utf-8")
     values = parts | {
         "title": html.escape(f"Rankfall: {given.name}"),
@@ -109,13 +113,13 @@ def page(given: Given, most: int = MOST) -> str:
         "was_run": html.escape(was_run(cells)) + describe_missing(given.lacks),
         "findings": write_findings(story, first, sections, link),
         "opening": write_opening(
-            choose_picture(drawn),
+            next(iter(pictures_first), None),
             next((say_setting(one.setting) for one in first if one.study == "rank"), ""),
         ),
         "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections if name in FIRST),
         "rest": "\n".join(write_section(name, main, given.figures, link) for name in sections if name not in FIRST),
         "more": f"More: {join([*(SHORT[name].lower() for name in sections if name not in FIRST), 'tables', 'glossary'])}",
-        "glossary": write_glossary(terms(cells)),
+        "glossary": write_glossary(cells),
         "links": write_links(papers.values(), given.links),
         "tables": "".join(write_download(name, frame, name in tables) for name, frame in sorted(frames.items())),
         "uncharted": say_uncharted(frames),
@@ -132,13 +136,6 @@ def page(given: Given, most: int = MOST) -> str:
     return text
 
 
-def choose_picture(drawn: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the first drawn chart that may open the page, or else the first of lines or points."""
-    opening = {chart.name for chart in charts() if chart.opening}
-    others = (chart for chart in drawn if chart["kind"] != "grid")
-    return next((chart for chart in drawn if chart["name"] in opening), next(others, None))
-
-
 def script() -> str:
     """Return the page's script, joined from its files to one function, so that its names are not global."""
     folder = files("rankfall.report.page").joinpath("script")
@@ -151,13 +148,9 @@ def script() -> str:
 
 def describe_missing(lacks: Mapping[str, str]) -> str:
     """Return a sentence that lists the missing tables and figures with reasons, or an empty text if none is missing."""
-    if not lacks:
-        return ""
-    items = "; ".join(
-        f"{html.escape(name)}: {html.escape(why.removeprefix(f'{name}: '))}" for name, why in lacks.items()
-    )
+    items = "; ".join(html.escape(f"{name}: {why.removeprefix(f'{name}: ')}") for name, why in lacks.items())
     what = "1 table or figure" if len(lacks) == 1 else f"{len(lacks)} tables or figures"
-    return f' <strong id="lacks">This page lacks {what} that could not be made. {items}.</strong>'
+    return f' <strong id="lacks">This page lacks {what} that could not be made. {items}.</strong>' if lacks else ""
 
 
 def relabel(frame: DataFrame) -> DataFrame:
@@ -171,8 +164,9 @@ def shade_scores(scores: DataFrame) -> DataFrame:
     from pandas import concat
 
     found = scores.drop(columns=[column for column in scores if column.endswith("_each")])
+    settings = settings_in(scores)
     for headline in headlines():
-        shades = [shade(rows_at(scores, one), headline, one) for one in settings_in(scores)]
+        shades = [shade(rows_at(scores, one), headline, one) for one in settings]
         found[f"{headline.name}_shade"] = concat(shades).reindex(scores.index) if shades else 0.0
     return found
 
@@ -200,53 +194,51 @@ def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[
     yield from zip(cells.label, cells.architecture)
 
 
-def with_chance(table: DataFrame, cells: DataFrame) -> DataFrame:
-    """Add a column with the chance level of each network's task, if it is a table of networks."""
-    return table.assign(chance_of_cell=table.key.map(cells.set_index("key").chance)) if "key" in table else table
-
-
-def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
-    """Return the data of a chart: its rows, reference levels and missing values."""
+def draw(chart: Chart, table: DataFrame, cells: DataFrame) -> dict[str, Any]:
+    """Return the data of a chart: its rows, reference levels and missing values. Rows of networks also have the chance of their task."""
+    networks = "key" in table
+    places = {key: place for place, key in enumerate(cells.key)} if networks else None
+    if networks:
+        table = table.assign(chance_of_cell=table.key.map(cells.set_index("key").chance))
     rows = chart_rows(chart, table)
-    networks = "key" in rows
-    known = places if networks else None
     texts = {} if networks else name_texts(chart, table)
-    about = describe(chart) | {"networks": networks}
-    about["beside"] = [
-        {"name": level.name, "column": level.column, "shared": level.shared}
-        | ({"rows": encode(level_rows(chart, table, level.where).replace(texts), known)} if level.where else {})
-        for level in chart.beside
-    ]
-    about["lacking"] = encode(select_missing(chart, table).replace(texts), known)
-    about["labelled"] = {name: one for one, name in texts.get(chart.line, {}).items()}
-    about["start"] = {column: texts.get(column, {}).get(name, name) for column, name in chart.start.items()}
-    return about | {"data": encode(rows.replace(texts), known)}
+
+    def encode_labelled(frame: DataFrame) -> dict[str, Any]:
+        return encode(frame.replace(texts), places)
+
+    return chart.fields() | {
+        "networks": networks,
+        "beside": [
+            {"name": level.name, "column": level.column, "shared": level.shared}
+            | ({"rows": encode_labelled(level_rows(chart, table, level.where))} if level.where else {})
+            for level in chart.beside
+        ],
+        "lacking": encode_labelled(select_missing(chart, table)),
+        "labelled": {name: one for one, name in texts.get(chart.line, {}).items()},
+        "start": {column: texts.get(column, {}).get(name, name) for column, name in chart.start.items()},
+        "data": encode_labelled(rows),
+    }
 
 
 def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
     """Return column -> name -> label for a chart whose items are not networks, without labels that equal the name."""
     shown = {}
     for column in {chart.line, *chart.choose, chart.x, chart.y} & set(table):
-        texts = {one for one in table[column].dropna().unique() if isinstance(one, str)}
-        named = name_models(sorted(texts)) if column == "model" else {one: label(one) for one in texts}
-        shown[column] = {one: name for one, name in named.items() if name != one}
-    return {column: names for column, names in shown.items() if names}
+        texts = sorted({one for one in table[column].dropna().unique() if isinstance(one, str)})
+        named = name_models(texts) if column == "model" else {one: label(one) for one in texts}
+        if names := {one: name for one, name in named.items() if name != one}:
+            shown[column] = names
+    return shown
 
 
 def embed_tables(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
     """Return the smallest tables that fit into `room` as text. Only the table of cells has the columns of the cell."""
     cell = [column.name for column in CELL_COLUMNS if column.name != "key"]
-    texts: dict[str, str] = {}
-    for name, frame in sorted(frames.items(), key=lambda one: len(one[1]) * len(one[1].columns)):
-        if (
-            len(frame) * len(frame.columns) > room
-        ):  # skip without packing: even compressed, an entry takes about one character or more
-            continue
-        own = frame.drop(columns=cell) if name != "cells" and schema(name).cells else frame
-        texts[name] = pack(encode(own))
-    kept, used = {}, 0
-    for name, text in sorted(texts.items(), key=lambda one: len(one[1])):
-        used += len(text)
-        if used <= room:
-            kept[name] = text
-    return kept
+    texts = {
+        name: pack(encode(frame.drop(columns=cell) if name != "cells" and schema(name).cells else frame))
+        for name, frame in frames.items()
+        if frame.size <= room  # even compressed, an entry takes about one character or more
+    }
+    smallest = sorted(texts, key=lambda name: len(texts[name]))
+    sizes = accumulate(len(texts[name]) for name in smallest)
+    return {name: texts[name] for name, size in zip(smallest, sizes, strict=True) if size <= room}

@@ -92,21 +92,12 @@ class Chart:
         """The column of its numbers."""
         return self.value or self.y
 
-    @property
-    def measured_title(self) -> str:
-        return self.value_title or self.y_title
+    def fields(self) -> dict[str, Any]:
+        """Return the fields that the page's script needs."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("derive", "beside")}
+        return plain | {"measured": self.measured, "measured_title": self.value_title or self.y_title}
 
 
 def charts() -> tuple[Chart, ...]:
     """Return the charts of all studies and of users' modules, in the order of the page."""
-    found: tuple[Chart, ...] = declarations_of("chart")
-    return found
-
-
-SHOWN = ("name", "study", "title", "text", "table", "x", "y", "x_title", "y_title", "kind", "line", "choose", "scale", "value",
-         "value_title", "named_by", "start", "within", "better", "measured", "measured_title")  # fmt: skip
-
-
-def describe(chart: Chart) -> dict[str, Any]:
-    """Return the fields of a chart that the page's script needs."""
-    return {name: getattr(chart, name) for name in SHOWN}
+    return declarations_of("chart")

@@ -62,10 +62,8 @@ def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Fin
 def count_seeds(rows: DataFrame, headlines: Sequence[Headline]) -> str:
     """Write the number of seeds, or of readings, of the numbers of these rows."""
     counts = sorted({int(count) for one in headlines for count in rows[f"{one.name}_seeds"].dropna()})
-    if not counts:
-        return ""
-    most = many(counts[-1], headlines[0].counted)
-    return most if len(counts) == 1 else f"{counts[0]} to {most}"
+    most = many(counts[-1], headlines[0].counted) if counts else ""
+    return most if len(counts) < 2 else f"{counts[0]} to {most}"
 
 
 def choose_findings(found: Sequence[Finding]) -> list[Finding]:

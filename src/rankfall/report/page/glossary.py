@@ -2,11 +2,10 @@
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 from rankfall import components
-from rankfall.annotations import DataFrame
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.headlines import headlines
@@ -81,33 +80,6 @@ LACKS = {
 }
 
 
-@dataclass(frozen=True)
-class Term:
-    """A name, what kind of name it is, and what it means."""
-
-    name: str
-    kind: str
-    meaning: str
-
-
-def terms(cells: DataFrame) -> list[Term]:
-    """Return the terms of a run's networks and of the page's words."""
-    found = [
-        Term(str(label(name)), "architecture", say_architecture(own)) for name, own in cells.groupby("architecture")
-    ]
-    found += [
-        Term(label(name), "task", say_component("task", own.task_component.iloc[0]))
-        for name, own in cells.groupby("task")
-    ]
-    found += [Term(label(name), "training", say_training(own)) for name, own in cells.groupby("training")]
-    for kind in MADE_OF:
-        if kind in components.KINDS:
-            names = sorted({parts(value)[0] for value in cells[kind].dropna()} - {"none"})
-            found += [Term(name, kind.replace("_", " "), say_component(kind, name)) for name in names]
-    found += [Term(headline.title, "number", headline.meaning) for headline in headlines()]
-    return found + [Term(name, "word", meaning) for name, meaning in WORDS.items()]
-
-
 def say_architecture(cells: DataFrame) -> str:
     """Write the parts of an architecture, with all values of a part that the grid varies."""
     values = {kind: sorted({str(value) for value in cells[kind].dropna()}) for kind in MADE_OF}
@@ -142,9 +114,8 @@ def say_component(kind: str, value: str) -> str:
     return " ".join(first.split()) or f"{name}: its file has no description"
 
 
-def say_training(cells: DataFrame) -> str:
-    """Write how networks with this training were trained."""
-    one = cells.iloc[0]
+def say_training(one: Series) -> str:
+    """Write how a network was trained."""
     if not one.epochs:
         return "not trained: random initial weights"
     optimizer, schedule = parts(one.optimizer)[0], parts(one.schedule)[0]
@@ -152,20 +123,26 @@ def say_training(cells: DataFrame) -> str:
     return f"{optimizer}, learning rate {one.lr:g} ({schedule}), {one.epochs} epochs, batches of {one.batch}{dropout}, {one['dtype']}"
 
 
-def write_glossary(found: Iterable[Term]) -> str:
-    """Return the terms as HTML lists of definitions, with anchors for links."""
-    kinds: dict[str, list[Term]] = {}
-    for term in found:
-        kinds.setdefault(term.kind, []).append(term)
-    return "".join(write_kind(kind, own) for kind, own in kinds.items())
-
-
-def write_kind(kind: str, own: list[Term]) -> str:
-    rows = "".join(
-        f'<div id="{anchor(term.name, kind)}"><dt>{html.escape(term.name)}</dt><dd>{html.escape(term.meaning)}</dd></div>'
-        for term in own
-    )
-    return f'<h3>{html.escape(HEADS.get(kind, kind.capitalize() + "s"))}</h3><dl class="terms">{rows}</dl>'
+def write_glossary(cells: DataFrame) -> str:
+    """Return the names of a run's networks and the page's words as HTML lists of definitions, with anchors for links."""
+    kinds = {
+        "architecture": {label(name): say_architecture(own) for name, own in cells.groupby("architecture")},
+        "task": {label(name): say_component("task", own.task_component.iloc[0]) for name, own in cells.groupby("task")},
+        "training": {label(name): say_training(own.iloc[0]) for name, own in cells.groupby("training")},
+    }
+    for kind in (kind for kind in MADE_OF if kind in components.KINDS):
+        names = sorted({parts(value)[0] for value in cells[kind].dropna()} - {"none"})
+        kinds[kind.replace("_", " ")] = {name: say_component(kind, name) for name in names}
+    kinds |= {"number": {headline.title: headline.meaning for headline in headlines()}, "word": WORDS}
+    text = ""
+    for kind, own in kinds.items():
+        rows = "".join(
+            f'<div id="{anchor(name, kind)}"><dt>{html.escape(name)}</dt><dd>{html.escape(meaning)}</dd></div>'
+            for name, meaning in own.items()
+        )
+        head = html.escape(HEADS.get(kind, f"{kind.capitalize()}s"))
+        text += f'<h3>{head}</h3><dl class="terms">{rows}</dl>' * bool(own)
+    return text
 
 
 HEADS = {
@@ -186,29 +163,23 @@ def linker(architectures: Iterable[str] = ()) -> Callable[[str], str]:
     """Return a function that escapes a text and links the first use of each word to the glossary. Words that are part of a longer name,
     such as an architecture's, are not linked, and neither is a word that is an architecture's name in this run: what SAN, BERT or GPT
     means there is said by its parts."""
-    taken = {*PLAIN, *architectures}
-    ordered = sorted((word for word in WORDS if word not in taken), key=len, reverse=True)
+    ordered = sorted(WORDS.keys() - {*COMMON.split(", "), *architectures}, key=len, reverse=True)
     wanted = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
 
     def link(text: str) -> str:
-        return "".join(link_words(text, wanted))
+        seen: set[str] = set()
+
+        def link_word(found: re.Match[str]) -> str:
+            word = found[1]
+            if word in seen:
+                return word
+            seen.add(word)
+            return f'<a class="term" href="#{anchor(word, "word")}">{word}</a>'
+
+        return wanted.sub(link_word, html.escape(text))
 
     return link
 
 
-def link_words(text: str, wanted: re.Pattern[str]) -> Iterator[str]:
-    seen, at = set(), 0
-    for match in wanted.finditer(text):
-        word = match[1]
-        if word in seen:
-            continue
-        seen.add(word)
-        yield html.escape(text[at : match.start()])
-        yield f'<a class="term" href="#{anchor(word, "word")}">{html.escape(word)}</a>'
-        at = match.end()
-    yield html.escape(text[at:])
-
-
 # Words of the glossary that are not linked, because they are common in plain sentences.
 COMMON = "skip, norm, published, seed, setting, tie, causal, path, scorecard, probe, deviation, floor, influence, sentinels, linear map"
-PLAIN = set(COMMON.split(", "))

@@ -2,18 +2,16 @@
 
 import base64
 import functools
-import hashlib
 import json
 import math
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from rankfall.caches import use
-from rankfall.disk import atomic, cache_home, describe_non_file
+from rankfall.disk import atomic, cache_home
 from rankfall.errors import RankfallError
 
 SEED = "@seed@"
@@ -34,24 +32,14 @@ def unpack(text: str) -> Any:
 
 def share_values(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Encode the provenance of cells with each different value of a field stored once. Snippets differ between seeds only in the seed."""
-    fields: list[str] = []
-    values: dict[str, list[Any]] = {}
-    places: dict[str, dict[str, int]] = {}
-    cells: dict[str, list[int]] = {}
+    places: dict[str, dict[str, int]] = {}  # field -> text of a value -> its place
+    cells = {}
     for record in records:
-        about = {name: value for name, value in record.items() if name != "key"}
-        fields = fields or list(about)
-        row = []
-        for name in fields:
-            value = finite(about[name])
-            text = json.dumps(value, sort_keys=True)
-            known = places.setdefault(name, {})
-            if text not in known:
-                known[text] = len(known)
-                values.setdefault(name, []).append(value)
-            row.append(known[text])
-        cells[record["key"]] = row
-    return {"fields": fields, "values": values, "cells": cells}
+        texts = {name: json.dumps(finite(value)) for name, value in record.items() if name != "key"}
+        known = [(places.setdefault(name, {}), text) for name, text in texts.items()]
+        cells[record["key"]] = [place.setdefault(text, len(place)) for place, text in known]
+    values = {name: [json.loads(text) for text in known] for name, known in places.items()}
+    return {"fields": list(places), "values": values, "cells": cells}
 
 
 def finite(value: Any) -> Any:
@@ -65,37 +53,16 @@ def finite(value: Any) -> Any:
 
 @functools.cache
 def bundle() -> str:
+    """Return the library of charts. To bundle it takes two seconds, so that the text is kept for its version if a cache can be written."""
     import vl_convert
 
-    place = script_place(version("vl-convert-python"))
-    known = place and read_whole(place)
-    if place and known:
+    home = cache_home()
+    place = home / "vega" / f"library-{version('vl-convert-python')}.js" if home else None
+    if place and place.is_file():
         use(place)
-        return known
+        return place.read_text("utf-8")
     text = str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
     if place:
-        with suppress(RankfallError), atomic(place) as file:  # without a writable cache it is bundled each time
-            file.write(seal(text))
+        with suppress(RankfallError), atomic(place) as file:
+            file.write(text.encode())
     return text
-
-
-def script_place(of: str) -> Path | None:
-    """Return the cached file of a version's script; None if there is no home folder."""
-    home = cache_home()
-    return home / "vega" / f"{of}.js" if home else None
-
-
-def seal(text: str) -> bytes:
-    """Return the script after a line with its digest. A cached file whose digest is missing or wrong is not used."""
-    content = text.encode()
-    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
-
-
-def read_whole(place: Path) -> str:
-    """Read the script of a cached file; empty if there is none or it was changed."""
-    with suppress(OSError):
-        if describe_non_file(place) is None:
-            content = place.read_bytes()
-            text = content.partition(b"\n")[2].decode(errors="replace")
-            return text if seal(text) == content else ""
-    return ""

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from rankfall.annotations import DataFrame, Series
-from rankfall.report.headlines import Headline, headlines
+from rankfall.report.headlines import headlines
 from rankfall.report.page.chart import Chart
 from rankfall.report.part_numbers import by_parts, row_of
 from rankfall.report.selection import select
@@ -22,28 +23,31 @@ CELL = (
 UNREAD = {"mask": "none", "normaliser": "not read"}
 
 
-def prepare(chart: Chart, table: DataFrame) -> DataFrame:
-    """Return the rows of networks that are done, with the chart's derived columns."""
-    if "status" in table:
-        table = table[table.status == "done"]
-    if "key" not in table:  # a table of components: null means that a component does not read the field
-        table = table.assign(**{name: table[name].fillna(word) for name, word in UNREAD.items() if name in table})
-    return table.assign(**chart.derive)
-
-
 def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:
     """Return the numbers of a chart: one per network (or line) for each x and each choice, with the columns of its levels. Other
     differences between rows, such as repeats, are averaged."""
-    table = of_chart(chart, prepare(chart, table))
+    table = of_chart(chart, table)
     known = table[table[chart.measured].notna() & table[chart.x].notna()]
     levels = [level.column for level in chart.beside if level.column]
-    found = known.groupby(keys_of(chart, table), dropna=False, sort=True)[[chart.measured, *levels]].mean()
-    return found.astype(float).reset_index()
+    return average(known, keys_of(chart, table), [chart.measured, *levels])
 
 
-def of_chart(chart: Chart, table: DataFrame) -> DataFrame:
-    table = select(table, chart.where)
-    for column in chart.most:
+def average(table: DataFrame, by: list[str], columns: list[str]) -> DataFrame:
+    return table.groupby(by, dropna=False, sort=True)[columns].mean().astype(float).reset_index()
+
+
+def done(table: DataFrame) -> DataFrame:
+    return table[table.status == "done"] if "status" in table else table
+
+
+def of_chart(chart: Chart, table: DataFrame, where: Mapping[str, Any] | None = None) -> DataFrame:
+    """Return the rows of networks that are done, with the chart's derived columns: those of the chart, or those `where` a level has its
+    numbers."""
+    table = done(table)
+    if "key" not in table:  # a table of components: null means that a component does not read the field
+        table = table.assign(**{name: table[name].fillna(word) for name, word in UNREAD.items() if name in table})
+    table = select(table.assign(**chart.derive), chart.where if where is None else where)
+    for column in chart.most if where is None else ():
         table = table[table[column] == table.groupby("key")[column].transform("max")]
     return table
 
@@ -51,29 +55,26 @@ def of_chart(chart: Chart, table: DataFrame) -> DataFrame:
 def keys_of(chart: Chart, table: DataFrame) -> list[str]:
     """Return the columns that distinguish a chart's numbers."""
     networks = "key" in table
-    of_rows = [column for column in (chart.line, *chart.choose) if not (networks and column in CELL)]
-    by = ["key"] if networks else ["seed"] if "seed" in table else []
-    by = [*by, *of_rows, *([chart.x] if chart.kind != "points" else [])]
-    if chart.kind == "grid":
-        by.append(chart.y)
+    by = [column for column in (chart.line, *chart.choose) if not (networks and column in CELL)]
+    by = [name for name in ("key", "seed") if name in table][:1] + by
+    by += [chart.x] * (chart.kind != "points") + [chart.y] * (chart.kind == "grid")
     return list(dict.fromkeys(by))
 
 
 def level_rows(chart: Chart, table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
     """Return the numbers of a level with separate rows: one per network (or line) for each choice."""
-    table = select(prepare(chart, table), where)
+    table = of_chart(chart, table, where)
     by = [column for column in keys_of(chart, table) if column != chart.x]
-    known = table[table[chart.measured].notna()]
-    return known.groupby(by, dropna=False, sort=True)[chart.measured].mean().astype(float).reset_index()
+    return average(table[table[chart.measured].notna()], by, [chart.measured])
 
 
 def select_missing(chart: Chart, table: DataFrame) -> DataFrame:
     """Return the points at which a chart's table has no value, with the reason `why`."""
-    table = of_chart(chart, prepare(chart, table))
-    none = table[table[chart.measured].isna() & table[chart.x].notna()]
-    reasons = [name for name in (f"{chart.measured}_reason", "value_reason", "refused") if name in none]
-    why = none[reasons].astype("string").fillna("").apply(lambda row: next((text for text in row if text), ""), axis=1)
-    none = none.assign(why=why if len(none) and reasons else "")
+    table = of_chart(chart, table)
+    none = table[table[chart.measured].isna() & table[chart.x].notna()].assign(why="")
+    for name in (f"{chart.measured}_reason", "value_reason", "refused"):
+        if name in none:
+            none["why"] = none.why.where(none.why != "", none[name].fillna(""))
     return none[[*keys_of(chart, table), "why"]].drop_duplicates()
 
 
@@ -114,36 +115,24 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
     For a number of components, `rows` has a position or null for each row of the scorecard.
     """
     scores = frames.get("scorecard")
-    if scores is None:
-        return {}
-    kept = {name: table[table.status == "done"] if "status" in table else table for name, table in frames.items()}
     found: dict[str, Any] = {}
-    selected: dict[Any, DataFrame] = {}
-    keys_of: dict[str, set[str]] = {}
     places = {key: number for number, key in enumerate(cells.key)}
+    # Rows are selected once for several headlines, because some tables have a hundred thousand rows.
+    select_rows = cache(lambda name, rows: rows(done(frames[name])))
+    keys_in = cache(lambda name: set(frames[name].key))
     for headline in headlines():
-        if headline.table not in frames:
+        if scores is None or headline.table not in frames:
             continue
         if headline.components:
-            parts = by_parts(kept.get(headline.table), headline)
-            found[headline.name] = {"rows": [row_position(headline, parts, row) for _, row in scores.iterrows()]}
+            parts = by_parts(done(frames[headline.table]), headline)
+            those = (row_of(headline, parts, row) for _, row in scores.iterrows())
+            found[headline.name] = {"rows": [None if isinstance(one, str) else int(one.name) for one in those]}
             continue
-        source = headline.table, headline.rows
-        if source not in selected:
-            selected[source] = headline.rows(kept[headline.table])
-        if headline.table not in keys_of:  # cached, because some tables have a hundred thousand rows
-            keys_of[headline.table] = set(frames[headline.table].key)
-        measured = cells.loc[[key in keys_of[headline.table] for key in cells.key], ["key", "trained"]]
+        chosen = select_rows(headline.table, headline.rows)
+        measured = cells.loc[[key in keys_in(headline.table) for key in cells.key]]
         if headline.first == "only trained":
             measured = measured[measured.trained]
-        keys = measured[["key"]]
-        numbers = keys.merge(headline.number(selected[source])[["key", "number", "why"]], on="key", how="left")
-        wanted, chosen = set(keys.key), selected[source]
-        rows = [at for at, key in zip(chosen.index.tolist(), chosen.key.tolist(), strict=True) if key in wanted]
+        numbers = measured[["key"]].merge(headline.number(chosen)[["key", "number", "why"]], on="key", how="left")
+        rows = chosen.index[chosen.key.isin(measured.key)].tolist()
         found[headline.name] = {"networks": encode(numbers.fillna({"why": ""}), places), "rows": rows}
     return found
-
-
-def row_position(headline: Headline, rows: Any, row: Any) -> int | None:
-    one = None if rows is None else row_of(headline, rows, row)
-    return None if one is None or isinstance(one, str) else int(one.name)

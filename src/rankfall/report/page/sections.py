@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rankfall.annotations import DataFrame
+from rankfall.report.labels import many
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import Finding
 from rankfall.report.published_numbers import PAPER
@@ -19,8 +20,8 @@ Link = Callable[[str], str]  # text to HTML, with links to the glossary
 
 
 def has(section: str, main: Mapping[str, Any]) -> bool:
-    made = {"scorecard": "scorecard", "published": "reproduction", "claims": "claims"}.get(section)
-    return (made is not None and main[made] is not None) or any(chart["study"] == section for chart in main["charts"])
+    table = {"published": "reproduction"}.get(section, section)
+    return main.get(table) is not None or any(chart["study"] == section for chart in main["charts"])
 
 
 def write_section(name: str, main: Mapping[str, Any], figures: Mapping[str, str], link: Link) -> str:
@@ -38,30 +39,26 @@ def write_section(name: str, main: Mapping[str, Any], figures: Mapping[str, str]
 
 def write_pictures(figures: Mapping[str, str]) -> str:
     """Return a list of links to the figures, which are in a folder beside the page."""
-    count = f"{len(figures)} figure{'' if len(figures) == 1 else 's'}"
-    items = "".join(
-        f'<li><a href="../figures/{html.escape(name)}.png">{html.escape(name)}</a> '
-        f'(<a href="../figures/{html.escape(name)}.pdf">PDF</a>, <a href="../figures/{html.escape(name)}.svg">SVG</a>, '
-        f'<a href="../figures/{html.escape(name)}.csv">CSV</a>): {html.escape(caption)}</li>'
-        for name, caption in sorted(figures.items())
-    )
+    items = ""
+    for name, caption in sorted((html.escape(name), html.escape(caption)) for name, caption in figures.items()):
+        kinds = ", ".join(f'<a href="../figures/{name}.{kind.lower()}">{kind}</a>' for kind in ("PDF", "SVG", "CSV"))
+        items += f'<li><a href="../figures/{name}.png">{name}</a> ({kinds}): {caption}</li>'
+    count = many(len(figures), "figure")
     return f"<details><summary>Pictures for print, {count} with captions</summary><ul>{items}</ul></details>"
-
-
-def write_finding(found: Finding, sections: Sequence[str], link: Link) -> str:
-    to = f' <a href="#{found.study}">{SHORT[found.study]}</a>' if found.study in sections else ""
-    where = ", ".join(filter(None, (say_setting(found.setting), found.seeds)))
-    note = f' <span class="note">{html.escape(where)}</span>' if where else ""
-    return f"<div><dt>{html.escape(found.question)}</dt><dd>{link(found.answer)}{to}{note}</dd></div>"
 
 
 def write_findings(found: Sequence[Finding], first: Sequence[Finding], sections: Sequence[str], link: Link) -> str:
     """Return the first findings, followed by the others in a section that can be opened."""
-    shown = "".join(write_finding(one, sections, link) for one in first)
-    more = [one for one in found if one not in first]
-    rest = "".join(write_finding(one, sections, link) for one in more)
-    hidden = f'<details><summary>{len(more)} more</summary><dl class="findings">{rest}</dl></details>' if more else ""
-    return f'<dl class="findings">{shown}</dl>{hidden}' if found else ""
+    texts = {True: "", False: ""}
+    for one in [*first, *(one for one in found if one not in first)]:
+        to = f' <a href="#{one.study}">{SHORT[one.study]}</a>' if one.study in sections else ""
+        where = ", ".join(filter(None, (say_setting(one.setting), one.seeds)))
+        note = f' <span class="note">{html.escape(where)}</span>' if where else ""
+        texts[one in first] += f"<div><dt>{html.escape(one.question)}</dt><dd>{link(one.answer)}{to}{note}</dd></div>"
+    more = (
+        f'<details><summary>{len(found) - len(first)} more</summary><dl class="findings">{texts[False]}</dl></details>'
+    )
+    return f'<dl class="findings">{texts[True]}</dl>{more * bool(texts[False])}' if found else ""
 
 
 def write_opening(chart: Mapping[str, Any] | None, setting: str) -> str:

@@ -1,8 +1,7 @@
 // ---- claims ----
 
 function claims() {
-  const table = byId("claims-table");
-  if (!table || !DATA.claims) return;
+  if (!DATA.claims) return;
   const rank = { contradicted: 0, "holds only in part": 1, holds: 2, undecided: 3 };
   const marks = { holds: "✓ holds", "holds only in part": "◐ holds only in part", contradicted: "✗ contradicted", undecided: "– undecided" };
   const colours = { holds: "holds", "holds only in part": "unmeasured", contradicted: "misses", undecided: "unmeasured" };
@@ -59,20 +58,5 @@ function claims() {
     { title: "measured here", get: (row) => row.setting },
     { title: "what it rests on", get: (row) => row.claim, cell: leads },
   ];
-  const view = sortable(table, heads, rows);
-  const choice = byId("claims-verdict"), search = byId("claims-search");
-  for (const [name, one] of [["verdict", choice], ["text", search]]) {
-    const asked = VIEW.get(`claims.${name}`);
-    if (asked) one.value = asked;
-    one.addEventListener("input", () => VIEW.set(`claims.${name}`, one.value));
-  }
-  const filter = () => {
-    const text = search.value.toLowerCase();
-    const kept = rows.filter((row) => (!choice.value || row.verdict === choice.value) && (!text || `${row.claim} ${row.says} ${row.paper} ${row.said} ${row.extends}`.toLowerCase().includes(text)));
-    const count = (name) => `${name} ${kept.filter((row) => row.verdict === name).length}`;
-    byId("claims-count").textContent = `${kept.length} of ${plural(rows.length, "claim")}: ${Object.keys(rank).map(count).join(", ")}`;
-    view.show(kept);
-  };
-  for (const one of [choice, search]) one.addEventListener("input", filter);
-  filter();
+  verdictTable("claims", "claim", Object.keys(rank), heads, rows, ["verdict"], (row) => `${row.claim} ${row.says} ${row.paper} ${row.said} ${row.extends}`);
 }

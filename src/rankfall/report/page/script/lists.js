@@ -32,3 +32,21 @@ function sortable(table, heads, rows, { sort = null, most = Infinity, head = nul
   stop();
   return { show(next) { rows = next; fill(); } };
 }
+
+// A table of verdicts, of which menus (by a field of a row) and a text choose rows; what is chosen stands in the address.
+function verdictTable(name, what, outcomes, heads, rows, fields, texts) {
+  const view = sortable(byId(`${name}-table`), heads, rows), controls = [...fields, "text"].map((field) => [field, byId(`${name}-${field === "text" ? "search" : field}`)]);
+  const filter = () => {
+    const fits = (row, [field, { value }]) => !value || (field === "text" ? texts(row).toLowerCase().includes(value.toLowerCase()) : row[field] === value);
+    const kept = rows.filter((row) => controls.every((control) => fits(row, control)));
+    const counts = outcomes.map((one) => `${one} ${kept.filter((row) => row.verdict === one).length}`);
+    byId(`${name}-count`).textContent = `${kept.length} of ${plural(rows.length, what)}: ${counts.join(", ")}`;
+    view.show(kept);
+  };
+  for (const [field, one] of controls) {
+    const asked = VIEW.get(`${name}.${field}`);
+    if (asked) one.value = asked;
+    one.addEventListener("input", () => { VIEW.set(`${name}.${field}`, one.value); filter(); });
+  }
+  filter();
+}

@@ -1,8 +1,7 @@
 // ---- published numbers ----
 
 function published() {
-  const table = byId("published-table");
-  if (!table || !DATA.reproduction) return;
+  if (!DATA.reproduction) return;
   const verdict = (row) => (row.holds === null ? "not measured" : row.holds ? "holds" : "misses");
   const distance = (row) => {
     if (row.ours === null) return -1;
@@ -28,22 +27,6 @@ function published() {
     { title: "how ours should lie", get: (row) => `${row.sense}, tolerance ${written(row.tolerance)}` }, { title: "seeds", get: (row) => row.seeds },
     { title: "our setting", get: (row) => row.setting }, { title: "remark", get: why },
   ];
-  const view = sortable(table, heads, rows);
-  const choice = byId("published-verdict"), source = byId("published-source"), search = byId("published-search");
-  source.append(...inOrder(unique(rows.map((row) => row.source))).map((name) => make("option", {}, name)));
-  for (const [name, one] of [["verdict", choice], ["source", source], ["text", search]]) {
-    const asked = VIEW.get(`published.${name}`);
-    if (asked) one.value = asked;
-    one.addEventListener("input", () => VIEW.set(`published.${name}`, one.value));
-  }
-  const filter = () => {
-    const text = search.value.toLowerCase();
-    const kept = rows.filter((row) => (!choice.value || row.verdict === choice.value) && (!source.value || row.source === source.value) && (!text || `${row.what} ${row.place} ${row.setting} ${row.name}`.toLowerCase().includes(text)));
-    const count = (name) => kept.filter((row) => row.verdict === name).length;
-    byId("published-count").textContent = `${kept.length} of ${plural(rows.length, "comparison")}: holds ${count("holds")}, misses ${count("misses")}, not measured ${count("not measured")}`;
-    view.show(kept);
-  };
-  for (const one of [choice, source, search]) one.addEventListener("input", filter);
-  filter();
+  byId("published-source").append(...inOrder(unique(rows.map((row) => row.source))).map((name) => make("option", {}, name)));
+  verdictTable("published", "comparison", ["holds", "misses", "not measured"], heads, rows, ["verdict", "source"], (row) => `${row.what} ${row.place} ${row.setting} ${row.name}`);
 }
-
