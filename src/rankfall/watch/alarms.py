@@ -10,6 +10,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -20,7 +21,11 @@ ENTROPY = (0.1, 0.2)  # nats: raised below the first, ended above the second
 NORM = (10.0, 5.0)  # times the median of the last logs
 GROWN = 1000.0  # times the median of the first logs; trained models stay below 200
 DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
-SPIKE = 0.2  # of the median loss, and at least `DEVIATIONS`
+SPIKE, RISES, GAINED = (
+    0.2,
+    2.0,
+    0.02,
+)  # of the median loss, of the largest rise from log to log, of what training has gained
 DEVIATIONS = 6.0  # median absolute deviations
 MOVED = 1.5  # ratio to the median from which a layer has moved
 FEWEST, LAST = 5, 20  # logs that a median needs, and has at most
@@ -129,7 +134,11 @@ class Alarms:
         if loss is None or len(past) < FEWEST:
             return
         middle = median(past)
-        most = middle + max(SPIKE * abs(middle), DEVIATIONS * median(abs(one - middle) for one in past))
+        rise, gained = (
+            max(after - one for one, after in pairwise(past)),
+            median(self.first["loss", rows[0]["layer"]]) - middle,
+        )
+        most = middle + max(SPIKE * abs(middle), RISES * rise, GAINED * gained)
         if not self.switch("loss", 0, loss > most, loss < (middle + most) / 2):
             return
         text = f"the loss is {loss:.4g}, after {middle:.4g} in the last logs"

@@ -86,7 +86,7 @@ class Capture:
         self.axis = axis_of_batch(self.blocks, self.options.batch_axis)
         self.use_layers(WatchedLayers(tuple(self.blocks), tuple(self.blocks.values())))
         if error is not None:
-            LOGGER.warning("the states of layers are what blocks return, %s: %s", self.summary(), error)
+            LOGGER.warning("watching what blocks return, %s, since the residual stream cannot be followed: %s", self.summary(), error)
 
     def loosen(self) -> None:
         """Measure blocks wherever they are called, if layers are not followed."""

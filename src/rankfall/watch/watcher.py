@@ -190,8 +190,8 @@ class Watcher:
             )
         if not self.logs and (self.capture.loose if with_gradients else self.misses > 1):
             raise RankfallError(
-                f"step {self.steps}: the layers, {self.capture.summary()}, were not called in {self.misses} steps ({with_gradients} calls "
-                "of what contains them): watch the model that is trained, not a copy, and name layers that it uses, blocks="
+                f"step {self.steps}: the watched layers, {self.capture.summary()}, were not called in {self.misses} steps: pass the model "
+                "that is trained, not a copy, or name the layers that it uses by blocks="
             )
         self.capture.loosen()
         return True
@@ -217,8 +217,8 @@ class Watcher:
         self.finish()
         if unseen:
             warnings.warn(
-                "rankfall.watch has counted no step, so nothing was written: no optimiser of torch.optim has updated the model; "
-                "call .step() of what watch() returned once a step",
+                "rankfall.watch has counted no step, so nothing was written: no optimiser of torch.optim has updated the model. "
+                "If something else updates it, call step() of the watcher once per step",
                 stacklevel=2,
             )
 
