@@ -52,7 +52,7 @@ class Alarms:
         )  # by column and layer
         self.first: dict[tuple[str, int], list[float]] = defaultdict(list)  # the first values, `FEWEST` at most
         self.steps: deque[int] = deque(maxlen=LAST + FEWEST)
-        self.gradients: list[Row] = []  # rows of the last log whose gradient is not finite
+        self.gradients: list[Row] = []  # rows whose gradient is not finite, of the first of the last logs with such
 
     def update(self, rows: Sequence[Row]) -> list[Event]:
         """Return the events of a log."""
@@ -81,7 +81,8 @@ class Alarms:
     def not_finite(self, rows: Sequence[Row]) -> Iterator[Event]:
         """Raise the alarm of NaN or infinity. If an update has made the weights NaN, all layers show it, and the cause is earlier."""
         step, broken = rows[0]["step"], next((row for row in rows if row["broken"]), None)
-        before, self.gradients = self.gradients, [row for row in rows if row["gradient_reason"] == GRADIENT_NOT_FINITE]
+        before, now = self.gradients, [row for row in rows if row["gradient_reason"] == GRADIENT_NOT_FINITE]
+        self.gradients = now and (before or now)
         loss = rows[0]["loss_reason"] == LOSS_NOT_FINITE
         if not self.switch("nan", 0, broken is not None or loss, broken is None and not loss):
             return
@@ -93,7 +94,7 @@ class Alarms:
             text = f"{state_name(broken)} is not finite; all states of step {self.steps[-1]} were. One update makes all weights NaN: "
             yield event(broken, "nan", f"{text}to see where it begins, log every step")
         elif before:
-            text = f"{state_name(broken)} is not finite, by gradients of step {self.steps[-1]}: there all states were finite, "
+            text = f"{state_name(broken)} is not finite, by gradients of step {before[0]['step']}: there all states were finite, "
             yield event(broken, "nan", f"{text}but the gradient of {layer_name(before[-1])} was not")
         else:
             finite = f"; that of layer {broken['layer'] - 1} is finite" if broken["layer"] else ""

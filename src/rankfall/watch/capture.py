@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.streams.names import inner_modules
+from rankfall.watch import outbox
 from rankfall.watch.attention import AttentionListener
 from rankfall.watch.compiled import AFTER, BEFORE, ENTER, LEAVE, TracedHooks, is_compiled
 from rankfall.watch.followed import FollowedPass
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached
 from rankfall.watch.layers import WatchedLayers, find_layers, is_sharded, list_blocks, outer_modules, refuse_model
-from rankfall.watch.outbox import THREAD
 from rankfall.watch.padding import REAL, read_mask
 from rankfall.watch.records import CaptureOptions, PassRecord, layer_record, real_tokens
 from rankfall.watch.states import axis_of_batch, check_not_turned, input_states, scalar_in, states_of
@@ -86,7 +86,11 @@ class Capture:
         self.axis = axis_of_batch(self.blocks, self.options.batch_axis)
         self.use_layers(WatchedLayers(tuple(self.blocks), tuple(self.blocks.values())))
         if error is not None:
-            LOGGER.warning("watching what blocks return, %s, since the residual stream cannot be followed: %s", self.summary(), error)
+            LOGGER.warning(
+                "watching what blocks return, %s, since the residual stream cannot be followed: %s",
+                self.summary(),
+                error,
+            )
 
     def loosen(self) -> None:
         """Measure blocks wherever they are called, if layers are not followed."""
@@ -234,7 +238,7 @@ class Capture:
     def find(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Find the layers in the first pass, in a thread, where modes of PyTorch that are active here are not."""
         try:
-            layers = THREAD.submit(find_layers, self.model, module, args, kwargs, tuple(self.named)).result()
+            layers = outbox.THREAD.submit(find_layers, self.model, module, args, kwargs, tuple(self.named)).result()
         except RankfallError as error:
             self.use_blocks(error)
         except Exception as error:  # whatever a model raises as a copy on the processor

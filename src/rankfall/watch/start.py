@@ -13,7 +13,7 @@ from rankfall.watch import gradients
 from rankfall.watch.alarms import Event
 from rankfall.watch.condition import StopCondition, check_layers
 from rankfall.watch.layers import WatchedLayers, is_sharded
-from rankfall.watch.outbox import log_event
+from rankfall.watch.outbox import LOGGER, log_event
 from rankfall.watch.padding import MaskFunction
 from rankfall.watch.parameters import Parameters
 from rankfall.watch.records import CaptureOptions
@@ -87,6 +87,7 @@ def watch(
         check_layers(stop, len(named))
     earlier = model.__dict__.get(KEPT)
     if earlier is not None:  # as where a cell of a notebook runs again
+        LOGGER.warning("the model was watched already: its earlier watcher is closed")
         earlier.close(quiet=True)
     sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
     report = alarms if callable(alarms) else log_event if alarms and process_number() == 0 else None
