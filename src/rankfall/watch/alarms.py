@@ -19,13 +19,11 @@ from rankfall.watch.columns import GRADIENT_NOT_FINITE, LOSS_NOT_FINITE
 Row = Mapping[str, Any]
 ENTROPY = (0.1, 0.2)  # nats: raised below the first, ended above the second
 NORM = (10.0, 5.0)  # times the median of the last logs
-GROWN = 1000.0  # times the median of the first logs; trained models stay below 200
+GROWN = 1000.0  # times the median of the first logs; our choice, since training makes vectors longer
 DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
-SPIKE, RISES, GAINED = (
-    0.2,
-    2.0,
-    0.02,
-)  # of the median loss, of the largest rise from log to log, of what training has gained
+SPIKE = 0.3  # of the median loss
+RISES = 2.0  # times the largest rise of the loss from log to log
+GAINED = 0.02  # of what training has gained, so that a loss near 0 may vary
 DEVIATIONS = 6.0  # median absolute deviations
 MOVED = 1.5  # ratio to the median from which a layer has moved
 FEWEST, LAST = 5, 20  # logs that a median needs, and has at most
