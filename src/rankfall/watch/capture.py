@@ -66,12 +66,16 @@ class Capture:
     def list_modules(self) -> None:
         """List the blocks, and the modules around them. Layers are found again if a module was added or replaced."""
         modules = list(self.model.modules())
-        if modules == self.modules or self.traced is not None:
+        if modules == self.modules or self.traced is not None or self.loose:
             return
         self.modules, self.layers, now = modules, None, dict(inner_modules(self.model))
         self.blocks = {name: now.get(name, one) for name, one in self.named.items()} or list_blocks(self.model)
         self.place = {id(one): number for number, one in enumerate(self.blocks.values())}
         self.ancestors = outer_modules(self.model, self.blocks)
+        if self.options.states is not None:
+            self.use_blocks(None)
+        elif is_sharded(self.model):
+            self.use_blocks(RankfallError("its weights are spread over processes"))
 
     def summary(self) -> str:
         return "layers to be found in the first pass" if self.layers is None else self.layers.summary()
@@ -150,10 +154,6 @@ class Capture:
         if self.traced is not None or is_compiled(self.model):
             self.trace()
             return
-        if self.layers is None and self.options.states is not None:
-            self.use_blocks(None)
-        elif self.layers is None and is_sharded(self.model):
-            self.use_blocks(RankfallError("its weights are spread over processes"))
         for one in self.ancestors:
             self.outer.around(one, self.guard(self.enter), self.guard(self.leave))
         if self.loose:
