@@ -81,7 +81,10 @@ def test_what_is_measured_of_blocks_is_said_in_one_line(caplog):
         _, watcher = train(gpt(depth=2), 2, lambda model: rankfall.watch(model, every=1, to=rows.extend))
     watcher.close()
     (said,) = caplog.messages
-    assert "what blocks return, 2 x GptBlock (transformer.h.0 .. transformer.h.1): a copy of it would take long" in said
+    assert (
+        "what blocks return, 2 x GptBlock (transformer.h.0 .. transformer.h.1), since" in said
+        and "a copy of it would take long" in said
+    )
     followed = []
     _, watcher = train(gpt(depth=2), 2, lambda model: rankfall.watch(model, every=1, to=followed.extend))
     watcher.close()

@@ -5,6 +5,7 @@ import gc
 import pickle
 import weakref
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -439,6 +440,8 @@ def test_a_watcher_that_saw_no_step_says_so():
         ({"raise_if": "residual < 1"}, "is not understood: say COLUMN"),
         ({"raise_if": "residul[0] < 1"}, "did you mean 'residual'"),
         ({"detail": "head"}, "detail is 'head': 'heads', 'parameters' or 'all'"),
+        ({"raise_if": "residual[9] < 1", "blocks": "transformer.h.*"}, "there is no layer 9"),
+        ({"raise_if": "residual[9] < 1", "states": lambda output: output}, "there is no layer 9"),
     ],
     ids=str,
 )
@@ -522,6 +525,60 @@ def test_copies_and_files_of_a_watched_model_are_not_watched(tmp_path):
     assert len(rows) == 4
 
 
+def test_a_cell_that_runs_again_ends_the_earlier_watcher(tmp_path):
+    model = gpt()
+    for _ in range(3):
+        train(model, 4, lambda model: rankfall.watch(model, every=2, to=tmp_path / "run.parquet"))
+    rankfall.watch(gpt(), to=tmp_path / "run.parquet").close(quiet=True)
+    model.__dict__["_rankfall_watcher"].close()
+    table = pd.read_parquet(tmp_path / "run.parquet")
+    assert table.groupby("run").step.unique().map(list).to_dict() == {run: [1, 2, 4] for run in range(3)}
+
+
+def test_models_that_share_a_file_have_a_run_each(tmp_path):
+    models = [gpt(), gpt(depth=2)]
+    watchers = [rankfall.watch(one, every=2, to=tmp_path / "run.parquet") for one in models]
+    for model in models:
+        train(model, 4)
+    for one in watchers:
+        one.close()
+    table = pd.read_parquet(tmp_path / "run.parquet")
+    assert table.groupby("run").layer.max().to_dict() == {0: 3, 1: 2} and len(table) == 3 * 4 + 3 * 3
+
+
+def test_a_module_inside_a_watched_model_is_watched_too():
+    outer, inner = [], []
+    model = nn.ModuleDict({"net": gpt()})
+    model.forward = lambda *given: model["net"](*given)
+    rankfall.watch(model["net"], every=2, to=inner.extend)
+    train(model, 6, watched(outer, every=3))
+    model["net"].__dict__["_rankfall_watcher"].close()
+    model.__dict__["_rankfall_watcher"].close()
+    assert steps_of(outer) == [1, 3, 6] and steps_of(inner) == [1, 2, 4, 6]
+    pairs = [
+        (a["residual"], b["residual"])
+        for a in outer
+        for b in inner
+        if (a["step"], a["layer"]) == (b["step"], b["layer"])
+    ]
+    assert len(pairs) == 8 and all(one == other for one, other in pairs)
+
+
+def test_modules_that_are_replaced_or_added_in_training_are_measured():
+    model, rows = gpt(), []
+    watcher = rankfall.watch(model, every=1, to=rows.extend)
+    train(model, 2)
+    model.transformer["h"][0] = GptBlock(16, 2)
+    model.transformer["h"].append(GptBlock(16, 2))
+    model.transformer["wte"] = nn.Embedding(11, 16)  # whose weight the clock of the optimiser knew
+    model.lm_head.weight = model.transformer["wte"].weight
+    train(model, 2)
+    watcher.close()
+    last = [row for row in rows if row["step"] == 4]
+    assert steps_of(rows) == [1, 2, 3, 4] and len(last) == 5
+    assert all(row["gradient_queries"] > 0 for row in last[1:])
+
+
 @pytest.mark.long
 def test_a_watcher_keeps_nothing_alive():
     gc.collect()
@@ -531,7 +588,7 @@ def test_a_watcher_keeps_nothing_alive():
         _, watcher = train(model, 2, watched([], every=1))
         if close:
             watcher.close()
-            assert not hasattr(model, "_rankfall_watchers")
+            assert not hasattr(model, "_rankfall_watcher")
         known = weakref.ref(model)
         del model, watcher, _
         gc.collect()

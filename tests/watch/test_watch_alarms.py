@@ -9,6 +9,7 @@ from watched import gpt, train, words
 
 import rankfall
 from rankfall.watch.alarms import Alarms, events_of_run
+from rankfall.watch.columns import LOSS_NOT_FINITE
 
 HEALTHY = {
     "entropy": 1.5,
@@ -19,6 +20,7 @@ HEALTHY = {
     "gradient_keys": 0.1,
 }
 HEALTHY |= {"dead_units": 0.05, "broken": 0.0, "loss": 3.0, "dtype": "float32"}
+HEALTHY |= {"gradient_reason": "", "loss_reason": ""}
 
 
 def run(changes, logs=14, depth=3):
@@ -40,8 +42,9 @@ def run(changes, logs=14, depth=3):
         ({(4, 3): {"residual_floor": True, "residual": 1e-7}}, "floor", 40, 3, r"equal up to the rounding of float32"),
         ({(9, 1): {"norm": 90.0}}, "norm", 90, 1, r"layer 1 \(h.0\) are 22.* times as long"),
         ({(9, 2): {"dead_units": 0.5}}, "dead", 90, 2, r"50% of the units of layer 2 \(h.1\) are dead, after 5% at first"),
-        ({(6, n): {"broken": 1.0, "residual": None} for n in (2, 3)}, "nan", 60, 2, r"first that is not finite; the state of layer 1 is"),
-        ({(6, None): {"broken": 1.0}}, "nan", 60, 0, "the input of the first block is the first"),
+        ({(6, n): {"broken": 1.0, "residual": None} for n in (2, 3)}, "nan", 60, 2, r"first that is not finite; that of layer 1 is finite"),
+        ({(6, None): {"broken": 1.0}}, "nan", 60, 0, "input of the first block is not finite; all states of step 50"),
+        ({(6, None): {"loss": None, "loss_reason": LOSS_NOT_FINITE}}, "nan", 60, None, "not finite, but the states of all layers are"),
     ],
 )  # fmt: skip
 def test_an_alarm_names_step_and_layer(changes, kind, step, layer, text):
@@ -69,6 +72,19 @@ def test_an_alarm_is_raised_once_until_it_has_ended():
     assert events_of_run(run({})) == [] and Alarms().update(run({}, 1)) == []
 
 
+def test_a_slow_growth_is_seen_against_the_first_logs():
+    (event,) = events_of_run(run({(log, 1): {"norm": 4.0 * 1.2**log} for log in range(45)}, 45))
+    assert (event.kind, event.layer) == ("norm", 1) and "times as long as at first" in event.text
+
+
+def test_noise_of_small_batches_is_no_spike():
+    noise = [3.3, 4.0, 3.6, 3.3, 3.5, 3.2, 3.3, 3.8, 3.3, 3.2, 4.3, 3.1]
+    losses = [9.0, 6.0, 5.0, 4.4, 4.0, *noise, *noise, 6.5]
+    changes = {(log, None): {"loss": loss} for log, loss in enumerate(losses)}
+    (event,) = events_of_run(run(changes, len(losses)))
+    assert (event.kind, event.step) == ("loss", 10 * (len(losses) - 1))
+
+
 class Exploding(nn.Module):
     """A block that returns NaN once its factor is NaN."""
 
@@ -90,7 +106,7 @@ def test_a_training_reports_the_first_layer_that_is_not_finite(caplog):
         watcher.step()
     watcher.close()
     assert [record.message for record in caplog.records if record.levelno == logging.WARNING] == [
-        "step 4: the state of layer 2 (transformer.h.1) is the first that is not finite; the state of layer 1 is finite"
+        "step 4: the state of layer 2 (transformer.h.1) is the first that is not finite; that of layer 1 is finite"
     ]
     assert rows[-1]["entropy"] is None and rows[-1]["attention_reason"] == "the weights are not finite, or of one token"
     assert rows[0]["loss"] is not None and rows[-1]["loss"] is None and rows[0]["loss"] == rows[3]["loss"] > 0
@@ -98,6 +114,36 @@ def test_a_training_reports_the_first_layer_that_is_not_finite(caplog):
     _, watcher = train(model, 3, lambda one: rankfall.watch(one, every=1, to=[].append, alarms=events.append))
     watcher.close()
     assert events == []
+
+
+@pytest.mark.parametrize(
+    ("where", "sample", "step", "text"),
+    [
+        ("transformer.h.1", 11, 3, r"the state of layer 2 \(transformer.h.1\) is the first .* that of layer 1 is finite"),
+        ("transformer.ln_f", 0, 3, "the loss is not finite, but the states of all layers are"),
+        ("gradient", 0, 4, r"by gradients of step 3: .* but the gradient of layer 2 \(transformer.h.1\) was not"),
+    ],
+)  # fmt: skip
+def test_the_producer_of_nan_is_named_wherever_it_is(where, sample, step, text):
+    model, events, now = gpt(), [], [0]
+    if where == "gradient":
+        weight = model.transformer["h"][1].attn.c_attn.weight
+        weight.register_hook(lambda gradient: gradient * float("nan") if now[0] == 3 else gradient)
+    else:
+        spoil = torch.zeros(16, 1, 1)
+        spoil[sample] = float("nan")
+        module = model.get_submodule(where)
+        module.register_forward_hook(
+            lambda module, args, output: output.masked_fill(spoil.isnan(), torch.nan) if now[0] == 3 else output
+        )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, every=1, to=[].append, alarms=events.append):
+        for now[0] in range(1, 6):
+            optimizer.zero_grad()
+            model(words(now[0], 16), words(99, 16))[1].backward()
+            optimizer.step()
+    (event,) = events
+    assert (event.kind, event.step) == ("nan", step) and pytest.importorskip("re").search(text, event.text)
 
 
 def test_dead_units_are_counted():

@@ -7,16 +7,23 @@ only after a weaker condition has ended it (hysteresis).
 from __future__ import annotations
 
 import math
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from typing import Any
+
+from rankfall.watch.columns import GRADIENT_NOT_FINITE, LOSS_NOT_FINITE
 
 Row = Mapping[str, Any]
 ENTROPY = (0.1, 0.2)  # nats: raised below the first, ended above the second
 NORM = (10.0, 5.0)  # times the median of the last logs
+GROWN = 1000.0  # times the median of the first logs; our choice, since training makes vectors longer
 DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
-SPIKE = 0.2  # of the median loss, and at least `DEVIATIONS`
+SPIKE = 0.3  # of the median loss
+RISES = 2.0  # times the largest rise of the loss from log to log
+GAINED = 0.02  # of what training has gained, so that a loss near 0 may vary
 DEVIATIONS = 6.0  # median absolute deviations
 MOVED = 1.5  # ratio to the median from which a layer has moved
 FEWEST, LAST = 5, 20  # logs that a median needs, and has at most
@@ -38,8 +45,12 @@ class Alarms:
 
     def __init__(self) -> None:
         self.raised: set[tuple[str, int]] = set()
-        self.history: dict[tuple[str, int], list[float]] = {}  # by column and layer
-        self.steps: list[int] = []
+        self.history: dict[tuple[str, int], deque[float]] = defaultdict(
+            lambda: deque(maxlen=LAST + FEWEST)
+        )  # by column and layer
+        self.first: dict[tuple[str, int], list[float]] = defaultdict(list)  # the first values, `FEWEST` at most
+        self.steps: deque[int] = deque(maxlen=LAST + FEWEST)
+        self.gradients: list[Row] = []  # rows whose gradient is not finite, of the first of the last logs with such
 
     def update(self, rows: Sequence[Row]) -> list[Event]:
         """Return the events of a log."""
@@ -47,9 +58,10 @@ class Alarms:
         self.steps.append(rows[0]["step"])
         for row in rows:
             for column in (*FOLLOWED, "dead_units", "loss"):
-                self.history.setdefault((column, row["layer"]), []).append(
-                    math.nan if row[column] is None else row[column]
-                )
+                key, value = (column, row["layer"]), row[column]
+                self.history[key].append(math.nan if value is None else value)
+                if value is not None and len(self.first[key]) < FEWEST:
+                    self.first[key].append(value)
         return events
 
     def switch(self, kind: str, layer: int, on: bool, off: bool) -> bool:
@@ -62,14 +74,29 @@ class Alarms:
         return on
 
     def past(self, column: str, layer: int) -> list[float]:
-        return [one for one in self.history.get((column, layer), []) if not math.isnan(one)]
+        return [one for one in self.history[column, layer] if not math.isnan(one)][-LAST:]
 
     def not_finite(self, rows: Sequence[Row]) -> Iterator[Event]:
-        broken = next((row for row in rows if row["broken"]), None)
-        if self.switch("nan", 0, broken is not None, broken is None) and broken is not None:
-            before = "" if not broken["layer"] else f"; the state of layer {broken['layer'] - 1} is finite"
-            text = f"the state of {layer_name(broken)} is the first that is not finite{before}"
-            yield event(broken, "nan", text)
+        """Raise the alarm of NaN or infinity. If an update has made the weights NaN, all layers show it, and the cause is earlier."""
+        step, broken = rows[0]["step"], next((row for row in rows if row["broken"]), None)
+        before, now = self.gradients, [row for row in rows if row["gradient_reason"] == GRADIENT_NOT_FINITE]
+        self.gradients = now and (before or now)
+        loss = rows[0]["loss_reason"] == LOSS_NOT_FINITE
+        if not self.switch("nan", 0, broken is not None or loss, broken is None and not loss):
+            return
+        if broken is None:
+            yield Event(
+                step, "nan", None, f"{LOSS_NOT_FINITE}, but the states of all layers are: look behind the last layer"
+            )
+        elif self.steps and step > self.steps[-1] + 1 and broken["layer"] <= 1:
+            text = f"{state_name(broken)} is not finite; all states of step {self.steps[-1]} were. One update makes all weights NaN: "
+            yield event(broken, "nan", f"{text}to see where it begins, log every step")
+        elif before:
+            text = f"{state_name(broken)} is not finite, by gradients of step {before[0]['step']}: there all states were finite, "
+            yield event(broken, "nan", f"{text}but the gradient of {layer_name(before[-1])} was not")
+        else:
+            finite = f"; that of layer {broken['layer'] - 1} is finite" if broken["layer"] else ""
+            yield event(broken, "nan", f"{state_name(broken)} is the first that is not finite{finite}")
 
     def of_layer(self, row: Row) -> Iterator[Event]:
         layer, entropy, norm, dead = row["layer"], row["entropy"], row["norm"], row["dead_units"]
@@ -81,14 +108,17 @@ class Alarms:
         if floor is not None and self.switch("floor", layer, floor, not floor):
             text = f"the tokens of {layer_name(row)} are equal up to the rounding of {row['dtype']} (residual {row['residual']:.2g})"
             yield event(row, "floor", text)
-        past = self.past("norm", layer)[-LAST:]
+        past = self.past("norm", layer)
         if norm is not None and len(past) >= FEWEST:
-            ratio = norm / max(median(past), 1e-300)
-            if self.switch("norm", layer, ratio > NORM[0], ratio < NORM[1]):
-                yield event(
-                    row, "norm", f"token vectors of {layer_name(row)} are {ratio:.3g} times as long as in the last logs"
+            last, early = (norm / max(median(part), 1e-300) for part in (past, self.first["norm", layer]))
+            if self.switch("norm", layer, last > NORM[0] or early > GROWN, last < NORM[1] and early < GROWN / 2):
+                when = (
+                    f"{last:.3g} times as long as in the last logs"
+                    if last > NORM[0]
+                    else f"{early:.3g} times as long as at first"
                 )
-        first = self.past("dead_units", layer)[:FEWEST]
+                yield event(row, "norm", f"token vectors of {layer_name(row)} are {when}")
+        first = self.first["dead_units", layer]
         if dead is not None and len(first) == FEWEST:
             grown = dead - median(first)
             if self.switch("dead", layer, grown > DEAD[0], grown < DEAD[1]):
@@ -99,11 +129,15 @@ class Alarms:
                 )
 
     def spike(self, rows: Sequence[Row]) -> Iterator[Event]:
-        loss, past = rows[0]["loss"], self.past("loss", rows[0]["layer"])[-LAST:]
+        loss, past = rows[0]["loss"], self.past("loss", rows[0]["layer"])
         if loss is None or len(past) < FEWEST:
             return
         middle = median(past)
-        most = middle + max(SPIKE * abs(middle), DEVIATIONS * median(abs(one - middle) for one in past))
+        rise, gained = (
+            max(after - one for one, after in pairwise(past)),
+            median(self.first["loss", rows[0]["layer"]]) - middle,
+        )
+        most = middle + max(SPIKE * abs(middle), RISES * rise, GAINED * gained)
         if not self.switch("loss", 0, loss > most, loss < (middle + most) / 2):
             return
         text = f"the loss is {loss:.4g}, after {middle:.4g} in the last logs"
@@ -124,7 +158,7 @@ class Alarms:
         for row in rows[1:]:
             for column in FOLLOWED:
                 values = [
-                    *self.history.get((column, row["layer"]), []),
+                    *self.history[column, row["layer"]],
                     math.nan if row[column] is None else row[column],
                 ]
                 logs = [math.log(one) if one > 0 else math.nan for one in values]
@@ -144,6 +178,10 @@ class Alarms:
 
 def layer_name(row: Row) -> str:
     return f"layer {row['layer']} ({row['block']})" if row["block"] else "the input of the first block"
+
+
+def state_name(row: Row) -> str:
+    return f"the state of {layer_name(row)}" if row["block"] else layer_name(row)
 
 
 def event(row: Row, kind: str, text: str) -> Event:

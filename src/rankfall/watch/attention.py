@@ -30,7 +30,8 @@ class AttentionListener(TorchDispatchMode):
 
     def __init__(self, batch: int, tokens: int, samples: int, real: Tensor | None) -> None:
         super().__init__()
-        self.batch, self.tokens, self.samples, self.real = batch, tokens, min(samples, batch), real
+        self.batch, self.tokens, self.samples = batch, tokens, min(samples, batch)
+        self.real = None if real is None else real[:samples]  # (S, T)
         self.found: list[Tensor] = []  # (K, S, H) each
         self.dead: Tensor | None = None  # share of units, ()
         self.queries = 0  # of a sample

@@ -17,12 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
+from rankfall.streams.names import inner_modules
+from rankfall.watch import outbox
 from rankfall.watch.attention import AttentionListener
 from rankfall.watch.compiled import AFTER, BEFORE, ENTER, LEAVE, TracedHooks, is_compiled
 from rankfall.watch.followed import FollowedPass
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached
-from rankfall.watch.layers import WatchedLayers, find_layers, list_blocks, outer_modules, refuse_model
+from rankfall.watch.layers import WatchedLayers, find_layers, is_sharded, list_blocks, outer_modules, refuse_model
 from rankfall.watch.padding import REAL, read_mask
 from rankfall.watch.records import CaptureOptions, PassRecord, layer_record, real_tokens
 from rankfall.watch.states import axis_of_batch, check_not_turned, input_states, scalar_in, states_of
@@ -45,9 +47,7 @@ class Capture:
     ) -> None:
         self.model, self.options, self.settle, self.give_up, self.begun = model, options, settle, give_up, begun
         self.named = named  # blocks that the user names
-        self.blocks = named or list_blocks(model)
-        self.place = {id(one): number for number, one in enumerate(self.blocks.values())}
-        self.ancestors = outer_modules(model, self.blocks)
+        self.modules: list[nn.Module] = []  # of the model, when its blocks were listed
         self.layers: WatchedLayers | None = None  # until the first pass
         self.weights: list[QueryKeyWeights] = []  # of the layers
         self.axis = 0  # of samples in the states of blocks
@@ -61,6 +61,21 @@ class Capture:
         self.listeners: list[tuple[int, AttentionListener | None]] = []
         self.armed = False
         self.traced: TracedHooks | None = None  # of a compiled model
+        self.list_modules()
+
+    def list_modules(self) -> None:
+        """List the blocks, and the modules around them. Layers are found again if a module was added or replaced."""
+        modules = list(self.model.modules())
+        if modules == self.modules or self.traced is not None or self.loose:
+            return
+        self.modules, self.layers, now = modules, None, dict(inner_modules(self.model))
+        self.blocks = {name: now.get(name, one) for name, one in self.named.items()} or list_blocks(self.model)
+        self.place = {id(one): number for number, one in enumerate(self.blocks.values())}
+        self.ancestors = outer_modules(self.model, self.blocks)
+        if self.options.states is not None:
+            self.use_blocks(None)
+        elif is_sharded(self.model):
+            self.use_blocks(RankfallError("its weights are spread over processes"))
 
     def summary(self) -> str:
         return "layers to be found in the first pass" if self.layers is None else self.layers.summary()
@@ -75,7 +90,11 @@ class Capture:
         self.axis = axis_of_batch(self.blocks, self.options.batch_axis)
         self.use_layers(WatchedLayers(tuple(self.blocks), tuple(self.blocks.values())))
         if error is not None:
-            LOGGER.warning("the states of layers are what blocks return, %s: %s", self.summary(), error)
+            LOGGER.warning(
+                "watching what blocks return, %s, since the residual stream cannot be followed: %s",
+                self.summary(),
+                error,
+            )
 
     def loosen(self) -> None:
         """Measure blocks wherever they are called, if layers are not followed."""
@@ -130,6 +149,7 @@ class Capture:
         self.detach()
         self.best, self.now, self.depth, self.passes = None, None, 0, [0, 0, 0]
         self.listeners.clear()
+        self.list_modules()
         self.armed = True
         if self.traced is not None or is_compiled(self.model):
             self.trace()
@@ -203,6 +223,7 @@ class Capture:
         self.leave_followed()
         if not (kind > 0 or self.options.passes == "all") or (self.best is not None and kind <= self.best.kind):
             return
+        self.list_modules()
         if self.layers is None and call is not None:
             self.find(*call)
         self.now = PassRecord(kind)
@@ -215,12 +236,9 @@ class Capture:
             self.attach_blocks()
 
     def find(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
-        """Find the layers in the first pass."""
-        if self.options.states is not None:
-            self.use_blocks(None)
-            return
+        """Find the layers in the first pass, in a thread, where modes of PyTorch that are active here are not."""
         try:
-            layers = find_layers(self.model, module, args, kwargs, tuple(self.named))
+            layers = outbox.THREAD.submit(find_layers, self.model, module, args, kwargs, tuple(self.named)).result()
         except RankfallError as error:
             self.use_blocks(error)
         except Exception as error:  # whatever a model raises as a copy on the processor

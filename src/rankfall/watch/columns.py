@@ -33,14 +33,19 @@ COLUMNS = (
     Column("queries", "int", "rows of attention weights that are measured, per head and sample", nullable=True),
     Column("attention_reason", "text", "why one of these is null, else empty"),
     Column("dead_units", "float", "share of units of activation functions (ReLU, GELU, SiLU) that no token uses", nullable=True),
-    Column("broken", "float", "share of samples whose state is not finite", nullable=True),
+    Column("broken", "float", "share of all samples of the batch whose state is not finite", nullable=True),
     Column("loss", "float", "the scalar that the model returned in this pass", nullable=True),
+    Column("loss_reason", "text", "why it is null, else empty"),
     Column("gradient_queries", "float", "Frobenius norm of the gradient of the block's query weights at the step", nullable=True),
     Column("gradient_keys", "float", "the same norm for the block's key weights", nullable=True),
     Column("gradient_reason", "text", "why one is null, else empty"),
     Column("heads", "heads", "the four numbers of attention of each head, with detail='heads'", nullable=True),
     Column("parameters", "parameters", "gradient_norm and update_ratio of the layer's parameters, with detail='parameters'", nullable=True),
 )  # fmt: skip
+GRADIENT_NOT_FINITE, LOSS_NOT_FINITE = (
+    "the gradient is not finite",
+    "the loss is not finite",
+)  # reasons that alarms read
 STATE = ("residual", "norm", "effective_rank", "participation_ratio")
 ATTENTION = ("entropy", "largest_share", "first_share", "largest_logit")
 UNITS = ("dead_units",)

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from rankfall.watch.padding import PADDED, REAL
 
-ENTER, BEFORE, AFTER, LEAVE, ATTEND = range(5)
+ENTER, BEFORE, AFTER, LEAVE = range(4)
 TOKEN = torch.zeros(())  # an argument that the operator says it changes, so that calls are kept and stay in order
 ATTENTION = functional.scaled_dot_product_attention
 

@@ -95,7 +95,7 @@ class FollowedPass(Editor):
 
     def enter(self, tensor: Tensor) -> Tensor:
         """Listen to the attention of the first layer."""
-        self.listen(self.layout.to_rows(tensor.detach()))
+        self.listen(tensor)
         return tensor
 
     def see(self, branch: Branch, state: Tensor, value: Tensor) -> None:
@@ -103,14 +103,17 @@ class FollowedPass(Editor):
         if self.last[branch.layer] == branch.number:
             if self.listener is not None:
                 self.attention[branch.layer] = self.listener
-            self.listen(self.layout.to_rows(state.detach()))
+            self.listen(state)
 
-    def listen(self, rows: Tensor) -> None:
-        try:
-            real, _ = self.real_of(rows)
-            self.listener = AttentionListener(len(rows), rows.shape[1], self.samples, real)
-        except RankfallError as error:
-            self.error = error
+    def listen(self, state: Tensor) -> None:
+        # Modes of other watchers do not see what this one computes.
+        with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
+            try:
+                rows = self.layout.to_rows(state.detach())
+                real, _ = self.real_of(rows)
+                self.listener = AttentionListener(len(rows), rows.shape[1], self.samples, real)
+            except RankfallError as error:
+                self.error = error
 
     def hear(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function in the model's own number format, and listen to it."""
@@ -118,14 +121,15 @@ class FollowedPass(Editor):
         if self.listener is None or name not in HEARD:
             output = func(*args, **kwargs)
             if self.listener is not None and name in UNITS:
-                self.listener.keep_units(output)
+                with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
+                    self.listener.keep_units(output)
             return output
         with self.listener:
             return func(*args, **kwargs)
 
     def sink(self, layer: int, state: Tensor) -> None:
-        if self.error is None:
+        with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
             try:
                 self.keep(layer, self.layout.to_rows(state.detach()), self.attention.pop(layer, None))
             except RankfallError as error:
-                self.error = error
+                self.error = self.error or error

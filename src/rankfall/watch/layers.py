@@ -59,7 +59,7 @@ def find_layers(
     `blocks`: names of modules that are the layers, if the user names them.
     """
     root, named = unwrap(called), dict(inner_modules(model))
-    if any(hasattr(weight, "full_tensor") for weight in root.parameters()):
+    if is_sharded(root):
         raise NoStream("its weights are spread over processes")
     prefix = next((f"{name}." for name, one in named.items() if one is root and name), "")
     wanted = re.compile("|".join(re.escape(one.removeprefix(prefix)) for one in blocks)) if blocks else None
@@ -68,7 +68,7 @@ def find_layers(
     few = whole.map(lambda one: one[:SAMPLES] if one.dim() and one.shape[0] == batch else one)
     if work_of(root, few) > MOST_WORK:
         raise NoStream("a copy of it would take long to record")
-    with torch.autocast("cpu", enabled=False), without_hooks(root):
+    with without_hooks(root):
         try:
             examined = examine(root, few, blocks=wanted, shaped=False)
         except RankfallError:  # the first axis is not that of samples
@@ -82,6 +82,11 @@ def find_layers(
     names = tuple(f"{prefix}{name}" for name in flow.layers)
     modules = tuple(named.get(name) for name in names)
     return WatchedLayers(names, modules, flow, root, additions, tuple(one.name for one in others))
+
+
+def is_sharded(model: nn.Module) -> bool:
+    """Return whether a weight is a DTensor, of which each process holds a part."""
+    return any(hasattr(weight, "full_tensor") for weight in model.parameters())
 
 
 @contextmanager

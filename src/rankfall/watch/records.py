@@ -13,7 +13,7 @@ from rankfall.errors import RankfallError
 from rankfall.watch.attention import AttentionListener
 from rankfall.watch.padding import MaskFunction, call_mask_function, find_given_mask
 from rankfall.watch.states import StatesFunction
-from rankfall.watch.statistics import state_values
+from rankfall.watch.statistics import STATES, broken_samples, state_values
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,16 @@ def layer_record(
     real, padding = real_tokens(states, record, options)
     few = states[: options.samples]
     with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
-        values, kept = state_values(few, real)
+        values, kept = state_values(few, None if real is None else real[: options.samples])
+        if len(states) > len(few):  # NaN of any sample spreads to the weights
+            rest = broken_samples(states[len(few) :], None if real is None else real[len(few) :])
+            values[STATES.index("broken")] = torch.cat([values[STATES.index("broken")], rest]).mean()
     samples, tokens, width = few.shape
     return LayerRecord(block, values, kept, weights, dead, queries, (samples, tokens, width), padding, states.dtype)
 
 
 def real_tokens(states: Tensor, record: PassRecord | None, options: CaptureOptions) -> tuple[Tensor | None, str]:
-    """Return the real tokens (S, T) of the first samples, or None for all, and the value of the column `padding`."""
+    """Return the real tokens (B, T), or None for all, and the value of the column `padding`."""
     real = None if record is None else record.real
     if real is None:
         return None, "none"
@@ -106,4 +109,4 @@ def real_tokens(states: Tensor, record: PassRecord | None, options: CaptureOptio
                 f"mask returns {tuple(real.shape)}, but states are (batch, tokens, width) {tuple(states.shape)}: it must be (batch, tokens)"
             )
         return None, "unknown"
-    return real[: options.samples].to(states.device), "left out"
+    return real.to(states.device), "left out"

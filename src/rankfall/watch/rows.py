@@ -13,15 +13,16 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from rankfall.rank.powers import NOT_FINITE, outside
-from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, STATE
+from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, GRADIENT_NOT_FINITE, LOSS_NOT_FINITE, STATE
 from rankfall.watch.gradients import QueryKeyWeights, squared_norm
 from rankfall.watch.layers import WatchedLayers
 from rankfall.watch.parameters import parameter_rows
 from rankfall.watch.records import LayerRecord, PassRecord
 from rankfall.watch.statistics import STATES, WEIGHTS, effective_ranks, wide_dtype
 
-NAMES = (*STATES, *WEIGHTS, *GRADIENT, "dead_units", "loss")
+NAMES = (*STATES, *WEIGHTS, *GRADIENT, "dead_units", "loss", "loss_broken")
 NO_INPUT = "the first block is given no tensor (batch, tokens, width)"
+NO_LOSS = "the model returns no scalar"
 NO_TOKEN = "all tokens are padding"
 ONE_TOKEN = "one token: there is nothing to compare it with"
 NO_ATTENTION = (
@@ -65,13 +66,14 @@ def log_of(
     names = ["" if one.block is None else found.names[one.block] for one in record.layers]
     reasons, values = [], []
     device = next((one.states.device for one in record.layers if one.states is not None), torch.device("cpu"))
+    broken = None if record.loss is None else ~record.loss.isfinite()
     for layer in record.layers:
         squares: list[Tensor | None] = [None, None]
         reason = FIRST
         if layer.block is not None:
             squares, reason = gradient_squares(weights[layer.block], scale, together)
         reasons.append(reason)
-        values.append(layer_values(layer, [*squares, layer.dead, record.loss], device))
+        values.append(layer_values(layer, [*squares, layer.dead, record.loss, broken], device))
     each = [None if one.weights is None or not heads else sum_and_count(one.weights.mT) for one in record.layers]
     log = Log(
         step,
@@ -146,7 +148,8 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
             "padding": "none" if whole else layer.padding,
         }
         row |= {"dtype": str(layer.dtype).removeprefix("torch."), "mask": mask_of(mean)}
-        row |= {name: mean[name] for name in ("dead_units", "broken", "loss")}
+        row |= {name: mean[name] for name in ("dead_units", "broken")}
+        row |= {"loss": None if mean["loss_broken"] else mean["loss"], "loss_reason": loss_reason(mean["loss_broken"])}
         row |= state_columns(layer, mean, total, row["samples"])
         row |= attention_columns(layer, mean)
         row |= gradient_columns(mean, log.reasons[place])
@@ -192,7 +195,11 @@ def head_columns(sums: Tensor | None) -> list[dict[str, float | None]] | None:
 def gradient_columns(mean: dict[str, float | None], reason: str) -> dict[str, Any]:
     found = {name: None if mean[name] is None else math.sqrt(mean[name] or 0.0) for name in GRADIENT}
     lost = None in found.values()
-    return found | {"gradient_reason": reason or ("the gradient is not finite" if lost else "")}
+    return found | {"gradient_reason": reason or (GRADIENT_NOT_FINITE if lost else "")}
+
+
+def loss_reason(broken: float | None) -> str:
+    return NO_LOSS if broken is None else LOSS_NOT_FINITE if broken else ""
 
 
 def mask_of(mean: dict[str, float | None]) -> str:

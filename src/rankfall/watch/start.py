@@ -12,14 +12,14 @@ from rankfall.streams.names import Wanted, find_named
 from rankfall.watch import gradients
 from rankfall.watch.alarms import Event
 from rankfall.watch.condition import StopCondition, check_layers
-from rankfall.watch.layers import WatchedLayers
-from rankfall.watch.outbox import log_event
+from rankfall.watch.layers import WatchedLayers, is_sharded
+from rankfall.watch.outbox import LOGGER, log_event
 from rankfall.watch.padding import MaskFunction
 from rankfall.watch.parameters import Parameters
 from rankfall.watch.records import CaptureOptions
 from rankfall.watch.sinks.open import RowSink, open_sinks
 from rankfall.watch.states import StatesFunction
-from rankfall.watch.watcher import Watcher, process_number
+from rankfall.watch.watcher import KEPT, Watcher, process_number
 
 DETAILS = (None, "heads", "parameters", "all")
 
@@ -83,11 +83,17 @@ def watch(
             check_layers(stop, len(layers.names))
         return [gradients.query_key_weights(one, queries, keys) for one in layers.modules]
 
+    if len(named) > 1:
+        check_layers(stop, len(named))
+    earlier = model.__dict__.get(KEPT)
+    if earlier is not None:  # as where a cell of a notebook runs again
+        LOGGER.warning("the model was watched already: its earlier watcher is closed")
+        earlier.close(quiet=True)
     sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
     report = alarms if callable(alarms) else log_event if alarms and process_number() == 0 else None
     if (
         together is None
     ):  # a process that waits for one without `watch` would hang; sharded weights need all in any case
-        together = any(hasattr(weight, "full_tensor") for weight in model.parameters())  # of DTensors
+        together = is_sharded(model)
     parameters = Parameters(model) if detail in ("parameters", "all") else None
     return Watcher(model, named, settle, sinks, stop, report, options, parameters, every, start, automatic, together)

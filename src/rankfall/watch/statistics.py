@@ -74,6 +74,13 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
     return torch.stack([one.to(wide_dtype(x)) for one in values]), kept
 
 
+def broken_samples(states: Tensor, real: Tensor | None) -> Tensor:
+    """Return 1 for each sample (B,) of states (B, T, D) with a token that is not finite. `real` (B, T) is True at tokens."""
+    low, high = torch.aminmax(states, dim=-1)  # (B, T), NaN where a number is
+    broken = ~(low.isfinite() & high.isfinite())
+    return (broken if real is None else broken & real).any(-1).to(wide_dtype(states))
+
+
 def composite_norm(size: Tensor) -> Tensor:
     """Return sqrt(largest column sum x largest row sum) of absolute values (S, T, D)."""
     return size.sum(-2).amax(-1).sqrt() * size.sum(-1).amax(-1).sqrt()

@@ -28,7 +28,7 @@ from rankfall.watch.rows import Log, log_of, sum_and_count
 from rankfall.watch.sinks.open import RowSink
 
 PATIENCE = timedelta(minutes=5)  # for other processes, which may be slow in a step
-KEPT = "_rankfall_watchers"  # attribute of a model
+KEPT = "_rankfall_watcher"  # attribute of a model
 
 
 class Watcher:
@@ -59,7 +59,7 @@ class Watcher:
         self.misses = 0
         self.clock = OptimizerClock(model, self.before_step, self.after_step) if automatic else None
         # The model holds a reference, so that a watcher lives as long as its model unless it is closed.
-        model.__dict__.setdefault(KEPT, []).append(self)
+        model.__dict__[KEPT] = self
         self.finish = weakref.finalize(self, finish, self.clock, self.outbox)
         self.arm()
 
@@ -190,8 +190,8 @@ class Watcher:
             )
         if not self.logs and (self.capture.loose if with_gradients else self.misses > 1):
             raise RankfallError(
-                f"step {self.steps}: the layers, {self.capture.summary()}, were not called in {self.misses} steps ({with_gradients} calls "
-                "of what contains them): watch the model that is trained, not a copy, and name layers that it uses, blocks="
+                f"step {self.steps}: the watched layers, {self.capture.summary()}, were not called in {self.misses} steps: pass the model "
+                "that is trained, not a copy, or name the layers that it uses by blocks="
             )
         self.capture.loosen()
         return True
@@ -213,15 +213,12 @@ class Watcher:
         unseen = self.clock is not None and self.steps < self.first and process_number() == 0 and not quiet
         self.remove()
         self.closed = True
-        kept = self.model.__dict__.get(KEPT, [])
-        kept[:] = [one for one in kept if one is not self]
-        if not kept:
-            self.model.__dict__.pop(KEPT, None)
+        self.model.__dict__.pop(KEPT, None)
         self.finish()
         if unseen:
             warnings.warn(
-                "rankfall.watch has counted no step, so nothing was written: no optimiser of torch.optim has updated the model; "
-                "call .step() of what watch() returned once a step",
+                "rankfall.watch has counted no step, so nothing was written: no optimiser of torch.optim has updated the model. "
+                "If something else updates it, call step() of the watcher once per step",
                 stacklevel=2,
             )
 

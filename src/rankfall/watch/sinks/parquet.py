@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,10 +21,11 @@ from rankfall.watch.columns import SCHEMA
 
 PATIENCE = 20.0  # after a slow write, wait this many times its duration before the next
 LONG = 0.1  # seconds; a longer write is slow
+FILES: WeakValueDictionary[Path, RunFile] = WeakValueDictionary()  # that watchers of this process write to
 
 
-class ParquetSink:
-    """Sink that appends the rows to one file."""
+class RunFile:
+    """The table of a file. Watchers of one process share it, so that each adds its own run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,16 +33,16 @@ class ParquetSink:
         if what is not None:
             raise RankfallError(f"to={str(path)!r} is {what}: name a file to write, such as 'run.parquet'")
         self.table = read_table(path) if path.exists() else SCHEMA.empty_table()
-        self.run = 1 + max(self.table["run"].to_pylist(), default=-1)
+        self.runs = 1 + max(self.table["run"].to_pylist(), default=-1)
         self.waiting: list[Mapping[str, Any]] = []
         self.next = 0.0  # earliest time of the next write
+        self.saved = self.stamp()
         if not path.exists():
             self.save()  # so that a path that cannot be written fails before any training
 
-    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self.waiting.extend(row | {"run": self.run} for row in map(dict, rows))
-        if time.monotonic() >= self.next:
-            self.flush()
+    def stamp(self) -> int:
+        """Return when the file was last written; 0 if there is none."""
+        return self.path.stat().st_mtime_ns if self.path.exists() else 0
 
     def flush(self) -> None:
         if not self.waiting:
@@ -58,9 +60,26 @@ class ParquetSink:
     def save(self) -> None:
         with atomic(self.path) as handle:
             pq.write_table(self.table, handle)
+        self.saved = self.stamp()
+
+
+class ParquetSink:
+    """Sink that adds a run to a file."""
+
+    def __init__(self, path: Path) -> None:
+        file = FILES.get(path.resolve())
+        if file is None or file.saved != file.stamp():  # the user has removed or replaced it
+            file = FILES[path.resolve()] = RunFile(path)
+        self.file, self.run = file, file.runs
+        file.runs += 1
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.file.waiting.extend(row | {"run": self.run} for row in map(dict, rows))
+        if time.monotonic() >= self.file.next:
+            self.file.flush()
 
     def close(self) -> None:
-        self.flush()
+        self.file.flush()
 
 
 def read_table(path: Path) -> pa.Table:
