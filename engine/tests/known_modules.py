@@ -133,6 +133,15 @@ def match_pairs(module: nn.Module, batch: Any) -> Any:
     return F.cross_entropy(scores, torch.arange(len(scores)))
 
 
+def pick_rows(module: nn.Module, batch: Any) -> Any:
+    """Return a loss with scores picked by range and index, one-hot rows of an argmax, and a distribution that checks its arguments."""
+    x, y = batch
+    scores = module(x)
+    chosen = F.one_hot(scores.argmax(-1), 3).to(scores.dtype)
+    away = torch.distributions.Normal(scores, 1.0).log_prob(chosen)
+    return -scores.log_softmax(-1)[range(len(y)), y].mean() - away.mean()
+
+
 def solve_equation(module: nn.Module, batch: Any) -> Any:
     """Return how far from a solution of u' = -u the first output is. The derivative is taken in the loss."""
     x = batch[0].requires_grad_()
@@ -166,6 +175,7 @@ KNOWN = {
     "cnn": Known(cnn, cross_entropy, images, "stack"),
     "sets": Known(Sets, squared_error, sets),
     "contrastive": Known(Contrastive, match_pairs, vectors),
+    "picked": Known(mlp, pick_rows, vectors),
     "checkpointed": Known(Checkpointed, cross_entropy, vectors, "loop"),
     "equation": Known(mlp, solve_equation, vectors, "loop"),
     "bert": Known(bert, of_hugging_face, tokens),

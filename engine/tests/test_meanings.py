@@ -45,7 +45,7 @@ POINTWISE |= {
 }
 
 TWO: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "maximum", "minimum", "hypot")
+    name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "maximum", "minimum")
 }
 TWO |= {
     name: lambda x, y, name=name: getattr(torch, name)(x, y).to(x.dtype)

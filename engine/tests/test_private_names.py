@@ -33,6 +33,7 @@ PRIVATE = {
     "torch._ops.OpOverload",
     "torch.cuda._utils._cuda_load_module",
     "torch.cuda._utils._nvrtc_compile",
+    "torch.distributions.Distribution._validate_args",
     "torch.utils._python_dispatch.TorchDispatchMode",
 }
 

@@ -61,12 +61,9 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
         aten.exp2.default: lambda x: torch.pow(2.0, x),
         aten.log2.default: partial(logarithm_to, 2.0),
         aten.log10.default: partial(logarithm_to, 10.0),
-        aten.hypot.default: hypotenuse,
         aten.isnan.default: lambda x: x != x,
         aten.isinf.default: lambda x: x.abs() == math.inf,
         aten.logical_xor.default: lambda x, y: (x != 0) != (y != 0),
-        aten.hardshrink_backward.default: shrink_gradient,
-        aten.softshrink_backward.default: shrink_gradient,
         aten.select_scatter.default: written_element,
         aten.diagonal.default: diagonal,
         aten.diagonal_backward.default: diagonal_gradient,
@@ -102,19 +99,6 @@ def logarithm_to(base: float, x: Tensor) -> Tensor:
     found = torch.log(x) / math.log(base)
     whole = round_half_to_even(found)
     return torch.where(torch.pow(base, whole) == x, whole, found)
-
-
-def hypotenuse(x: Tensor, y: Tensor) -> Tensor:
-    """Return sqrt(x^2 + y^2), whose squares may overflow. It is infinite beside an infinite number, even if the other is NaN."""
-    x, y = x.abs(), y.abs()
-    most, least = torch.maximum(x, y), torch.minimum(x, y)
-    share = least / torch.where(most == 0, torch.ones_like(most), most)
-    found = most * torch.sqrt(share * share + 1)
-    return torch.where((x == math.inf) | (y == math.inf), torch.full_like(x, math.inf), found)
-
-
-def shrink_gradient(gradient: Tensor, x: Tensor, within: float) -> Tensor:
-    return torch.where(x.abs() <= within, torch.zeros_like(gradient), gradient)
 
 
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:

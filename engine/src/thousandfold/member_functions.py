@@ -1,4 +1,5 @@
-"""Functions of PyTorch that a step of many members cannot call as they are: dropout, embeddings with padding, and recurrent layers.
+"""Functions of PyTorch that a step of many members cannot call as they are: dropout, embeddings with padding, one-hot rows, and recurrent
+layers.
 
 Each call of dropout in a step is a site, numbered in the order of calls.
 
@@ -35,8 +36,8 @@ class MemberFunctions(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in DROPS:
             return DROPS[func](self.drop, *args, **kwargs)
-        if func is F.embedding:
-            return embedding(*args, **kwargs)
+        if func in REPLACED:
+            return REPLACED[func](*args, **kwargs)
         if func is F.multi_head_attention_forward:
             with self:  # its parts are replaced, too
                 return heads_of_attention(*args, **kwargs)
@@ -139,6 +140,16 @@ def embedding(
     if padding_idx is None:
         return found
     return torch.where((input == padding_idx % weight.shape[0]).unsqueeze(-1), found.detach(), found)
+
+
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """Return one-hot rows. PyTorch's own function reads the classes to check them, which no trace can."""
+    if num_classes <= 0:
+        return F.one_hot(input, num_classes)
+    return input.new_zeros(*input.shape, num_classes).scatter(-1, input.unsqueeze(-1), 1)
+
+
+REPLACED: dict[Any, Callable[..., Tensor]] = {F.embedding: embedding, F.one_hot: one_hot}
 
 
 def scale_of(threshold: int) -> float:

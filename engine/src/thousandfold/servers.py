@@ -103,7 +103,7 @@ def module_program(
     }
 
     def function(values: Mapping[str, Tensor], *given: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
-        with MemberFunctions(traced_mask):
+        with MemberFunctions(traced_mask), unvalidated():
             results = call_loss(module, values, given)
         for kind, name in results:
             if kind == BUFFER:
@@ -198,6 +198,17 @@ class AutogradServer:
                 call_loss(module, own, pick(tensors, 0))
             self.sites[forms] = sites
         return self.sites[forms]
+
+
+@contextmanager
+def unvalidated() -> Iterator[None]:
+    """Let distributions take numbers unchecked, since no trace can read them. The steps of autograd beside it check them."""
+    before = torch.distributions.Distribution._validate_args
+    torch.distributions.Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        torch.distributions.Distribution.set_default_validate_args(before)
 
 
 @contextmanager

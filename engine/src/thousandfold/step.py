@@ -91,6 +91,8 @@ def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
     except Untraceable:
         raise
     except Exception as error:
+        if "mutate a captured Tensor" in str(error):  # which PyTorch calls a function's mistake
+            raise Untraceable("the step changes a tensor that the module holds, such as running statistics") from error
         first = str(error).strip().splitlines()[0] if str(error) else ""
         raise Untraceable(f"{type(error).__name__}: {first}") from error
 

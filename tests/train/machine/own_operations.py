@@ -30,12 +30,11 @@ class Rare(Own):
 
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:
-        near = functional.softshrink(x, 0.2) + functional.hardshrink(x, 0.3) + torch.hypot(x, x + 1)
         powers = torch.exp2(x) + torch.log2(x.square() + 1) + torch.log10(x.square() + 1)
         whole = x - (3 * x).ceil() / 9 + (4 * x).trunc() / 7
         places = torch.logical_xor(x > 0, x > 0.5) | (x / x.relu()).isnan() | (x.abs() / x.relu()).isinf()
         grouped = functional.group_norm(x.flatten(0, 2), 2).view(x.shape)
-        return near + powers + whole.masked_fill(places, 0.1).nan_to_num() + grouped
+        return powers + whole.masked_fill(places, 0.1).nan_to_num() + grouped
 
 
 class Largest(Own):

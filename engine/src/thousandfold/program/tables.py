@@ -5,12 +5,13 @@ engine ends the job, as autograd does.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from thousandfold.codes import GATHER, SCATTER
+from thousandfold.codes import GATHER, SCATTER, SUM
 from thousandfold.program.atoms import (
     Atom,
     Extent,
@@ -57,7 +58,7 @@ def inside(draft: ProgramDraft, index: Any, size: int) -> View:
     shape = index.shape
     kept = draft.pointwise("MINI", [draft.pointwise("MAXI", [index, 0.0], shape), float(size - 1)], shape)
     away = draft.pointwise("NE", [index, kept], shape)
-    draft.strayed.append(reduce(draft, away, set(range(len(shape))), 0, 1.0))
+    draft.strayed.append(reduce(draft, away, set(range(len(shape))), SUM, 1.0))
     return kept
 
 
@@ -77,9 +78,24 @@ def from_either_end(draft: ProgramDraft, index: Any, size: int) -> Any:
 def lower_index(draft: ProgramDraft, call: AtenCall) -> Any:
     x, given = call.args[0], call.args[1]
     at = [i for i, index in enumerate(given) if index is not None]
+    if isinstance(x, View) and (pair := one_of_each_row(draft, given, x.shape)):
+        return drop_dim(along(draft, x, *pair, resize(x.shape, pair[0], 1)), pair[0])
     if len(at) != 1:
         raise Unsupported("an index in several dimensions")
     return rows(draft, x, at[0], from_either_end(draft, given[at[0]], x.shape[at[0]]), call)
+
+
+def one_of_each_row(draft: ProgramDraft, given: Sequence[Any], shape: Shape) -> tuple[int, View] | None:
+    """Return the dimension of `index` in x[range(n), index], and `index` with the dimensions of x, or None for other indices."""
+    at = [i for i, index in enumerate(given) if index is not None]
+    if len(at) != 2 or at[1] != at[0] + 1 or not shape[at[0] : at[1]] == given[at[0]].shape == given[at[1]].shape:
+        return None
+    first = given[at[0]]
+    numbers = draft.numbers_of(first) if isinstance(first, View) else np.full(first.shape, first.number)
+    if numbers is None or not np.array_equal(numbers, np.arange(shape[at[0]])):
+        return None
+    index = draft.solid(from_either_end(draft, given[at[1]], shape[at[1]]))
+    return at[1], index.with_dims(index.dims[0] if i == at[0] else () for i in range(len(shape)))
 
 
 @lowers("index_select")
@@ -128,12 +144,14 @@ def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> A
 
 @lowers("gather")
 def lower_gather(draft: ProgramDraft, call: AtenCall) -> Any:
+    return along(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call.shape)
+
+
+def along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape) -> Any:
     """Return out with out[i, j] = x[i, index[i, j]]."""
-    x, shape = call.args[0], call.shape
     if isinstance(x, Full):
         return Full(x.number, shape)
-    dim = call.args[1] % len(shape)
-    index = inside(draft, call.args[2], x.shape[dim])
+    index = inside(draft, index, x.shape[dim])
     stride = one_stride(x, dim)
     rest = drop_dim(x, dim)
     for i, size in enumerate(shape):
@@ -164,8 +182,17 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
             [mask.with_dims((*mask.dims, *others)), v.with_dims(()) if isinstance(v, View) else v, number_of(x)],
             call.shape,
         )
-    adds = bool(call.arg(3, False))
-    if len(at) != 1 or not adds or not isinstance(x, Full) or x.number != 0:
+    adds = bool(call.arg(3, False)) and isinstance(x, Full) and x.number == 0
+    if (
+        adds
+        and (pair := one_of_each_row(draft, given, call.shape))
+        and v.shape == (*call.shape[: pair[0]], *call.shape[pair[0] + 1 :])
+    ):
+        dim, index = pair
+        v = draft.solid(v)
+        number = v.with_dims((*v.dims[:dim], (), *v.dims[dim:]))
+        return one_hot(draft, dim, inside(draft, index, call.shape[dim]), number, call.shape)
+    if len(at) != 1 or not adds:
         raise Unsupported("index_put but into zeros, adding up, at one dimension")
     if not math.prod(given[at[0]].shape):
         return x
@@ -196,7 +223,7 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
     return out
 
 
-def one_hot(draft: ProgramDraft, dim: int, index: View, number: float, shape: Shape) -> OneHot:
+def one_hot(draft: ProgramDraft, dim: int, index: View, number: Any, shape: Shape) -> OneHot:
     """Return a tensor with a number at the index in each row along a dimension."""
     own = draft.constant(torch.arange(shape[dim]).reshape([-1 if i == dim else 1 for i in range(len(shape))]))
     there = draft.pointwise("EQ", [number_of(own), index], shape)
