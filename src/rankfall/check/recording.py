@@ -17,7 +17,7 @@ from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.flow import TOKENWISE, Branch, Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import SOFTMAX, tensors_in
@@ -107,6 +107,7 @@ class RecordedStream:
     # parameters that it reads and the model does not hold
     foreign: dict[int, nn.Parameter] = field(default_factory=dict)
     frozen: set[str] = field(default_factory=set)  # names of the parameters that need no gradient
+    within: list[tuple[Branch, int]] = field(default_factory=list)  # attention inside tokens, with the size of its weights
     triangles: bool = False  # whether an operation reads a triangular mask (T, T), or makes one
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
@@ -143,7 +144,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         rectified = doubled = False
         if before and before[0].shape == state.shape:
             rectified = bool((before[0] + before[1] < 0).any()) and not bool((state < 0).any())
-            doubled = bool(before[0].any()) and not bool(differs(state, 2 * before[0] + before[1]).any())
+            total = before[0] + before[1]
+            doubled = not bool(differs(state, total + before[0]).any()) and bool(differs(state, total).any())
         before[:] = [state.clone(), value.clone()] if value.shape == state.shape else []
         size = rows.abs().amax((0, 1))
         found.additions.append(Addition(branch, rms(state), rms(value), size, rectified, doubled))
@@ -161,6 +163,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
                 axis = args[1] if len(args) > 1 else kwargs.get("dim")
                 axis = -1 % weights.dim() if axis is None else axis % weights.dim()
                 across.extend((weights, axis, one) for one in heads if axis != weights.dim() - 1)
+        elif branch.kind == TOKENWISE and weights.dim() > 3 and weights.shape[-1] == weights.shape[-2]:
+            found.within.append((branch, weights.shape[-1]))
         return result
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

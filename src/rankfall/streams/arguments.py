@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import update_wrapper
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -103,14 +105,27 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     for name, value in (*model.named_parameters(), *model.named_buffers()):
         if value.device.type == "meta":
             raise RankfallError(f"{name} is on the device meta, which holds no numbers: create the model on the CPU")
+    copies: dict[int, Any] = {}  # id of an original -> its copy
     try:
-        copied = copy.deepcopy(model)
+        copied = copy.deepcopy(model, copies)
     except Exception as error:  # whatever its own __deepcopy__ raises
         line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
         raise RankfallError(f"{type(model).__name__} cannot be copied, and only a copy is measured: {line}") from error
+    rebind_closures(copied, copies)
     copied = strip_children(copied).cpu().eval()
     convert_weights(copied, dtype)
     return copied
+
+
+def rebind_closures(model: nn.Module, copies: dict[int, Any]) -> None:
+    """Make the functions that modules hold read the copy, as minGPT's `mlpf = lambda x: m.c_proj(...)`. Python copies no function."""
+    for module in model.modules():
+        for held in (vars(module), *(one for one in vars(module).values() if isinstance(one, dict))):
+            for key, function in held.items():
+                if isinstance(function, FunctionType) and function.__closure__:
+                    cells = [copies.get(id(one.cell_contents), one.cell_contents) for one in function.__closure__]
+                    parts = (function.__code__, function.__globals__, function.__name__, function.__defaults__)
+                    held[key] = update_wrapper(FunctionType(*parts, tuple(map(CellType, cells))), function)
 
 
 def convert_weights(model: nn.Module, dtype: torch.dtype) -> None:
