@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 import torch
@@ -15,11 +16,11 @@ from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_
 from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Flow
 from rankfall.streams.forward import Wide
-from rankfall.streams.frames import Frames
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.names import find_named, unwrap
 from rankfall.streams.passes import PassSeen, run_through
 from rankfall.streams.reading import streams_of
-from rankfall.streams.record import tensors_in
+from rankfall.streams.record import map_tensors, tensors_in
 from rankfall.streams.trace import Tracer
 
 FAILURES = (
@@ -87,12 +88,47 @@ def in_some_format(
             raise RankfallError(failure(name, given, wide_error or error)) from error
         if not alike_outputs(first, second):
             raise RankfallError(
-                f"{name} gives two answers for the same inputs in eval mode: does it draw at random, or does it keep something between "
-                "two calls?"
+                f"{name} gives two answers for the same inputs in eval mode, first in {first_unsteady(copied, arguments) or 'its own code'}: "
+                "does it draw at random, as F.dropout(x) without training=self.training, or keep something between two calls?"
             )
         notes = [] if dtype == torch.float64 else ["its code needs float32, in which a residual below 1e-6 is rounding"]
         return copied, arguments, first, dtype, notes
     raise AssertionError
+
+
+def find_maker(model: nn.Module, arguments: Arguments, wrong: Callable[[int, int, Any], bool]) -> str:
+    """Return the first module call with a wrong output and right inputs, or in whose own code a submodule's inputs became wrong; or ''.
+
+    `wrong(number, side, value)` judges the inputs (side 0) and the output (1) of the call that is the `number`-th to end.
+    """
+    made: list[str] = []
+    numbers = count()
+
+    def look(call: Call, inputs: Any, output: Any) -> None:
+        number = next(numbers)
+        if not made and wrong(number, 1, output):
+            owner = str(frames.stack[-1]) if frames.stack else ""
+            made.append(owner if wrong(number, 0, inputs) else str(call))
+
+    with torch.no_grad(), Frames(model, on_exit=look) as frames:
+        call_model(model, arguments)
+    return made[0] if made else ""
+
+
+def first_unsteady(model: nn.Module, arguments: Arguments) -> str:
+    """Return the first module call whose output differs between two passes."""
+    before: list[tuple[Any, Any]] = []
+
+    def keep(_: Call, inputs: Any, output: Any) -> None:
+        before.append(map_tensors((inputs, output), torch.clone))
+
+    with torch.no_grad(), Frames(model, on_exit=keep):
+        call_model(model, arguments)
+    return find_maker(
+        model,
+        arguments,
+        lambda number, side, value: number < len(before) and not alike_outputs(value, before[number][side]),
+    )
 
 
 def plain(model: nn.Module, arguments: Arguments) -> Any:

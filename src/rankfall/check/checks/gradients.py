@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from rankfall.check.gradients import attend_scored
 from rankfall.check.layer import number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
@@ -38,7 +39,12 @@ def gradients_flow(seen: RecordedStream) -> Result:
         return failed(
             f"{len(seen.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain list?"
         )
-    detached, zero, unread, frozen = parameters_without(seen)
+    halves: list[tuple[int, str]] = []
+    detached, zero, unread, frozen = parameters_without(seen, halves)
+    if halves:
+        branch = seen.flow.branches[halves[0][0]]
+        layers_ = ", ".join(dict.fromkeys(str(seen.flow.branches[number].layer) for number, _ in halves))
+        return failed(f"{halves[0][1]} of layer {layers_} get no gradient: are they detached?", seen.path_of(branch))
     if detached:
         return failed(
             f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it detached?",
@@ -72,18 +78,23 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(seen: RecordedStream) -> tuple[list[str], ...]:
+def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
     """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
 
-    The differentiated function is a random projection of the output and of the last state, since a head that begins at zero passes nothing.
+    `halves` receives the attention of which only the queries or only the keys are computed with a gradient. The differentiated function is a random projection of the output and of the last state, since a head that begins at zero passes nothing.
     """
     model, arguments = seen.examined.model, seen.examined.arguments
     matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
     generator = torch.Generator().manual_seed(0)
+
+    def score(number: int, pair: list[torch.Tensor]) -> None:
+        if len(pair) == 2 and pair[0].requires_grad != pair[1].requires_grad:
+            halves.append((number, "keys" if pair[0].requires_grad else "queries"))
+
     with torch.enable_grad():
         for one in matrices.values():
             one.requires_grad_(True)
-        after = run_through(model, arguments, seen.flow, Edits(copies=True), grad=True)
+        after = run_through(model, arguments, seen.flow, Edits(attend=attend_scored(seen.flow, score), score=score, copies=True), grad=True)
         tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]
         loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
         if not matrices or not isinstance(loss, torch.Tensor):

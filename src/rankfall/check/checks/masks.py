@@ -24,29 +24,27 @@ def mask_works(seen: RecordedStream) -> Result:
     """
     masks = {name: one for name, one in all_inputs(seen.examined.arguments).items() if is_mask(name, one, seen)}
     for name, mask in masks.items():
+        said = call_argument(name)
         leaks = [first_leak(seen, name, mask, value) for value in (0, 1)]
-        if None not in leaks:
-            return failed(
-                f"{name} hides no token: others change with it, whatever the mask is, from layer {leaks[0]} on",
-                seen.layer_path(leaks[0] or 0),
-            )
         if leaks == [None, None]:
-            return skipped(f"no token reads the one in the middle, whatever {name} is")
+            return skipped(f"no token reads the one in the middle, whatever {said} is")
+        if None not in leaks:
+            layer = max(one or 0 for one in leaks)
+            hides = f"{said} hides a token in the layers before layer {layer}, and not in it" if layer > 1 else f"{said} hides no token"
+            return failed(f"{hides}: others read it, whether it is True or False there", seen.layer_path(layer))
         hides = leaks.index(None)
         hidden = int((mask == hides).sum())
         if hidden > mask.numel() / 2:
-            return failed(f"{name} hides {hidden} of {mask.numel()} tokens of the example: is it inverted?")
-        ends = [end for end in (0, -1) if bool((mask[:, end] == hides).any())] or [0, -1]
+            return failed(f"{said} hides {hidden} of {mask.numel()} tokens of the example: is it inverted?")
+        ends = [end for end in (0, -1) if bool((mask[..., end] == hides).any())] or [0, -1]
         if all(reads_hidden(seen, name, mask, hides, end) for end in ends):
-            return failed(f"{name} hides a token from all others, but the output reads it: is it pooled over padding?")
-        return passed(f"{name}: {'True' if hides else 'False'} hides a token from all others")
-    squares = [name for name, one in all_inputs(seen.examined.arguments).items() if "mask" in name and one.dim() >= 2]
-    ignored = [name for name in squares if is_ignored(seen, name)]
-    if ignored:
-        return failed(f"{ignored[0]} changes nothing: the output is the same with all of it inverted")
-    if squares:
-        return passed(f"{', '.join(squares)} changes the output")
-    return padding(seen)
+            return failed(f"{said} hides a token from all others, but the output reads it: is it pooled over padding?")
+        return passed(f"{said}: {'True' if hides else 'False'} hides a token from all others")
+    others = [name for name, one in all_inputs(seen.examined.arguments).items() if one.dim() > 1 and hides_some(name, one)]
+    for name in others:
+        if is_ignored(seen, name):
+            return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
+    return passed(f"{', '.join(map(call_argument, others))} changes the output") if others else padding(seen)
 
 
 def all_inputs(arguments: Arguments) -> dict[str, Tensor]:
@@ -54,9 +52,20 @@ def all_inputs(arguments: Arguments) -> dict[str, Tensor]:
     return {name: one for name, one in named_ if isinstance(one, Tensor)}
 
 
+def call_argument(name: str) -> str:
+    """Return the name of an argument for a sentence; one without a name has its place."""
+    return f"argument {int(name) + 1}" if name.isdigit() else name
+
+
+def hides_some(name: str, one: Tensor) -> bool:
+    """Return whether an input may be a mask of another shape: by its name, or truth values, or numbers of which some are -inf."""
+    return "mask" in name or one.dtype == torch.bool or (one.is_floating_point() and bool(one.isneginf().any()))
+
+
 def is_mask(name: str, one: Tensor, seen: RecordedStream) -> bool:
-    """Return whether an input is a mask of tokens: (B, T), of truth values, or of whole numbers and called a mask."""
-    fits = tuple(one.shape) == (seen.report.samples, seen.report.tokens)
+    """Return whether an input is a mask of tokens: (B, T) or (B, 1, 1, T), of truth values, or of 0 and 1 and called a mask."""
+    ones = one.dim() > 1 and one.shape[1:-1].numel() == 1
+    fits = ones and (one.shape[0], one.shape[-1]) == (seen.report.samples, seen.report.tokens)
     return fits and (one.dtype == torch.bool or ("mask" in name and bool(((one == 0) | (one == 1)).all())))
 
 
@@ -66,7 +75,7 @@ def hide(seen: RecordedStream, name: str, mask: Tensor, value: float, place: int
     Return None if no input holds tokens.
     """
     other = torch.full_like(mask, 1 - value)
-    other[:, place] = value
+    other[..., place] = value
     tokens = holders_of_tokens(seen.examined.arguments, (seen.report.samples, seen.report.tokens)) - {name}
     changed = change_named(seen.examined.arguments, tokens, lambda one: exchange_token(one, place, source))
     return None if changed is None else change_named(changed, {name}, lambda one: other)
