@@ -90,7 +90,7 @@ def odd_layers(mixers: list[Branch]) -> list[Branch]:
 
 def causal_inputs(seen: RecordedStream) -> Result:
     """Change the last token of each input that the stream begins with; no state before it may see it."""
-    shape = (seen.report.samples, seen.report.tokens)
+    shape = seen.report.shape
     said = f"causal in {seen.flow.depth} layers"
     entered = False
     for name in sorted(holders_of_tokens(seen.examined.arguments, shape)):

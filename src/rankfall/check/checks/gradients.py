@@ -81,15 +81,16 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
 def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
     """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
 
-    `halves` receives the attention of which only the queries or only the keys are computed with a gradient. The differentiated function is a random projection of the output and of the last state, since a head that begins at zero passes nothing.
+    `halves` receives the attention whose queries or keys have no gradient. The differentiated function is a random projection of the output and of the last state, since a head that begins at zero passes nothing.
     """
     model, arguments = seen.examined.model, seen.examined.arguments
     matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
     generator = torch.Generator().manual_seed(0)
 
     def score(number: int, pair: list[torch.Tensor]) -> None:
-        if len(pair) == 2 and pair[0].requires_grad != pair[1].requires_grad:
-            halves.append((number, "keys" if pair[0].requires_grad else "queries"))
+        cut = [name for name, one in zip(("queries", "keys"), pair) if not one.requires_grad]
+        if len(pair) == 2 and cut:
+            halves.append((number, " and ".join(cut)))
 
     with torch.enable_grad():
         for one in matrices.values():

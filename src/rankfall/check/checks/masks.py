@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from rankfall.check.equal import change_named, exchange_token, holders_of_tokens, token_inputs
 from rankfall.check.named import Result, failed, named, passed, skipped
-from rankfall.check.recording import RecordedStream
+from rankfall.check.recording import RecordedStream, is_triangle
 from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
@@ -65,7 +65,7 @@ def hides_some(name: str, one: Tensor) -> bool:
 def is_mask(name: str, one: Tensor, seen: RecordedStream) -> bool:
     """Return whether an input is a mask of tokens: (B, T) or (B, 1, 1, T), of truth values, or of 0 and 1 and called a mask."""
     ones = one.dim() > 1 and one.shape[1:-1].numel() == 1
-    fits = ones and (one.shape[0], one.shape[-1]) == (seen.report.samples, seen.report.tokens)
+    fits = ones and not is_triangle(one) and (one.shape[0], one.shape[-1]) == seen.report.shape
     return fits and (one.dtype == torch.bool or ("mask" in name and bool(((one == 0) | (one == 1)).all())))
 
 
@@ -76,7 +76,7 @@ def hide(seen: RecordedStream, name: str, mask: Tensor, value: float, place: int
     """
     other = torch.full_like(mask, 1 - value)
     other[..., place] = value
-    tokens = holders_of_tokens(seen.examined.arguments, (seen.report.samples, seen.report.tokens)) - {name}
+    tokens = holders_of_tokens(seen.examined.arguments, seen.report.shape) - {name}
     changed = change_named(seen.examined.arguments, tokens, lambda one: exchange_token(one, place, source))
     return None if changed is None else change_named(changed, {name}, lambda one: other)
 
@@ -132,7 +132,7 @@ def padding(seen: RecordedStream) -> Result:
     """Compare the output of a sample that ends in padding with that without it."""
     tables = [one for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)]
     indices = {int(one.padding_idx) for one in tables if one.padding_idx is not None}
-    for name in token_inputs(seen.examined.arguments, (seen.report.samples, seen.report.tokens)):
+    for name in token_inputs(seen.examined.arguments, seen.report.shape):
         tokens = all_inputs(seen.examined.arguments)[name]
         for row, index in ((row, index) for row in range(len(tokens)) for index in indices):
             length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
