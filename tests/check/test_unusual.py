@@ -42,5 +42,7 @@ def test_masks_of_padding_are_tried_in_each_layer(bug: str) -> None:
 
 def test_dropout_at_evaluation_is_refused() -> None:
     model = models.with_block(1, lambda: models.Block(nn.Sequential(models.Dropping(), models.Attention())))()
-    with pytest.raises(RankfallError, match="two answers for the same inputs in eval mode, first in blocks.1.mixer.0: does it draw"):
+    with pytest.raises(
+        RankfallError, match=r"two answers for the same inputs in eval mode, first in blocks\.1\.mixer\.0: does it draw"
+    ):
         check(model, models.ids())

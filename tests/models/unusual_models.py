@@ -738,10 +738,15 @@ DOUBTFUL: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
     "scores times d": ("attention-alive", "read one token", encoder(scale=float(D))),
     "MLPs tied": ("stream-whole", "one matrix", changed(tie_mlps)),
     "output tied to queries": ("stream-whole", "one matrix", changed(tie_output)),
-    "attention shared": ("stream-whole", "blocks.2.mixer", changed(lambda m: setattr(m.blocks[2], "mixer", m.blocks[1].mixer))),
+    "attention shared": (
+        "stream-whole",
+        "blocks.2.mixer",
+        changed(lambda m: setattr(m.blocks[2], "mixer", m.blocks[1].mixer)),
+    ),
 }
+PADDED = (torch.arange(T) >= T - 4).expand(3, T)
 # masks of padding that are not used as they should be: what is said, the mask, its use by layer
 HIDING: dict[str, tuple[str, Tensor, Callable[[Tensor, int], Tensor]]] = {
-    "not in a layer": ("in the layers before layer 3", (T - 4 <= torch.arange(T)).expand(3, T), lambda mask, layer: mask * (layer != 2)),
-    "inverted": ("is it inverted", (T - 4 <= torch.arange(T)).expand(3, 1, 1, T), lambda mask, layer: ~mask),
+    "not in a layer": ("in the layers before layer 3", PADDED, lambda mask, layer: mask * (layer != 2)),
+    "inverted": ("is it inverted", PADDED[:, None, None], lambda mask, layer: ~mask),
 }

@@ -91,7 +91,7 @@ class StreamReport:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return (samples, tokens), the shape of token numbers; of inputs (tokens, samples), which no check changes, a shape of no tensor."""
+        """Return the shape (samples, tokens) of token numbers, or that of no tensor if tokens lie first, where no check changes them."""
         return (self.samples, self.tokens) if self.axes != (0,) else (0, 0)
 
     @property

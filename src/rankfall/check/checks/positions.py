@@ -50,11 +50,7 @@ def positions_differ(seen: RecordedStream) -> Result:
 def knows_order(seen: RecordedStream) -> bool:
     """Return whether reversed tokens have other states than the reversed ones."""
     flow, examined = seen.flow, seen.examined
-    other = (
-        turned(examined, flow, seen.report.shape)
-        if seen.report.equal_tokens == IN_INPUTS
-        else None
-    )
+    other = turned(examined, flow, seen.report.shape) if seen.report.equal_tokens == IN_INPUTS else None
 
     def enter(tensor: Tensor) -> Tensor:
         return change_entry(flow, tensor, lambda rows: rows.flip(1))

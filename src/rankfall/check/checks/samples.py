@@ -64,11 +64,23 @@ def samples_independent(seen: RecordedStream) -> Result:
                 f"changing sample {count} changes {float(one.double().mean()):.0%} of all tokens {where}",
                 seen.layer_path(layer),
             )
-    for (_, one), (_, other) in zip(tensors_in(after.output), tensors_in(seen.output)):
-        batched = one.dim() > 1 and one.shape == other.shape and one.shape[axis] == count and one.is_floating_point()
-        apart = differs(one, other).movedim(axis, 0)[:-1] if batched else None
-        if apart is not None and bool(apart.any()):
-            return failed(f"changing sample {count} changes the output of sample 1, behind the last layer")
+    pairs = [(one, other) for (_, one), (_, other) in zip(tensors_in(after.output), tensors_in(seen.output))]
+    outputs = [
+        pair for pair in pairs if pair[0].dim() > 1 and pair[0].is_floating_point() and pair[0].shape == pair[1].shape
+    ]
+    by_sample = [differs(*pair).movedim(axis, 0) for pair in outputs if pair[0].shape[axis] == count]
+    if any(bool(one[:-1].any()) for one in by_sample):
+        return failed(f"changing sample {count} changes the output of sample 1, behind the last layer")
+    for one, other in outputs:
+        if count not in one.shape and bool(differs(one, other).flatten(1).any(1).all()):
+            return warned(
+                f"an output {tuple(one.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over samples?"
+            )
+    entered = any(bool(one.any()) for one in moved[:1])
+    if entered and by_sample and bool(outputs[0][1].any()) and not any(bool(one.any()) for one in by_sample):
+        return warned(
+            f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them?"
+        )
     if axis and not flow.causal:
         return warned(
             f"layers mix the first axis of the inputs {tuple(first.shape)}: right if it holds tokens, else set batch_first=True"
