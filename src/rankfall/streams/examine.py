@@ -87,8 +87,9 @@ def in_some_format(
                 continue
             raise RankfallError(failure(name, given, wide_error or error)) from error
         if not alike_outputs(first, second):
+            path = first_changed(copied, arguments, arguments, alike_outputs)
             raise RankfallError(
-                f"{name} gives two answers for the same inputs in eval mode, first in {first_changed(copied, arguments, arguments, alike_outputs) or 'its own code'}: "
+                f"{name} gives two answers for the same inputs in eval mode{f', first in {path}' * bool(path)}: "
                 "does it draw at random, as F.dropout(x) without training=self.training, or keep something between two calls?"
             )
         notes = [] if dtype == torch.float64 else ["its code needs float32, in which a residual below 1e-6 is rounding"]
