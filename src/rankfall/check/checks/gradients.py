@@ -28,10 +28,10 @@ def gradients_flow(seen: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
     First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
-    fails, as do detached queries or keys, and one that `model.parameters()` lacks. Matrices of the layers that are not read, get a gradient of zero, as those of an
-    expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the
-    last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a
-    hundred times as small.
+    fails, as do detached queries or keys, and a parameter that `model.parameters()` lacks. Matrices of the layers that are not read, get a
+    gradient of zero, as those of an expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first
+    state is taken, over that at the last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred
+    times as long have gradients a hundred times as small.
     """
     layers = seen.report.layers
     if seen.foreign:
@@ -47,7 +47,7 @@ def gradients_flow(seen: RecordedStream) -> Result:
         return failed(f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", seen.path_of(branch))
     if detached:
         return failed(
-            f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it detached?",
+            f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it, or what follows it, detached?",
             detached[0],
         )
     size = layers[0].gradient
