@@ -1,5 +1,7 @@
 """The check of gradients."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
@@ -88,10 +90,13 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
     matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
     generator = torch.Generator().manual_seed(0)
 
-    def score(number: int, pair: list[torch.Tensor]) -> None:
+    def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
         cut = [name for name, one in zip(("queries", "keys"), pair) if not one.requires_grad]
-        if len(pair) == 2 and cut:
-            halves.append((number, " and ".join(cut)))
+        square = (
+            pair[0].shape[-1] == pair[0].shape[-2]
+        )  # an adjacency, whose product with states may stand where scores do
+        if len(pair) == 2 and len(cut) == 1 and (fused or not square):
+            halves.append((number, cut[0]))
 
     with torch.enable_grad():
         for one in matrices.values():
@@ -100,7 +105,7 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
             model,
             arguments,
             seen.flow,
-            Edits(attend=attend_scored(seen.flow, score), score=score, copies=True),
+            Edits(attend=attend_scored(seen.flow, partial(score, fused=True)), score=score, copies=True),
             grad=True,
         )
         tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]
