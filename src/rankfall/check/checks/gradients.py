@@ -92,9 +92,8 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
 
     def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
         cut = [name for name, one in zip(("queries", "keys"), pair) if not one.requires_grad]
-        square = (
-            pair[0].shape[-1] == pair[0].shape[-2]
-        )  # an adjacency, whose product with states may stand where scores do
+        # an adjacency is square, and its product with states may stand where scores do
+        square = pair[0].shape[-2:-1] == pair[0].shape[-1:]
         if len(pair) == 2 and len(cut) == 1 and (fused or not square):
             halves.append((number, cut[0]))
 
