@@ -8,6 +8,7 @@ of the last state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -99,6 +100,19 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
             heads["queries"].setdefault(number, pair[0])
             heads["keys"].setdefault(number, pair[1])
 
+    for parameter in examined.model.parameters():
+        parameter.requires_grad_(parameter.is_floating_point())
+    edits = Edits(edit=add, enter=enter, attend=attend_scored(flow, score), score=score, copies=True)
+    seen = run_through(examined.model, examined.arguments, flow, edits, grad=True)
+    exits = {layer: tensor for layer, tensor in seen.exits.items() if tensor.requires_grad}
+    if entered:
+        exits[0] = entered[0]
+    return exits, heads, seen.states[-1]
+
+
+def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Callable[..., Any]:
+    """Return an edit of attention that passes its queries and keys to `score`."""
+
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         mixes = flow.branches[number].mixes
         if func is F.scaled_dot_product_attention and mixes:
@@ -108,14 +122,7 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
             return write_out_attention(number, by_name(HEADS, args, kwargs), func, score)
         return func(*args, **kwargs)
 
-    for parameter in examined.model.parameters():
-        parameter.requires_grad_(parameter.is_floating_point())
-    edits = Edits(edit=add, enter=enter, attend=attend, score=score, copies=True)
-    seen = run_through(examined.model, examined.arguments, flow, edits, grad=True)
-    exits = {layer: tensor for layer, tensor in seen.exits.items() if tensor.requires_grad}
-    if entered:
-        exits[0] = entered[0]
-    return exits, heads, seen.states[-1]
+    return attend
 
 
 def differentiate(

@@ -17,7 +17,7 @@ from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.flow import TOKENWISE, Branch, Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import SOFTMAX, tensors_in
@@ -49,7 +49,7 @@ class Addition:
     value: float
     channels: Tensor
     rectified: bool  # whether the state has no negative number, although the sum before it has
-    doubled: bool  # whether the state is the sum before it plus the state in that sum
+    doubled: bool  # whether the state is the sum before it plus the state in that sum, or the branch is the state
 
     @property
     def ratio(self) -> float:
@@ -107,6 +107,10 @@ class RecordedStream:
     # parameters that it reads and the model does not hold
     foreign: dict[int, nn.Parameter] = field(default_factory=dict)
     frozen: set[str] = field(default_factory=set)  # names of the parameters that need no gradient
+    within: list[tuple[Branch, int]] = field(
+        default_factory=list
+    )  # attention inside tokens, with the size of its weights
+    misaligned: list[tuple[Branch, int]] = field(default_factory=list)  # causal from the first of more keys than tokens
     triangles: bool = False  # whether an operation reads a triangular mask (T, T), or makes one
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
@@ -118,7 +122,10 @@ class RecordedStream:
         return next((name for name in (f"{layer}.{branch.name}", branch.name, layer) if name in known), layer)
 
     def layer_path(self, layer: int) -> str:
-        return self.flow.layers[layer - 1] if layer else ""
+        """Return the module path of a layer, or of its first part if its code is inline; '' of layer 0."""
+        if not layer or self.flow.layers[layer - 1] in dict(self.examined.model.named_modules()):
+            return self.flow.layers[layer - 1] if layer else ""
+        return self.path_of(self.flow.of_layer(layer)[0])
 
 
 def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStream:
@@ -142,8 +149,10 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
         rectified = doubled = False
         if before and before[0].shape == state.shape:
-            rectified = bool((before[0] + before[1] < 0).any()) and not bool((state < 0).any())
-            doubled = bool(before[0].any()) and not bool(differs(state, 2 * before[0] + before[1]).any())
+            total = before[0] + before[1]
+            rectified = bool((total < 0).any()) and not bool((state < 0).any())
+            again = not bool(differs(state, total + before[0]).any()) and bool(differs(state, total).any())
+            doubled = again or (value.shape == state.shape and bool(state.any()) and torch.equal(value, state))
         before[:] = [state.clone(), value.clone()] if value.shape == state.shape else []
         size = rows.abs().amax((0, 1))
         found.additions.append(Addition(branch, rms(state), rms(value), size, rectified, doubled))
@@ -161,6 +170,13 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
                 axis = args[1] if len(args) > 1 else kwargs.get("dim")
                 axis = -1 % weights.dim() if axis is None else axis % weights.dim()
                 across.extend((weights, axis, one) for one in heads if axis != weights.dim() - 1)
+        if report.tokens == weights.shape[-2] < weights.shape[-1]:
+            visible = torch.ones(weights.shape[-2:], dtype=torch.bool).tril()
+            if bool(((weights > 0) == visible).all()):
+                found.misaligned.append((branch, weights.shape[-1]))
+        size = weights.shape[-1]
+        if branch.kind == TOKENWISE and weights.dim() > 3 and report.tokens != size == weights.shape[-2]:
+            found.within.append((branch, size))
         return result
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -174,8 +190,9 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             "torch.nn."
         ):  # which looks at masks
             squares = [one for _, one in tensors_in((args, kwargs)) if one.shape[-2:] == square]
-            cut = getattr(func, "__name__", "") in ("tril", "triu") and result.shape[-2:] == square
-            found.triangles = cut or any(is_triangle(one) for one in squares)
+            cut = getattr(func, "__name__", "") in ("tril", "triu") and len(squares) and squares[0].dim() > 2
+            # a mask that is made and not used meets no scores
+            found.triangles = cut or (len(squares) > 1 and any(is_triangle(one) for one in squares))
         if func in RECTIFIERS or func in SQUASHERS:
             held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
             found.units.append(units_of(module[-2 if held else -1], func, result))
@@ -224,7 +241,7 @@ def norm_reads(where: str, eps: float, x: Tensor, centred: bool) -> list[NormRea
 
 def is_triangle(mask: Tensor) -> bool:
     """Return whether a square mask has one triangle of equal numbers that the other one lacks."""
-    if mask.shape[-1] < 3 or not mask.numel():
+    if mask.dim() < 2 or mask.shape[-2] != mask.shape[-1] or mask.shape[-1] < 3 or not mask.numel():
         return False
     corner, other = mask[..., 0, -1].flatten()[0], mask[..., -1, 0].flatten()[0]
     above = torch.ones(mask.shape[-2:], dtype=torch.bool).triu(1)

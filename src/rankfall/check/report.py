@@ -51,13 +51,11 @@ def check(
     """
     with keep_random_state(), fitting_threads(model, inputs), torch.no_grad():
         examined = examine(model, inputs, blocks=blocks, name=name)
-        originals = {id(one) for one in model.parameters()}  # which hooks and closures of the copy may hold
         needed = {name: one.requires_grad for name, one in examined.model.named_parameters() if one.dim() > 1}
         frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
         for one in recordings.values():
             one.loss, one.build, one.frozen = loss, build, frozen
-            one.foreign = {key: value for key, value in one.foreign.items() if key not in originals}
             link_parts(one, recordings)
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)

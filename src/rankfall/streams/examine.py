@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 import torch
@@ -15,11 +16,11 @@ from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_
 from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Flow
 from rankfall.streams.forward import Wide
-from rankfall.streams.frames import Frames
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.names import find_named, unwrap
 from rankfall.streams.passes import PassSeen, run_through
 from rankfall.streams.reading import streams_of
-from rankfall.streams.record import tensors_in
+from rankfall.streams.record import map_tensors, tensors_in
 from rankfall.streams.trace import Tracer
 
 FAILURES = (
@@ -51,6 +52,8 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
 
     Without `shaped` the streams hold for inputs of other shapes, too, unless a module adds up another number of tensors for them.
     """
+    if not isinstance(model, nn.Module):
+        raise RankfallError(f"model is {model!r:.60}, not an nn.Module: pass an instance, such as build()")
     model = unwrap(model)
     name = name or type(model).__name__
     given = arguments_of(inputs)
@@ -86,13 +89,49 @@ def in_some_format(
                 continue
             raise RankfallError(failure(name, given, wide_error or error)) from error
         if not alike_outputs(first, second):
+            path = first_changed(copied, arguments, arguments, alike_outputs)
             raise RankfallError(
-                f"{name} gives two answers for the same inputs in eval mode: does it draw at random, or does it keep something between "
-                "two calls?"
+                f"{name} gives two answers for the same inputs in eval mode{f', first in {path}' * bool(path)}: "
+                "does it draw at random, as F.dropout(x) without training=self.training, or keep something between two calls?"
             )
         notes = [] if dtype == torch.float64 else ["its code needs float32, in which a residual below 1e-6 is rounding"]
         return copied, arguments, first, dtype, notes
     raise AssertionError
+
+
+def find_maker(model: nn.Module, arguments: Arguments, wrong: Callable[[int, int, Any], bool]) -> str:
+    """Return the first module call with a wrong output of right inputs, or ''. What becomes wrong between two modules is their owner's.
+
+    `wrong(number, side, value)` judges the inputs (side 0) and the output (1) of the call that is the `number`-th to end.
+    """
+    made: list[str] = []
+    numbers = count()
+
+    def look(call: Call, inputs: Any, output: Any) -> None:
+        number = next(numbers)
+        if not made and wrong(number, 1, output):
+            owner = str(frames.stack[-1]) if frames.stack else ""
+            made.append(owner if wrong(number, 0, inputs) else str(call))
+
+    with torch.no_grad(), Frames(model, on_exit=look) as frames:
+        call_model(model, arguments)
+    return made[0] if made else ""
+
+
+def first_changed(model: nn.Module, arguments: Arguments, others: Arguments, alike: Callable[[Any, Any], bool]) -> str:
+    """Return the first module call whose output is not `alike` in a second pass, of other arguments, though its inputs are; or ''."""
+    before: list[tuple[Any, Any]] = []
+
+    def keep(_: Call, inputs: Any, output: Any) -> None:
+        before.append(map_tensors((inputs, output), torch.clone))
+
+    with torch.no_grad(), Frames(model, on_exit=keep):
+        call_model(model, arguments)
+    return find_maker(
+        model,
+        others,
+        lambda number, side, value: number < len(before) and not alike(value, before[number][side]),
+    )
 
 
 def plain(model: nn.Module, arguments: Arguments) -> Any:
@@ -102,8 +141,12 @@ def plain(model: nn.Module, arguments: Arguments) -> Any:
 
 
 def failure(name: str, given: Arguments, error: Exception) -> str:
-    line = " ".join(str(error).split())[:160]
-    return f"{name} fails on inputs ({given.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by inputs=..."
+    line = " ".join(str(error).split())[:160] or "no message"
+    hint = ", or (dict,) if it takes one argument that is a dict" * (not given.args and isinstance(error, TypeError))
+    return (
+        f"{name} fails on inputs ({given.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by "
+        f"inputs=...{hint}"
+    )
 
 
 def alike_outputs(one: Any, other: Any) -> bool:

@@ -36,9 +36,17 @@ def attention_alive(seen: RecordedStream) -> Result:
 
     By head, over rows that see at least two tokens: entropy over the log of the number of visible tokens, largest weight, share of the
     first token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions. A softmax over another axis than
-    the one over which the product with the values sums fails, since rows of weights then do not sum to one. A head without gradient at its
+    the one over which the product with the values sums fails, since rows of weights then do not sum to one, and so does attention of which
+    no token reads another. A head without gradient at its
     queries or keys is dead: its values or its output are zero, or its queries or keys.
     """
+    mixing = {branch.name for branch in seen.flow.branches if branch.mixes}
+    if inside := [pair for pair in seen.within if not mixing or pair[0].name in mixing]:
+        branch, size = inside[0]
+        return failed(
+            f"no token reads another in the attention of layer {branch.layer}, which weighs {size} x {size} parts of one token: are heads "
+            "and tokens not transposed, or is batch_first=True missing?", seen.path_of(branch),
+        )  # fmt: skip
     if not seen.heads:
         return skipped(seen.report.reasons.get("attention", "no weights are known"))
     if wrong := [one for one in seen.heads if one.sideways]:

@@ -7,8 +7,7 @@ from rankfall.check.named import Limit, Result, failed, named, passed, skipped, 
 from rankfall.check.recording import RecordedStream
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import as_format, call_model, copy_of
-from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.frames import Call, Frames
+from rankfall.streams.examine import FAILURES, Examined, find_maker
 from rankfall.streams.record import tensors_in
 
 FLOAT32 = Limit(
@@ -31,6 +30,8 @@ def numbers_hold(seen: RecordedStream) -> Result:
     output. Of NaN and infinity, the first module is named whose inputs are finite and whose output is not, or in whose code this happens
     between its modules.
     """
+    if any(bool(one.isnan().any()) for one in seen.examined.arguments.tensors()):
+        return failed("the inputs have NaN")
     states = seen.states
     broken = next((layer for layer, one in enumerate(states) if not bool(one.isfinite().all())), None)
     maker = first_not_finite(seen.examined)
@@ -78,16 +79,9 @@ def difference(wide: list[Tensor], narrow: list[Tensor]) -> float | None:
 
 def first_not_finite(examined: Examined) -> str:
     """Return the first module call that makes NaN or +inf of finite inputs, or ''. A mask, of which -inf is a part, does not count."""
-    made: list[str] = []
-
-    def look(call: Call, inputs: object, output: object) -> None:
-        if not made and any(is_broken(tensor) for _, tensor in tensors_in(output)):
-            broken_before = any(is_broken(tensor) for _, tensor in tensors_in(inputs))
-            made.append((str(frames.stack[-1]) if frames.stack else "") if broken_before else str(call))
-
-    with torch.no_grad(), Frames(examined.model, on_exit=look) as frames:
-        call_model(examined.model, examined.arguments)
-    return made[0] if made else ""
+    return find_maker(
+        examined.model, examined.arguments, lambda _, __, value: any(is_broken(one) for _, one in tensors_in(value))
+    )
 
 
 def is_broken(tensor: Tensor) -> bool:

@@ -26,10 +26,18 @@ def no_future_leak(seen: RecordedStream) -> Result:
     One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
     token of the inputs is changed, and all states before it must stay. A model in which all layers read both ways is an encoder, and the
     check does not apply, unless its attention weights or its masks are triangular. A branch that reads ahead in some layers and not in
-    others, sees a few tokens ahead, or only tokens behind it (a reversed mask) fails.
+    others, sees a few tokens ahead, or only later ones (a reversed mask) fails, as does a causal mask that begins at the first of more keys
+    than tokens, as without the offset of a cache.
     """
     mixers = [branch for branch in seen.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
+    if seen.misaligned:
+        branch, keys = seen.misaligned[0]
+        tokens = seen.report.tokens
+        return failed(
+            f"the causal mask of layer {branch.layer} begins at the first of {keys} keys, so that the first of {tokens} tokens sees one: "
+            f"is the offset of a cache missing, as in tril(diagonal={keys - tokens})?", seen.path_of(branch),
+        )  # fmt: skip
     if not mixers:
         return skipped("nothing mixes tokens")
     if not leaks:
@@ -47,19 +55,24 @@ def no_future_leak(seen: RecordedStream) -> Result:
     if odd:
         layers = ", ".join(str(branch.layer) for branch in odd)
         return failed(f"causal except layer {layers}, where a token sees later ones", seen.path_of(odd[0]))
-    if any(not branch.forwards for branch in leaks):
-        return warned("some layers read forwards and others backwards", seen.path_of(leaks[0]))
+    if reverse := [branch for branch in leaks if not branch.forwards]:
+        verdict = failed if 2 * len(reverse) < len(mixers) else warned  # bidirectional stacks alternate
+        layers = ", ".join(str(branch.layer) for branch in reverse)
+        return verdict(
+            f"tokens see only later ones in layer {layers}, and earlier ones in others", seen.path_of(reverse[0])
+        )
     intended = next((one for one in seen.heads if one.triangular), None)
     if intended is not None:
         return failed(
-            f"weights of layer {intended.layer} are causal, but its tokens see later ones: the axis of the softmax, the split of heads, or "
-            "a norm over tokens", intended.where,
+            f"weights of layer {intended.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
+            "split without a transpose, or is a norm over tokens?", intended.where,
         )  # fmt: skip
     if seen.triangles and len(seen.examined.flows) == 1:
         prefix = causal_inputs(seen).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
         verdict = warned if prefix else failed
-        said = f"a triangular mask is made, but all {len(leaks)} branches see later tokens"
-        return verdict(said, seen.path_of(leaks[0]))
+        return verdict(
+            f"a triangular mask is made, but all {len(leaks)} branches see later tokens", seen.path_of(leaks[0])
+        )
     return skipped("the model reads both ways, and no mask is triangular")
 
 
@@ -80,7 +93,7 @@ def odd_layers(mixers: list[Branch]) -> list[Branch]:
 
 def causal_inputs(seen: RecordedStream) -> Result:
     """Change the last token of each input that the stream begins with; no state before it may see it."""
-    shape = (seen.report.samples, seen.report.tokens)
+    shape = seen.report.shape
     said = f"causal in {seen.flow.depth} layers"
     entered = False
     for name in sorted(holders_of_tokens(seen.examined.arguments, shape)):
@@ -100,7 +113,7 @@ def causal_inputs(seen: RecordedStream) -> Result:
                 where = f"layer {layer}" if layer else "the state before the first layer"
                 return failed(f"token {place} of {shape[1]} sees the last one in {where}", seen.layer_path(layer))
         for (_, one), (_, old) in zip(tensors_in(after.output), tensors_in(seen.output)):
-            by_token = one.dim() > 2 and one.is_floating_point() and tuple(one.shape[:2]) == shape
+            by_token = one.dim() == 3 and one.is_floating_point() and tuple(one.shape[:2]) == shape
             if by_token and bool(differs(one, old)[:, :-1].any()):
                 return failed("the output of earlier tokens sees the last one, behind the last layer")
     return passed(f"{said}: changing the last token changes no state before it" if entered else said)

@@ -1,8 +1,11 @@
 """The check of gradients."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
+from rankfall.check.gradients import attend_scored
 from rankfall.check.layer import number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
@@ -27,10 +30,10 @@ def gradients_flow(seen: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
     First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
-    fails, as does one that `model.parameters()` lacks. Matrices of the layers that are not read, get a gradient of zero, as those of an
-    expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the
-    last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a
-    hundred times as small.
+    fails, as do detached queries or keys, and a parameter that `model.parameters()` lacks. Matrices of the layers that are not read, get a
+    gradient of zero, as those of an expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first
+    state is taken, over that at the last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred
+    times as long have gradients a hundred times as small.
     """
     layers = seen.report.layers
     if seen.foreign:
@@ -38,10 +41,15 @@ def gradients_flow(seen: RecordedStream) -> Result:
         return failed(
             f"{len(seen.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain list?"
         )
-    detached, zero, unread, frozen = parameters_without(seen)
+    halves: list[tuple[int, str]] = []
+    detached, zero, unread, frozen = parameters_without(seen, halves)
+    if halves:
+        branch = seen.flow.branches[halves[0][0]]
+        numbers = ", ".join(dict.fromkeys(str(seen.flow.branches[one].layer) for one, _ in halves))
+        return failed(f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", seen.path_of(branch))
     if detached:
         return failed(
-            f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it detached?",
+            f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it, or what follows it, detached?",
             detached[0],
         )
     size = layers[0].gradient
@@ -72,18 +80,33 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(seen: RecordedStream) -> tuple[list[str], ...]:
+def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
     """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
 
-    The differentiated function is a random projection of the output and of the last state, since a head that begins at zero passes nothing.
+    `halves` receives the number of each attention whose queries or keys have no gradient, with their names. The differentiated function is
+    a random projection of the output and of the last state, since a head that begins at zero passes nothing.
     """
     model, arguments = seen.examined.model, seen.examined.arguments
     matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
     generator = torch.Generator().manual_seed(0)
+
+    def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
+        cut = [name for name, one in zip(("queries", "keys"), pair) if not one.requires_grad]
+        # an adjacency is square, and its product with states may stand where scores do
+        square = pair[0].shape[-2:-1] == pair[0].shape[-1:]
+        if len(pair) == 2 and len(cut) == 1 and (fused or not square):
+            halves.append((number, cut[0]))
+
     with torch.enable_grad():
         for one in matrices.values():
             one.requires_grad_(True)
-        after = run_through(model, arguments, seen.flow, Edits(copies=True), grad=True)
+        after = run_through(
+            model,
+            arguments,
+            seen.flow,
+            Edits(attend=attend_scored(seen.flow, partial(score, fused=True)), score=score, copies=True),
+            grad=True,
+        )
         tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]
         loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
         if not matrices or not isinstance(loss, torch.Tensor):

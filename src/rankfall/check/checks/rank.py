@@ -49,6 +49,11 @@ def rank_kept(seen: RecordedStream) -> Result:
     ones, and may exceed 1, since this norm of a part may exceed that of the whole. It is judged at all layers, for all tokens, without the
     first token, and without the three largest channels.
     """
+    numbers = [one for one in seen.examined.arguments.tensors() if one.dim() > 1]
+    if numbers and all(bool((one == one.flatten()[0]).all()) for one in numbers):
+        return skipped(
+            "all numbers of the example are equal, and its tokens with them: pass inputs with tokens that differ"
+        )
     return judge_rank(seen.report)
 
 
@@ -69,7 +74,7 @@ def judge_rank(report: StreamReport) -> Result:
     curve = describe_curve(report, "residual")
     if last < ALIKE * start:
         return warned(f"tokens become more alike: {curve}", path)
-    low = next((one for one in report.bands if one.when != TRAINED and last < one.low[-1]), None)
+    low = next((one for one in report.bands if one.when != TRAINED and not one.alone and last < one.low[-1]), None)
     if low is not None and number(last) != number(low.low[-1]):
         return warned(f"tokens stay apart, but {low.of} keep {span(low.low[-1], low.high[-1])} at birth: {curve}", path)
     if report.part:

@@ -30,7 +30,7 @@ def stream_whole(seen: RecordedStream) -> Result:
         names = ", ".join(sorted(kinds))
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
-        return failed(f"{len(zero)} of {count} return zero, which others of their name do not", seen.path_of(zero[0]))
+        return failed(f"{len(zero)} of {count} return zero, and others of the same name do not", seen.path_of(zero[0]))
     if twice := [one for one in seen.additions if one.doubled]:
         return failed(f"the skip before {len(twice)} of {count} is added twice", seen.path_of(twice[0].branch))
     if cut := [one for one in seen.additions if one.rectified]:
@@ -43,25 +43,28 @@ def stream_whole(seen: RecordedStream) -> Result:
     if flow.unmeasured:
         return warned(flow.unmeasured[0])
     if not flow.skips:
-        return warned(f"{flow.depth} layers without residual additions")
+        return warned(f"{flow.depth} layers without residual additions x + f(x)")
     return passed(f"{count}, all with skips")
 
 
 def shared_weights(seen: RecordedStream) -> tuple[str, str] | None:
     """Return a list that holds one layer several times, or else a matrix of the layers that two modules share, with a sentence on it."""
     layers = tuple(f"{name}." for name in seen.flow.layers)
-    owners: dict[int, str] = {}
-    for name, module in seen.examined.model.named_modules():
+    owners: dict[int, tuple[str, str, nn.Module]] = {}
+    for name, module in seen.examined.model.named_modules(remove_duplicate=False):
         held = module._modules.values() if isinstance(module, nn.ModuleList | nn.Sequential) else ()
         parts = [one for one in held if one is not None and any(True for _ in one.parameters())]
         if len({id(one) for one in parts}) == 1 < len(parts):
             return name or "the model", f"{len(parts)} entries of {name or 'the model'} are one module"
-        for key, weight in module._parameters.items() if f"{name}.".startswith(layers) else ():
+        layer = next((one for one in layers if f"{name}.".startswith(one)), "")
+        for key, weight in module._parameters.items() if layer else ():
             if weight is None or weight.dim() < 2:
                 continue
-            if id(weight) in owners:
-                return f"{name}.{key}", f"{name}.{key} and {owners[id(weight)]} are one matrix"
-            owners[id(weight)] = f"{name}.{key}"
+            path, its_layer, owner = owners.setdefault(id(weight), (f"{name}.{key}", layer, module))
+            if path != f"{name}.{key}" and (
+                layer != its_layer or module is not owner
+            ):  # a module may have two names in its layer
+                return f"{name}.{key}", f"{name}.{key} and {path} are one matrix"
     return None
 
 
