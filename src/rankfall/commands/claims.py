@@ -58,7 +58,7 @@ def _pictures(results: Path, claim: str) -> list[str]:
         head = pd.read_csv(path, nrows=0).columns
         if "claim" in head and claim in set(pd.read_csv(path, usecols=["claim"]).claim):
             found.append(f"figure: {path.with_suffix('.png')}")
-    return [*found, f"rows: rankfall claims {claim} --rows"]
+    return [*found, f"rows: rankfall claims {claim} --rows --results {results}"]
 
 
 def _docs(path: Path, text: str) -> int:

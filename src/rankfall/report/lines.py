@@ -175,13 +175,18 @@ def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
 
 def legend_below(grid: FacetGrid, columns: int = 4, title: str = "", skip: Sequence[str] = ()) -> None:
     """Draw one legend below all panels, with the lines and all other labels of the panels except those in `skip`."""
+    from matplotlib.lines import Line2D
+
     old = grid.legend
     handles = {} if old is None else dict(zip([text.get_text() for text in old.texts], old.legend_handles))
     if old is not None:
         old.remove()
-    handles = {
-        name: handle for name, handle in (handles | collect_labels(grid.axes.flat, handles)).items() if name not in skip
-    }
+    found = handles | collect_labels(grid.axes.flat, handles)
+    drawn = {name: one for name, one in found.items() if isinstance(one, Line2D)}
+    headings = [  # of seaborn, which would stand above entries of another variable
+        name for name, one in drawn.items() if not one.get_linewidth() and one.get_marker() in ("", "None")
+    ]
+    handles = {name: one for name, one in found.items() if name not in (*skip, *headings)}
     grid.figure.set_layout_engine("constrained")  # seaborn changes it whenever a line is added
     rows = below(grid.figure, handles, columns, title)
     grid.figure.set_figheight(grid.figure.get_figheight() + 0.17 * rows)  # panels keep their height
