@@ -63,7 +63,9 @@ def measure(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]
     evidence = context.table("evidence")
     for name in () if evidence is None else sorted(set(evidence.claim) - set(known)):
         what = f"the table evidence has rows of {name!r}, which is not a claim{suggest(name, list(known))}"
-        raise RankfallError(f"{what}\n  fix: correct the name in `evidence_row`, or write statement.yaml and rule.py in a folder of it")
+        raise RankfallError(
+            f"{what}\n  fix: correct the name in `evidence_row`, or write statement.yaml and rule.py in a folder of it"
+        )
     rows = []
     for claim in known.values():
         if claims and claim.name not in claims:

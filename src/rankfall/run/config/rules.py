@@ -183,6 +183,9 @@ def task_facts(name: str, path: str) -> dict[str, str]:
             found, values = components.describe("task", name), " or ".join(map(repr, allowed))
             if found and found.unknown:
                 what = f"task {name!r} fails when it is called with its defaults: {found.unknown}"
-                raise problem(path, f"{what}\n  fix: correct it there, or give its file {fact} = {values} if it needs other options")
+                raise problem(
+                    path,
+                    f"{what}\n  fix: correct it there, or give its file {fact} = {values} if it needs other options",
+                )
             raise problem(path, f"the file of task {name!r} must say {fact} = {values}")
     return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

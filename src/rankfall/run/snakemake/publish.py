@@ -46,7 +46,9 @@ def publish(run: RunPlan) -> list[str]:
             (run.results / name).unlink(missing_ok=True)
     for kind in ("table", "figure"):
         for copy in (run.results / f"{kind}s").glob("*"):
-            made = (run.results / "work" / kind / copy.stem).glob(f"*{copy.suffix}")  # a file of the user's is a copy of none
+            made = (run.results / "work" / kind / copy.stem).glob(
+                f"*{copy.suffix}"
+            )  # a file of the user's is a copy of none
             if f"{kind}s/{copy.name}" not in run.final and any(_is_copy(file, copy) for file in made):
                 copy.unlink()
     found = find_unpublished(run)
