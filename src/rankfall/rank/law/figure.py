@@ -70,7 +70,8 @@ def law(
     bounds = "Right: decades by which two bounds on one layer exceed the residual. " * bounded
     caption = (
         f"{'Left: residual' if bounded else 'Residual'} by layer of networks of training {label(training)} on {label(task)}. "
-        f"On this axis, log10(-log10 residual), doubly exponential collapse is a straight line. Lines are {describe_lines(table, ['architecture'], 'log10_residual')}. Grey: where "
+        f"On this axis, log10(-log10 residual), doubly exponential collapse is a straight line. "
+        f"Lines are {describe_lines(table, ['architecture'], 'log10_residual')}. Grey: where "
         f"float32 and float64 end.{dashed} {bounds}"
         f"{describe_finding(resolved, names)}{describe_missing(table, ['architecture'], 'log10_residual', whole)}"
     )
