@@ -168,7 +168,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
         where = f", line {mark.line + 1}" if mark else ""
         what = getattr(error, "problem", None) or str(error)
         if what.startswith("expected <block end>"):
-            what = "this line does not belong to the block above it\n  fix: indent it as far as the lines that it belongs to"
+            what = "this line continues no block: indent it as far as the lines that it belongs to"
         raise RankfallError(f"{source}{where}: {what}") from None
     if not isinstance(raw, dict):
         raise wrong_type(str(source), raw, "a mapping")
