@@ -175,18 +175,13 @@ def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
 
 def legend_below(grid: FacetGrid, columns: int = 4, title: str = "", skip: Sequence[str] = ()) -> None:
     """Draw one legend below all panels, with the lines and all other labels of the panels except those in `skip`."""
-    from matplotlib.lines import Line2D
-
     old = grid.legend
     handles = {} if old is None else dict(zip([text.get_text() for text in old.texts], old.legend_handles))
     if old is not None:
         old.remove()
-    found = handles | collect_labels(grid.axes.flat, handles)
-    drawn = {name: one for name, one in found.items() if isinstance(one, Line2D)}
-    headings = [  # of seaborn, which would stand above entries of another variable
-        name for name, one in drawn.items() if not one.get_linewidth() and one.get_marker() in ("", "None")
-    ]
-    handles = {name: one for name, one in found.items() if name not in (*skip, *headings)}
+    handles = {
+        name: handle for name, handle in (handles | collect_labels(grid.axes.flat, handles)).items() if name not in skip
+    }
     grid.figure.set_layout_engine("constrained")  # seaborn changes it whenever a line is added
     rows = below(grid.figure, handles, columns, title)
     grid.figure.set_figheight(grid.figure.get_figheight() + 0.17 * rows)  # panels keep their height
@@ -204,6 +199,13 @@ def collect_labels(panels: Iterable[Axes], known: Iterable[str] = ()) -> dict[st
 
 def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: str = "") -> int:
     """Draw a legend below all panels, with at most `columns` columns and no wider than the figure, and return its number of rows."""
+    from matplotlib.lines import Line2D
+
+    drawn = {name: one for name, one in handles.items() if isinstance(one, Line2D)}
+    headings = {name for name, one in drawn.items() if not one.get_linewidth() and one.get_marker() in ("", "None")}
+    handles = {
+        name: one for name, one in handles.items() if name not in headings
+    }  # of seaborn: they stand in any column
     entry = 0.5 + 0.055 * max((len(label(name)) for name in handles), default=0)  # inches, about
     columns = max(1, min(columns, len(handles), int(figure.get_figwidth() / entry)))
     figure.legend(
