@@ -9,7 +9,7 @@ from rankfall.project import SHIPPED
 
 FOLDER = SHIPPED / "examples"
 # Text that continues a file repeats its name.
-FILE = re.compile(r"`(lab/[\w/]+\.(?:py|yaml))`:\n\n```(?:python|yaml)\n(.*?)```", re.DOTALL)
+FILE = re.compile(r"`(lab/[\w/]+\.(?:py|yaml|csv))`:\n\n```(?:python|yaml|csv)\n(.*?)```", re.DOTALL)
 ENTRIES = re.compile(r"(?<!`:\n\n)```yaml\n(.*?)```", re.DOTALL)
 
 

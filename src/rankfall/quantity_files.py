@@ -92,6 +92,11 @@ def locate_in_quantity(kind: str, quantity: str) -> Location:
         raise RankfallError(
             f"{quantity!r}: no Python module {quantity!r} is installed or lies in the working directory"
         )
+    alone = Path(folders[0]).with_suffix(".py") if folders else Path(str(spec.origin))
+    if alone.is_file() and any(alone.with_suffix("").glob("*.py")):
+        raise RankfallError(
+            f"{quantity!r} is a file and a folder, of which Python reads one: {alone}\n  fix: rename one, or move the file into the folder"
+        )
     if not folders:
         return Location(quantity, Path(str(spec.origin)), (OF_A_STUDY[kind],))
     located = (_locate_in_folder(kind, Path(folder), quantity) for folder in folders)

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from rankfall import evidence_row
 from rankfall.errors import RankfallError
-from rankfall.overview.claims import decide
+from rankfall.measure.context import Context
+from rankfall.overview.claims import decide, measure
 from rankfall.report import claim as module
 from rankfall.report.claim import Claim, check_claims, claims
 from rankfall.report.claim_text import as_lines, in_full
@@ -98,6 +100,15 @@ def test_a_claim_sees_its_own_evidence_alone_and_only_what_it_reads() -> None:
     )
     with pytest.raises(RankfallError, match="reads table 'cells', which its `reads` does not name"):
         decide(replace(GOOD, decide=lambda read: read("cells")), {"evidence": rows, "cells": rows}.get)
+
+
+def test_evidence_of_no_claim_is_refused() -> None:
+    """A misspelt name left its claim out of the verdicts without a word."""
+    rows = pd.DataFrame([evidence_row("norms_prevent_colapse", "kept, by layer", "softmax", 1, 0, 0.5)])
+    with pytest.raises(
+        RankfallError, match="'norms_prevent_colapse', which is not a claim; did you mean 'norms_prevent_collapse'"
+    ):
+        measure(Context(table={"evidence": rows}.get))
 
 
 def test_a_verdict_is_shown_with_its_number_and_its_source() -> None:

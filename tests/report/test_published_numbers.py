@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import component_pages
 import pytest
 from own_quantity import forget_own
 from plans import VALID, changed
@@ -91,6 +92,20 @@ def test_one_of_a_user_is_compared(own: Path) -> None:
     assert plan.code["mylab.entropy.shown/published.csv"] == content(own / "published.csv")
     (value,) = [value for value in published_numbers() if value["table"] == "mylab.entropy"]
     assert (value["published"], value["at"]) == (0.5, "training=short;depth=2")
+
+
+def test_the_example_of_the_page_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    component_pages.write(tmp_path, component_pages.files("published"))
+    monkeypatch.syspath_prepend(tmp_path)
+    config = changed("measures", component_pages.entries("published")["measures"], VALID)
+    assert "lab.spread" in make_plan(config).measures["reproduction"].tables
+    (value,) = [value for value in published_numbers() if value["table"] == "lab.spread"]
+    assert (value["published"], value["column"]) == (0.5, "spread")
+    forget_own()
+    (tmp_path / "lab" / "spread.py").write_text("def measure(context):\n    return []\n")
+    with pytest.raises(RankfallError, match=r"'lab\.spread' is a file and a folder"):
+        make_plan(config)
+    forget_own()
 
 
 def test_an_edit_of_the_file_makes_the_comparison_stale_and_nothing_else(own: Path) -> None:

@@ -88,7 +88,7 @@ def import_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
 def forget_own() -> None:
     """The next test has other modules of the same names, in another folder."""
     lend([])
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mylab"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("mylab", "lab")]:
         del sys.modules[name]
 
 

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.name:
         print("\n".join(in_full(table, args.name)))
         print("".join(f"figure: {picture}\n" for picture in _pictures(results, args.name)), end="")
-        print(f"rows: rankfall claims {args.name} --rows")
+        print(f"rows: rankfall claims {args.name} --rows --results {results}")
     else:
         print("\n".join(as_lines(table)))
     return 0

@@ -6,6 +6,7 @@ A page has a number between `<!--=NAME-->` and `<!--/-->`, and a table between `
 
 import argparse
 import re
+from collections import Counter
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,12 +99,12 @@ def check_page(text: str, defined: "Definitions") -> None:
 
 
 def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[str]]:
-    """Return a page with its numbers from the available tables, a line for each number that differs, and a line for each that is kept
-    because it cannot be computed."""
+    """Return a page with its numbers from the available tables, a line for each number that differs, and a line for each reason for which
+    numbers are kept."""
     from rankfall.errors import RankfallError
 
     differing: list[str] = []
-    kept: list[str] = []
+    kept: Counter[str] = Counter()
 
     def replace_number(found: re.Match[str]) -> str:
         number = quoted.defined.numbers[found[1]]
@@ -112,7 +113,7 @@ def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[
             if not quoted.agrees(number, found[2], now):
                 differing.append(f"{found[1]}: the page says {found[2]!r}, the tables {now!r}")
         except RankfallError as error:
-            kept.append(f"{found[1]} is kept: {error}")
+            kept[str(error)] += 1
             return found[0]
         return f"<!--={found[1]}-->{now}<!--/-->"
 
@@ -120,11 +121,12 @@ def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[
         try:
             now = quoted.write_table(found[1])
         except RankfallError as error:
-            kept.append(f"table {found[1]} is kept: {error}")
+            kept[str(error)] += 1
             return found[0]
         for old, line in zip_longest(found[2].splitlines(), now.splitlines(), fillvalue=""):
             if old != line:
                 differing.append(f"table {found[1]}: the page says {old!r}, the tables {line!r}")
         return f"<!-- table: {found[1]} -->\n\n{now}\n<!-- /table -->"
 
-    return TABLE.sub(replace_table, NUMBER.sub(replace_number, text)), differing, kept
+    now = TABLE.sub(replace_table, NUMBER.sub(replace_number, text))
+    return now, differing, [f"{count} numbers and tables are kept: {why}" for why, count in kept.items()]

@@ -31,7 +31,7 @@ measures:
   residuals: {{}}
   law: {{}}
   orders:
-    attentions: [multihead, "lab.attention:Capped"]
+    attentions: [multihead, {{name: "lab.attention:Capped", cap: 5.0}}]
     normalisers: [softmax]
     positions: [none, rope]
     masks: [none]

@@ -48,7 +48,8 @@ def find(start: str, store: "Store") -> "CellRecord":
     keys = {record.key for record in store.records()}
     fitting = [start] if start in keys else sorted(key for key in keys if key.startswith(start))
     if not fitting:
-        raise RankfallError(f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it")
+        what = f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it"
+        raise RankfallError(f"{what}\n  fix: name the run that has it, --results FOLDER")
     if len(fitting) > 1:
         more = f" and {len(fitting) - NAMED} more" if len(fitting) > NAMED else ""
         raise RankfallError(

@@ -152,10 +152,12 @@ def show(found: dict[str, Any]) -> None:
     table.add_section()
     table.add_row("all", "", "", *(str(found["total"][state]) for state in STATES), style="bold")
     console.print(table)
+    last = {cell["log"]: cell for cell in found["not_done"]}  # a log of several cells is shown once
     for cell in found["not_done"]:
         name = f"{cell['task']} {cell['architecture']} {cell['training']} depth {cell['depth']} seed {cell['seed']}{cell['differs']}"
         console.print(f"[{COLOURS[cell['state']]}]{cell['state']}[/] {escape(name)}: {escape(clean(cell['reason']))}")
-        if cell["log"]:
-            console.print(f"  {escape(clean(cell['log']))}", style="dim")
+        if not cell["log"] or last[cell["log"]] is not cell:
+            continue
+        console.print(f"  {escape(clean(cell['log']))}", style="dim")
         for line in cell["tail"]:
             console.print(f"  | {clean(line)}", style="dim", markup=False, soft_wrap=True)

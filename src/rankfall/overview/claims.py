@@ -55,6 +55,12 @@ TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe"
 def measure(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
     """Return the verdicts of `claims`, by default of all that the run has measured. Raise if a named claim is not measured."""
     known = {claim.name: claim for claim in declared_claims()}
+    evidence = context.table("evidence")
+    for name in () if evidence is None else sorted(set(evidence.claim) - set(known)):
+        what = f"the table evidence has rows of {name!r}, which is not a claim{suggest(name, list(known))}"
+        raise RankfallError(
+            f"{what}\n  fix: correct the name in `evidence_row`, or write statement.yaml and rule.py in a folder of it"
+        )
     rows = []
     for name in claims or known:
         if name not in known:

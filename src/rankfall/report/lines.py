@@ -197,6 +197,12 @@ def collect_labels(panels: Iterable[Axes], known: Iterable[str] = ()) -> dict[st
 
 def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: str = "") -> int:
     """Draw a legend below all panels, with at most `columns` columns and no wider than the figure, and return its number of rows."""
+    from matplotlib.lines import Line2D
+
+    # Seaborn's headings of hue and style would stand above entries of the other.
+    strokes = {name: one for name, one in handles.items() if isinstance(one, Line2D)}
+    headings = {name for name, one in strokes.items() if not one.get_linewidth() and one.get_marker() in ("", "None")}
+    handles = {name: one for name, one in handles.items() if name not in headings}
     entry = 0.5 + 0.055 * max((len(label(name)) for name in handles), default=0)  # inches, about
     columns = max(1, min(columns, len(handles), int(figure.get_figwidth() / entry)))
     figure.legend(

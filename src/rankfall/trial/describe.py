@@ -51,7 +51,7 @@ def describe(request: ComponentRequest) -> Description:
     if kind in ("normaliser", "residual") and not inspect.isclass(found):
         wanted = ()  # a function has no methods, and asks for nothing more
     if not location.shipped and any(fact not in capitals for fact in wanted):
-        learned, unknown = learn(kind, found)
+        learned, unknown = learn(kind, found, location.file)
     return Description(
         location,
         options_of(found),
@@ -66,14 +66,16 @@ def document(item: Any) -> str:
     return inspect.cleandoc(item.__doc__ or "")
 
 
-def learn(kind: str, component: Any) -> tuple[dict[str, Any], str]:
-    """Return what calling a component with its defaults shows, or why it shows nothing."""
+def learn(kind: str, component: Any, file: Path) -> tuple[dict[str, Any], str]:
+    """Return what calling a component with its defaults shows, or why it shows nothing, with the last line of its file."""
     from rankfall.trial.learn import LEARN  # imports torch
 
     try:
         return LEARN[kind](component, {}), ""
     except Exception as error:  # whatever somebody's file may raise; its trial says more
-        return {}, describe_error(error)
+        lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        where = f" in line {lines[-1].lineno} of {file.name}: {lines[-1].line}" if lines else ""
+        return {}, describe_error(error) + where
 
 
 def options_of(component: Any) -> dict[str, Option]:

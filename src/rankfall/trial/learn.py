@@ -24,6 +24,7 @@ from rankfall.nets.positions._base import HOOKS, Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.nets.residuals.scaled import scaled
+from rankfall.tasks._dataset import Dataset
 from rankfall.trial.independence import AGREE, difference
 from rankfall.trial.setting import Surroundings
 
@@ -46,6 +47,8 @@ def learn_task(task: Any, options: Options) -> dict[str, Any]:
     """Draw the data of a task: integers are tokens or classes, other numbers are vectors or values."""
     made: Any = task(**options) if isclass(task) else partial(task, **options)
     data = made(np.random.default_rng(0))
+    if not isinstance(data, Dataset):
+        raise TypeError(f"it returns {type(data).__name__} where a Dataset is expected; a `return` may be missing")
     inputs, targets = data.train.inputs, data.train.targets
     if data.special > 0 and inputs.shape == targets.shape and torch.equal(inputs, targets):
         raise ValueError(

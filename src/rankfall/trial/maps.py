@@ -203,4 +203,6 @@ def _weighted_sum(value: Tensor) -> Tensor:
 
 
 def _describe(value: Any) -> str:
+    if value is None:
+        return "None, as without a `return`"
     return str(tuple(value.shape)) if isinstance(value, Tensor) else f"a {type(value).__name__}"

@@ -54,6 +54,22 @@ def test_what_was_edited_or_removed_is_copied_again(tmp_path: Path) -> None:
     assert is_published(run)
 
 
+def test_what_the_configuration_no_longer_names_goes_and_what_the_user_put_there_stays(tmp_path: Path) -> None:
+    before = plan_run(tmp_path)
+    make_files(before)
+    publish(before)
+    run = plan_run(tmp_path, CONFIG | {"figures": {}})
+    make_files(run)
+    edited, mine = tmp_path / "figures" / "paths.svg", tmp_path / "figures" / "mine.png"
+    edited.write_text("arrows were added")
+    mine.write_text("drawn by hand")
+    publish(run)
+    assert {file.name for file in (tmp_path / "figures").iterdir()} == {"paths.svg", "mine.png"}
+    assert (tmp_path / "tables" / "paths.parquet").is_file()
+    publish(before)
+    assert (tmp_path / "figures" / "paths.png").is_file()
+
+
 def test_what_lacks_is_explained_by_the_log_of_the_job_that_failed(tmp_path: Path) -> None:
     run = plan_run(tmp_path)
     (measure,) = (key for key in run.jobs if key.startswith("measure/"))

@@ -44,12 +44,14 @@ def law(
     # The first layer at which a sample of a seed is rounding.
     noise = table.drop(resolved.index).groupby("architecture").layer.min()
     methods = table.groupby("architecture").method.agg(lambda found: "centred" if (found == "centred").all() else PLAIN)
-    figure, axes = canvas(1, 2, WIDTH, 3.5, width_ratios=[1.25, 1])
-    left, right = axes[0]
+    bounded = bool(table[list(BOUNDS)].notna().any(axis=None))
+    figure, axes = canvas(1, 1 + bounded, WIDTH, 3.5, width_ratios=[1.25, 1][: 1 + bounded])
+    left = axes[0][0]
     decay(left, mean_by_seed(resolved, "log10_residual"), names, methods, set(noise.index))
     centred = table[table.architecture.map(methods) == "centred"]
     references(left, mean_by_seed(centred, "log10_residual", "log10_float64", "log10_float32"), names)
-    slack(right, table, names)
+    if bounded:
+        slack(axes[0][1], table, names)
     below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred", *names)))
     means = resolved.astype({"log10_residual": float}).groupby(["architecture", "layer"]).log10_residual.mean()
     ends = means.reset_index().groupby("architecture").tail(1).itertuples(index=False, name=None)
@@ -59,10 +61,12 @@ def law(
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
     any_plain = bool((methods == PLAIN).any())
     dashed = " Dashed: a plain float64 pass; it ends with a cross, where it is rounding noise." * any_plain
+    bounds = "Right: decades by which two bounds on one layer exceed the residual. " * bounded
     caption = (
-        f"Left: residual by layer of networks of training {label(training)} on {label(task)}. On this axis, log10(-log10 residual), doubly "
-        f"exponential collapse is a straight line. Lines are {describe_lines(table, ['architecture'], 'log10_residual')}. Grey: where "
-        f"float32 and float64 end.{dashed} Right: decades by which two bounds on one layer exceed the residual. "
+        f"{'Left: residual' if bounded else 'Residual'} by layer of networks of training {label(training)} on {label(task)}. "
+        f"On this axis, log10(-log10 residual), doubly exponential collapse is a straight line. "
+        f"Lines are {describe_lines(table, ['architecture'], 'log10_residual')}. Grey: where "
+        f"float32 and float64 end.{dashed} {bounds}"
         f"{describe_finding(resolved, names)}{describe_missing(table, ['architecture'], 'log10_residual', whole)}"
     )
     return Picture(figure, caption, points.merge(about, on="architecture"))
@@ -122,9 +126,6 @@ def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
     """Draw the excess of each bound over the residual. A bound is null wherever its condition fails."""
     panel.set(xlabel="layer", ylabel="decades above the residual")
     long = table.melt(["architecture", "layer", "seed"], list(BOUNDS), "bound", "slack").dropna(subset="slack")
-    if long.empty:
-        panel.text(0.5, 0.5, "no layer here has a bound", ha="center", va="center", transform=panel.transAxes)
-        return
     long = long.assign(slack=long.slack.astype(float), bound=long.bound.map(BOUNDS))
     each = long.groupby(["architecture", "bound", "layer", "seed"]).slack.mean().reset_index()
     shown = [name for name in names if name in set(each.architecture)]

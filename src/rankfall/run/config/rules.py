@@ -180,6 +180,12 @@ def task_facts(name: str, path: str) -> dict[str, str]:
     facts = components.facts_of("task", name)
     for fact, allowed in {"INPUTS": ("tokens", "vectors"), "TARGETS": TARGETS}.items():
         if facts.get(fact) not in allowed:
-            what = f"the file of task {name!r} must say {fact} = {' or '.join(map(repr, allowed))}"
-            raise problem(path, what + explain_unknown("task", name))
+            found, values = components.describe("task", name), " or ".join(map(repr, allowed))
+            if found and found.unknown:
+                what = f"task {name!r} fails when it is called with its defaults: {found.unknown}"
+                raise problem(
+                    path,
+                    f"{what}\n  fix: correct it there, or give its file {fact} = {values} if it needs other options",
+                )
+            raise problem(path, f"the file of task {name!r} must say {fact} = {values}")
     return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

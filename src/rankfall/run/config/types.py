@@ -166,7 +166,10 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
-        raise RankfallError(f"{source}{where}: {getattr(error, 'problem', None) or error}") from None
+        what = getattr(error, "problem", None) or str(error)
+        if what.startswith("expected <block end>"):
+            what = "this line continues no block: indent it as far as the lines that it belongs to"
+        raise RankfallError(f"{source}{where}: {what}") from None
     if not isinstance(raw, dict):
         raise wrong_type(str(source), raw, "a mapping")
     return raw

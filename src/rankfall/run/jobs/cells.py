@@ -54,7 +54,7 @@ def check_overlap(cell: "Cell", dataset: Dataset) -> None:
     if seen > SEEN * asked:
         raise RankfallError(
             f"task {cell.task.name}, seed {cell.data_seed}: {seen} of {asked} test samples are training samples, more than a tenth\n"
-            "give the task more possible samples (raise length or symbols) or lower train; a task may state why this is intended (OVERLAP)"
+            "  fix: give the task more possible samples (raise length or symbols) or lower train; if it is meant, say OVERLAP = 'why'"
         )
 
 

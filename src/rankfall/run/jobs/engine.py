@@ -4,6 +4,7 @@ Nothing here is part of a key.
 """
 
 import hashlib
+import os
 import signal
 import time
 import traceback
@@ -139,8 +140,10 @@ def stack_id(keys: Iterable[str]) -> str:
 
 
 def describe_failure(error: Exception) -> str:
-    """Describe an error and its location in one line."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    """Describe an error and its location in one line: the last line of the user's files, not that of a library which they call."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [one for one in frames if one.filename.startswith(os.getcwd()) and "site-packages" not in one.filename]
+    last = (own or frames)[-1]
     return f"{describe_error(error)} ({last.filename}:{last.lineno})"
 
 

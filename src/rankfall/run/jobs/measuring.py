@@ -79,7 +79,13 @@ class MeasuringWork:
     def measure_cell(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
         data = stack_data([cell], [dataset], self.settings.device)
-        measure = components.bound("measure", self.measure.component)
+        bound = components.bound("measure", self.measure.component)
+
+        def measure(context: Context) -> Rows:
+            if (rows := bound(context)) is None:
+                raise TypeError("it returns None where a list of rows is expected; a `return` may be missing")
+            return rows
+
         rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
         here = {"processor": processor()}
         return [row | here for row in rows]

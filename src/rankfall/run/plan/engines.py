@@ -25,7 +25,7 @@ ROOTS = {
     MACHINE: ("rankfall.train.machine.engine",),
     MACHINE_GPU: ("rankfall.train.machine.gpu",),
 }
-UNTRIED = "but for what the job finds that it cannot trace, which autograd trains"
+UNTRIED = "where a job cannot trace a network, autograd trains it"
 UNTRACED = "the machine cannot trace them: what it stops at is in the log of their job"
 TOKENS = 128  # the most tokens measured on the machine
 SEQUENCES = 4  # the fewest: a vector holds 4 to 16 sequences at one position

@@ -76,7 +76,7 @@ def count(number: int, what: str) -> str:
 
 
 def error_in(log: Path) -> str:
-    """Return in one line why a job ended: the last error in its log, or else the log's last line, or SILENT if the log is empty."""
+    """Return in one line why a job ended: the last error in its log with its fix, or else the log's last line, or SILENT if it is empty."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - TAIL))
@@ -84,5 +84,7 @@ def error_in(log: Path) -> str:
     except OSError:
         return SILENT
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if ERROR.match(line)]
-    return clean((named or lines or [SILENT])[-1].removeprefix("error: "))
+    named = [at for at, line in enumerate(lines) if ERROR.match(line)]
+    said = lines[named[-1] : named[-1] + 2] if named else lines[-1:] or [SILENT]
+    said = [line.strip() for at, line in enumerate(said) if at == 0 or line.strip().startswith("fix: ")]
+    return clean("; ".join(said).removeprefix("error: "))

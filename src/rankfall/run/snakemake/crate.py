@@ -30,6 +30,10 @@ PROFILES = {  # address -> name, version
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
 TYPES = {".parquet": "application/vnd.apache.parquet", ".rst": "text/x-rst"}
+BESIDE = (
+    "statement.yaml",
+    "published.csv",
+)  # a job names them by the module beside them, as in lab.squares.rule/statement.yaml
 OURS = ("rankfall/", "thousandfold/")  # sources that a release of Rankfall has
 
 
@@ -97,10 +101,16 @@ def write_crate(run: RunPlan, target: Path, license_url: str | None, lacking: Ma
 
 
 def find_sources(run: RunPlan) -> dict[str, Path]:
-    """Return the modules of tasks, networks and measures that are no part of Rankfall: name in the crate -> file."""
+    """Return the modules of tasks, networks and measures that are no part of Rankfall, with the statements of claims and the published
+    numbers beside them: name in the crate -> file."""
     computed = [job for job in run.jobs.values() if job.kind in ("data", "train", "measure")]
-    names = {name for job in computed for name in job.code() if not name.startswith(OURS)}
-    found = {name: [path for root in sys.path if (path := Path(root, name)).is_file()] for name in sorted(names)}
+    parts = {name.partition("/") for job in computed for name in job.code()}
+    names = {
+        str(Path(*module.split(".")).with_name(file) if file in BESIDE else Path(module, file))
+        for module, _, file in parts
+    }
+    ours = {name for name in names if name.startswith(OURS)}
+    found = {name: [path for root in sys.path if (path := Path(root, name)).is_file()] for name in sorted(names - ours)}
     return {f"sources/{name}": paths[0] for name, paths in found.items() if paths}
 
 

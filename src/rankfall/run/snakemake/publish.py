@@ -36,7 +36,7 @@ def is_published(run: RunPlan) -> bool:
 def publish(run: RunPlan) -> list[str]:
     """Copy all work files that are not yet published and return the published names.
 
-    A published file whose work file is missing is of an earlier plan, and is removed: readers would take its numbers for current ones.
+    A copy of an earlier plan is removed: readers would take its numbers for current ones. Its work file is missing, or no longer asked for.
     """
     if objects := find_objects(run.results):
         objects.fetch_new("work", run.final.values())
@@ -44,6 +44,13 @@ def publish(run: RunPlan) -> list[str]:
     for name, file in run.final.items():
         if not (run.results / file).is_file():
             (run.results / name).unlink(missing_ok=True)
+    for kind in ("table", "figure"):
+        for copy in (run.results / f"{kind}s").glob("*"):
+            made = (run.results / "work" / kind / copy.stem).glob(
+                f"*{copy.suffix}"
+            )  # a file of the user's is a copy of none
+            if f"{kind}s/{copy.name}" not in run.final and any(_is_copy(file, copy) for file in made):
+                copy.unlink()
     found = find_unpublished(run)
     for name, file in found.items():
         copy_file(run.results / file, run.results / name)

@@ -12,7 +12,7 @@ function charts() {
   };
   const watch = new IntersectionObserver((entries) => entries.filter((one) => one.isIntersecting).forEach(({ target }) => begin(target)), { rootMargin: "400px" });
   waiting.forEach((box) => watch.observe(box));
-  // Printing shows what is drawn, so the rest is drawn while nothing else happens, and at the latest when somebody prints.
+  // Printing shows what is open and drawn, so the rest is drawn while nothing else happens, and at the latest when somebody prints.
   const later = window.requestIdleCallback || ((work) => setTimeout(work, 200));
   const next = async () => {
     const [box] = waiting;
@@ -22,7 +22,7 @@ function charts() {
     later(next);
   };
   later(next);
-  addEventListener("beforeprint", () => waiting.forEach(begin));
+  addEventListener("beforeprint", () => [...waiting].filter((box) => !box.closest(".folded")).forEach(begin));
 }
 
 async function download(name) {

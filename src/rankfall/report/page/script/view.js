@@ -24,7 +24,7 @@ VIEW.go = () => {
   if (byId("more").contains(node)) unfold();
   node.scrollIntoView();
 };
-// Most of the page is folded: without height, but as wide as it will be, so that its charts are drawn and printed.
+// Most of the page is folded: without height, but as wide as it will be, so that its charts are drawn. Printing leaves it out.
 function unfold(open = true) {
   byId("more").classList.toggle("folded", !open);
   byId("unfold").setAttribute("aria-expanded", open);
