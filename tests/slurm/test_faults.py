@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkout import Checkout, Run
+from checkout import Checkout, Run, changed
 from cluster import CPUS, Cluster, said, wait_for
-from runs import CELLS, UNASKED, ClusterCheckout, nothing_lost
+from runs import CELLS, SLOW, UNASKED, ClusterCheckout, nothing_lost
 
 pytestmark = pytest.mark.slow
 
@@ -176,3 +176,39 @@ def test_interrupted_at_the_keyboard(cluster: Cluster, checkout: ClusterCheckout
     assert done.trained == CELLS - len(finished)
     assert resumed(checkout)
     nothing_lost(checkout, finished, undisturbed)
+
+
+def test_workers_of_a_whole_node(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    """Each has a GPU. One is killed, and loses its own cell alone; in the next attempt all of them hear SIGTERM."""
+    checkout.configure(changed(SLOW, compute={**SLOW["compute"], "workers": 2}))
+    process = checkout.start("--set-resources", "train:gpu=2", "train:slurm_partition=gpu")
+    wait_for("two checkpoints", lambda: len(checkout.checkpoints()) == 2, 180, 0.02)
+    checkout.hold()
+    job, workers = only(cluster.running("train")), checkout.workers()
+    assert len(workers) == 2
+    assert "NumCPUs=2" in cluster.details(job)
+    environments = [Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") for pid in workers]
+    assert all(any(b"CUDA_VISIBLE_DEVICES=%d" % gpu in one for one in environments) for gpu in (0, 1))
+    os.kill(workers[0], signal.SIGKILL)
+    checkout.go_on()
+    wait_for("the end of the job", lambda: state(cluster, job) == "FAILED", 180)
+    assert "1 of 3 stacks are not finished, since a worker was killed (SIGKILL)" in checkout.log()
+    finished = checkout.finished()
+    assert len(finished) == CELLS - 1
+    done = finish(checkout, process)
+    assert done.trained == 1 and resumed(checkout)
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_sigterm_checkpoints_all_workers(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    checkout.configure(changed(SLOW, compute={**SLOW["compute"], "workers": 3}))
+    process = checkout.start()
+    wait_for("three checkpoints", lambda: len(checkout.checkpoints()) == CELLS, 180, 0.02)
+    checkout.hold()
+    said("scancel", only(cluster.running("train")))
+    checkout.go_on()
+    wait_for("the end of the job", lambda: not checkout.pids())
+    assert checkout.log().count("checkpointed on SIGTERM at step") == CELLS
+    done = finish(checkout, process)
+    assert done.trained == CELLS and checkout.log().count("resuming a stack of 1 at step") == CELLS
+    nothing_lost(checkout, {}, undisturbed)

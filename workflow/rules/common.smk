@@ -48,7 +48,8 @@ def write_plan():
     if not JOB and not workflow.dryrun:
         RUN.write()
         if STORED:
-            find_objects(RUN.results).put_new(RUN.folder)
+            for folder in (RUN.folder, RUN.results / "store" / "announced"):
+                find_objects(RUN.results).put_new(folder)
         not_ahead([RUN.results / "work"])  # or Snakemake fails a job whose input is newer than its output
 
 

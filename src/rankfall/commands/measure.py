@@ -46,10 +46,10 @@ def measure_job(args: argparse.Namespace, planned: _planned.Planned, store: "Sto
         measure_tables,
         measure_without_cells,
     )
-    from rankfall.run.jobs.processor import processor
+    from rankfall.run.jobs.processor import processor_of
 
     measure = planned.plan.measures[args.measure]
-    about = tables.provenance(device=str(settings.device)) | {"processor": processor()}
+    about = tables.provenance(device=str(settings.device)) | {"processor": processor_of(settings.device)}
     with stop_signals(args.worker) as stopped:
         job = MeasuringWork(planned.plan, measure, store, settings, stopped)
         if measure.needs == "cells":

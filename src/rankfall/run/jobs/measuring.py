@@ -26,7 +26,7 @@ from rankfall.run.jobs.engine import (
     stacks,
 )
 from rankfall.run.jobs.kept import KeptItems
-from rankfall.run.jobs.processor import processor
+from rankfall.run.jobs.processor import processor_of
 from rankfall.run.jobs.row_keeper import keep_rows
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.jobs.workers import Workers, read_stacks
@@ -82,7 +82,7 @@ class MeasuringWork:
         data = stack_data([cell], [dataset], self.settings.device)
         measure = components.bound("measure", self.measure.component)
         rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
-        here = {"processor": processor()}
+        here = {"processor": processor_of(self.settings.device)}
         return [row | here for row in rows]
 
     def read(self, cells: "list[Cell]") -> dict[str, Input]:
@@ -115,6 +115,7 @@ def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
 
         def finish(number: int) -> None:
             reached[0] += number
+            print(f"{job.measure.name}: {reached[0]}/{len(missing)} measured", flush=True)
 
         Workers(settings, job.stopped, lambda: (reached[0], len(missing)), finish).compute(chosen)
         found |= job.store.find_rows(job.measure.component.name, [keys[cell.key] for cell in missing])

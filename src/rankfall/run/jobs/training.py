@@ -207,7 +207,7 @@ def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
         "stack": checkpoint.identity,
         "together": len(cells),
         "step_ms": None if step is None else 1000 * step / len(cells),
-        **describe_machine(),
+        **describe_machine(device),
     }
     records = []
     for k, cell in enumerate(cells):

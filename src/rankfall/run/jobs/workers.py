@@ -154,7 +154,7 @@ def serve_gpu(gpu: str) -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="mps", ignore_cleanup_errors=True) as folder:
         where = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
         environment = {**os.environ, **where, "CUDA_VISIBLE_DEVICES": gpu}
-        if subprocess.run([MPS, "-d"], env=environment, check=False).returncode:
+        if subprocess.run([MPS, "-d"], env=environment, stdin=subprocess.DEVNULL, check=False).returncode:
             yield {"CUDA_VISIBLE_DEVICES": gpu}
             return
         try:

@@ -14,11 +14,11 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankfall.disk import atomic, cannot, cause
+from rankfall.disk import StoreError, atomic, cannot, cause
 from rankfall.errors import RankfallError
 from rankfall.run.objects import find_objects
 
@@ -139,6 +139,33 @@ class Vault:
             return seen is not None and seen == _stamp(entry.stat())
         except FileNotFoundError:
             return False
+
+    def now(self) -> float:
+        """Return the present by the clock of the file system or the object store, since this machine's may be wrong."""
+        mark = self.root / f"clock.{secrets.token_hex(4)}"
+        if self.objects:
+            return self.objects.now(mark)
+        try:
+            with atomic(mark):
+                pass
+            now = mark.stat().st_mtime
+            mark.unlink()
+        except (StoreError, OSError):  # of another user, in which nothing can be removed either
+            return time.time()
+        return now
+
+    def list_all(self, folder: str) -> dict[Path, tuple[int, float]]:
+        """Return path -> (size, time of writing) of everything in a folder of the results, without fetching it."""
+        results = self.root.parent
+        if self.objects:
+            return {results / name: about for name, about in self.objects.list_all(folder).items()}
+        found = {}
+        for place, _, names in os.walk(results / folder):  # follows no links, which may be circular
+            for path in (Path(place, name) for name in names):
+                with suppress(FileNotFoundError):
+                    stat = path.lstat()
+                    found[path] = stat.st_size, stat.st_mtime
+        return found
 
     def folders(self, folder: str) -> list[str]:
         """Return the names of the folders inside a folder."""
