@@ -97,7 +97,7 @@ class MeasuringWork:
 
     def train(self, cells: "Sequence[Cell]") -> None:
         """Train cells again that were lost or damaged since their training job."""
-        train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
+        train_cells(cells, self.store, replace(self.settings, workers=1), Progress(), self.plan.origin)
 
 
 def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:

@@ -54,7 +54,7 @@ def fields(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def describe_machine(device: torch.device = torch.device("cpu")) -> dict[str, Any]:
+def describe_machine(device: torch.device) -> dict[str, Any]:
     """Return the host, the processor or GPU, the versions of packages, and the time."""
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
     now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -156,7 +156,13 @@ def save_failed(
 ) -> None:
     """Store cells of one group as failed, with the reasons."""
     records = [
-        {**origin(cell), **describe_machine(), "status": "failed", "reason": reason, "seconds": seconds}
+        {
+            **origin(cell),
+            **describe_machine(torch.device("cpu")),
+            "status": "failed",
+            "reason": reason,
+            "seconds": seconds,
+        }
         for cell, reason in zip(cells, reasons)
     ]
     store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records, {})

@@ -45,11 +45,13 @@ class Workers:
         self.settings, self.stopped, self.counts, self.finished = settings, stopped, counts, finished
         self.waiting: deque[Sequence[Cell]] = deque()
         self.running = set[subprocess.Popen[str]]()
-        self.failures: list[str] = []
+        self.killed: list[str] = []
+        self.code = 0  # of a worker that has reported an error
         self.ending = False  # whether no further stack is started
 
     def compute(self, stacks: "Sequence[Sequence[Cell]]") -> None:
-        """Compute all stacks. Raise `Interrupted` after a signal, which is passed on, and an error if a worker did not finish a stack."""
+        """Compute all stacks. Raise `Interrupted` after a signal, which is passed on, and an error if a worker was killed. Exit with the
+        code of a worker that has reported an error itself."""
         self.waiting.extend(stacks)
         number = min(self.settings.workers, len(stacks))
         with assign_gpus(number, self.settings.device) as environments, ThreadPoolExecutor(number) as pool:
@@ -63,9 +65,11 @@ class Workers:
         raise_if_stopped(self.stopped)
         for thread in threads:
             thread.result()
-        if self.failures:
+        if self.code:
+            raise SystemExit(self.code)
+        if self.killed:
             raise RankfallError(
-                f"{len(self.failures)} of {len(stacks)} stacks are not finished, since {self.failures[0]}\n"
+                f"{len(self.killed)} of {len(stacks)} stacks are not finished, since a worker {self.killed[0]}\n"
                 "the others are in the store; run again to go on from the last checkpoints"
             )
 
@@ -88,13 +92,11 @@ class Workers:
                 if worker.stdout.readline():
                     self.finished(len(stack))
                     continue
-                code = self.close(worker)
-                worker = None
-                how = (
-                    f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code} (see above)"
-                )
-                self.failures.append(f"a worker {how}")
-                self.ending |= code >= 0
+                code, worker = self.close(worker), None
+                if code > 0:
+                    self.code, self.ending = code, True
+                else:
+                    self.killed.append(f"was killed ({signal.Signals(-code).name})" if code else "ended by itself")
         if worker:
             self.close(worker)
 

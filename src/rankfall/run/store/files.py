@@ -122,15 +122,7 @@ class Vault:
     def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
         """Return the finished files of a folder by name. An absent folder has none. Hidden names are temporary files. Files
         that could not be read and have not changed since are left out, in case they could not be set aside."""
-        if self.objects:
-            self.objects.fetch_new(self._name(folder))
-        try:
-            with os.scandir(self.root / folder) as entries:
-                found = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise cannot("read", self.root / folder, error) from error
+        found = [one for one in self._scan(folder) if one.name.endswith(suffix) and not one.name.startswith(".")]
         return sorted((entry for entry in found if not self._is_unreadable(entry)), key=lambda entry: entry.name)
 
     def _is_unreadable(self, entry: os.DirEntry[str]) -> bool:
@@ -169,11 +161,14 @@ class Vault:
 
     def folders(self, folder: str) -> list[str]:
         """Return the names of the folders inside a folder."""
+        return sorted(entry.name for entry in self._scan(folder) if Path(entry.path).is_dir())
+
+    def _scan(self, folder: str) -> list[os.DirEntry[str]]:
         if self.objects:
-            self.objects.fetch_new(self._name(folder))
+            self.objects.fetch_new(f"{self.root.name}/{folder}")
         try:
             with os.scandir(self.root / folder) as entries:
-                return sorted(entry.name for entry in entries if Path(entry.path).is_dir())
+                return list(entries)
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -222,9 +217,6 @@ class Vault:
         """Put a finished file into the object store, if there is one."""
         if self.objects:
             self.objects.put(path)
-
-    def _name(self, folder: str) -> str:
-        return f"{self.root.name}/{folder}"
 
     def set_aside(self, path: Path, reason: str, seen: os.stat_result) -> None:
         """Move a damaged file to damaged/, unless another process has replaced it meanwhile."""
