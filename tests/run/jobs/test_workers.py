@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from cluster import wait_for
 
 from rankfall.errors import RankfallError
 from rankfall.run.jobs import workers
@@ -28,7 +30,7 @@ for line in sys.stdin:
     if key == "full":
         sys.exit(2)
     if key == "slow":
-        time.sleep(60)
+        time.sleep(600)
     print("finished", flush=True)
 """
 CPU = torch.device("cpu")
@@ -90,13 +92,13 @@ def test_an_error_that_a_worker_reports_starts_nothing_more() -> None:
 
 
 def test_a_signal_reaches_all_workers() -> None:
-    handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    signal.setitimer(signal.ITIMER_REAL, 2.0)
-    try:
-        with pytest.raises(Interrupted, match="SIGTERM"):
-            compute("slow slow a b")
-    finally:
-        signal.signal(signal.SIGALRM, handler)
+    def stop() -> None:
+        wait_for("both workers", lambda: Path("seen").exists() and len(seen()) == 2, 300)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=stop).start()
+    with pytest.raises(Interrupted, match="SIGTERM"):
+        compute("slow slow a b")
     assert {words[0] for words in seen()} == {"slow"}
 
 

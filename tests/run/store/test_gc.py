@@ -298,7 +298,7 @@ def test_a_bucket_is_cleaned_by_the_same_rule(plans, tmp_path, monkeypatch, caps
         Objects(tmp_path / name, f"file://{bucket}").mark()
     one, other = Store(tmp_path / "one" / "store"), Store(tmp_path / "one" / "store")
     live, dead, needed = save(one, "ab"), save(one, "c"), save(one, "x")
-    rows = [one.save_rows("paths", {key: []}) for key in ("short ones-b", "paths-z")]
+    rows = [one.save_rows("paths", {key: []}) for key in ("short ones-a", "paths-z")]
     data = [
         one.dataset(key, lambda: dataset_of(*[torch.zeros(1)] * 4, size_in=1, size_out=1, chance=0.0))
         for key in ("da", "dz")
