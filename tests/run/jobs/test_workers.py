@@ -21,6 +21,7 @@ from rankfall.run.jobs.engine import Interrupted, Settings, stop_signals
 # Appends what it was given and what it sees to a file. The name of a cell says what befalls its worker.
 WORKER = """
 import json, os, signal, sys, time
+print("hello")
 for line in sys.stdin:
     (key, *_), done, total = json.loads(line)
     with open("seen", "a") as seen:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
 
 WAIT = 0.2  # seconds between looks at signals
+FINISHED = "finished\n"  # answer of a worker
 MPS = "nvidia-cuda-mps-control"  # NVIDIA's server by which kernels of several processes run on a GPU at the same time
 
 
@@ -89,7 +90,9 @@ class Workers:
                 assert worker.stdin and worker.stdout
                 with suppress(BrokenPipeError):
                     print(json.dumps([[cell.key for cell in stack], *self.counts()]), file=worker.stdin, flush=True)
-                if worker.stdout.readline():
+                if any(
+                    line == FINISHED for line in worker.stdout
+                ):  # a component may print something when it is imported
                     self.finished(len(stack))
                     continue
                 code, worker = self.close(worker), None
@@ -130,7 +133,7 @@ def read_stacks(cells: "Sequence[Cell]") -> "Iterator[tuple[list[Cell], int, int
         for line in iter(sys.stdin.readline, ""):
             keys, done, total = json.loads(line)
             yield [by_key[key] for key in keys], done, total
-            print("finished", file=answers, flush=True)
+            print(FINISHED, end="", file=answers, flush=True)
 
 
 @contextmanager
