@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -134,7 +135,7 @@ class Vault:
 
     def now(self) -> float:
         """Return the present by the clock of the file system or the object store, since this machine's may be wrong."""
-        mark = self.root / f"clock.{secrets.token_hex(4)}"
+        mark = self.root / f".clock.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
         if self.objects:
             return self.objects.now(mark)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -60,12 +59,13 @@ class Files:
             if path.parent == place and path.name.endswith(suffix) and not path.name.startswith(".")
         )
 
-    def items(self, kind: str, path: Path, reason: str, older: float = -math.inf) -> Iterator[Item]:
+    def items(self, kind: str, path: Path, reason: str, older: float = 0.0) -> Iterator[Item]:
         """Yield the file as an item, if it exists and was written so many seconds ago."""
         if path in self.found:
             size, written = self.found[path]
-            if self.now - written > older:
-                yield Item(kind, path, size, self.now - written, reason)
+            age = max(0.0, self.now - written)
+            if age >= older:
+                yield Item(kind, path, size, age, reason)
 
 
 def find_removable(store: Store, live: Live) -> list[Item]:
@@ -179,7 +179,7 @@ def _find_trials(files: Files, live: Live) -> Iterator[Item]:
 
 def _find_temporary(files: Files, live: Live) -> Iterator[Item]:
     for path in sorted(path for path in files.found if path.name.startswith(".") and path.suffix == ".tmp"):
-        age = ABANDONED if _writer_lives(path.name) else -math.inf
+        age = ABANDONED if _writer_lives(path.name) else 0.0
         yield from files.items("temporary", path, "its writer is dead", age)
 
 
