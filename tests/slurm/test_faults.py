@@ -182,7 +182,7 @@ def test_workers_of_a_whole_node(cluster: Cluster, checkout: ClusterCheckout, un
     """Each has one of the GPUs. All of them hear SIGTERM; and one that is killed loses its own cell alone."""
     checkout.configure(changed(SLOW, compute={**SLOW["compute"], "workers": CELLS}))
     process = checkout.start("--set-resources", "train:gpu=2", "train:slurm_partition=gpu")
-    wait_for("three checkpoints", lambda: len(checkout.checkpoints()) == CELLS, 400, 0.02)
+    wait_for("three checkpoints", lambda: len(checkout.checkpoints()) == CELLS, 600, 0.02)
     checkout.hold()
     job, workers = only(cluster.running("train")), checkout.workers()
     assert len(workers) == CELLS
@@ -195,12 +195,12 @@ def test_workers_of_a_whole_node(cluster: Cluster, checkout: ClusterCheckout, un
     wait_for("the end of the job", lambda: not checkout.pids())
     assert checkout.log().count("checkpointed on SIGTERM at step") == CELLS
 
-    wait_for("the next attempt", lambda: checkout.log().count("resuming a stack of 1 at step") == CELLS, 400, 0.02)
+    wait_for("the next attempt", lambda: checkout.log().count("resuming a stack of 1 at step") == CELLS, 600, 0.02)
     checkout.hold()
     job, finished = only(cluster.running("train")), checkout.finished()
     os.kill(checkout.workers()[0], signal.SIGKILL)
     checkout.go_on()
-    wait_for("the end of the job", lambda: state(cluster, job) == "FAILED", 400)
+    wait_for("the end of the job", lambda: state(cluster, job) == "FAILED", 600)
     assert "1 of 3 stacks are not finished, since a worker was killed (SIGKILL)" in checkout.log()
     assert not finished and len(checkout.finished()) == CELLS - 1
     finished = checkout.finished()
