@@ -140,7 +140,7 @@ def read_stacks(cells: "Sequence[Cell]") -> "Iterator[tuple[list[Cell], int, int
 def assign_gpus(number: int, device: torch.device) -> Iterator[list[dict[str, str]]]:
     """Yield the environment of each worker, in which it sees one GPU. A configured number, as in `cuda:1`, is that of all workers. While
     several workers share a GPU, MPS serves it, if it is installed and the site does not run it already."""
-    gpus = visible_gpus() if device.index is None else []
+    gpus: list[str] = visible_gpus() if device.index is None else []
     with ExitStack() as servers:
         seen = [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in gpus] or [{}]
         if (
