@@ -1,6 +1,7 @@
 """Tests that a measuring job that ends early keeps the rows that it has measured, unless its code was edited."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from helpers import config
 
 from rankfall import cli
 from rankfall.report import tables
+from rankfall.report.runs import differences
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 
@@ -25,12 +27,14 @@ def probe(context):
     for member, cell in enumerate(context.cells):
         with open("calls", "a") as calls:
             calls.write(f"{cell.seed} ")
-        kinds = ("term", "ctrl-c", "error", "edit")
+        kinds = ("term", "ctrl-c", "error", "edit", "kill")
         trouble = next((kind for kind in kinds if Path(f"trouble{cell.seed}.{kind}").exists()), None)
         if trouble == "term":
             signal.raise_signal(signal.SIGTERM)
         if trouble == "ctrl-c":
             raise KeyboardInterrupt
+        if trouble == "kill":
+            signal.raise_signal(signal.SIGKILL)
         if trouble == "error":
             raise ValueError("no such number")
         if trouble == "edit":
@@ -121,3 +125,19 @@ def test_nothing_of_a_measure_that_is_edited_while_it_runs_is_kept_under_a_wrong
     (lab.folder / "probe_lab.py").write_text(PROBE)
     assert lab.measure() == 0
     assert sorted(tables.read(lab.folder / "out.parquet", "paths")["accuracy"].to_pylist()) == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_a_killed_worker_loses_its_own_cell_and_the_rows_are_those_of_one_process(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lab.measure() == 0
+    alone = tables.read(lab.folder / "out.parquet", "paths")
+    shutil.rmtree(lab.store.root / "measures")
+    lab.configure({"mine": {"measure": "probe_lab:probe"}}, stack=1, workers=2)
+    Path("trouble1.kill").touch()
+    assert lab.measure() == 2
+    assert "1 of 4 stacks are not finished, since a worker was killed" in capsys.readouterr().err
+    assert lab.kept() == 3
+    Path("trouble1.kill").unlink()
+    assert lab.measure() == 0
+    assert not differences(tables.read(lab.folder / "out.parquet", "paths"), alone)

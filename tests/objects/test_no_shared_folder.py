@@ -13,6 +13,7 @@ import yaml
 from checkout import CONFIG, Checkout, changed
 from cluster import Unavailable, wait_for
 from swift_server import BUCKET, KEY, SECRET, Swift, swift
+from test_gc import clean_bucket, plans  # noqa: F401
 
 from rankfall.report.runs import differences
 from rankfall.run.objects import find_objects
@@ -180,6 +181,16 @@ def test_a_killed_job_loses_only_what_is_unfinished(stored: StoredCheckout, tmp_
     logs = [path.read_text() for path in (stored.results / "logs" / "train").rglob("*.log")]
     assert any("resuming a stack" in log for log in logs)
     assert len(stored.job_folders()) == len(folders) + 2  # training again, and measuring
+
+
+@pytest.mark.usefixtures("plans")
+def test_a_bucket_is_cleaned(server: Swift, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import s3fs
+
+    monkeypatch.setenv("SNAKEMAKE_STORAGE_S3_ACCESS_KEY", KEY)
+    monkeypatch.setenv("SNAKEMAKE_STORAGE_S3_SECRET_KEY", SECRET)
+    s3fs.S3FileSystem(key=KEY, secret=SECRET, endpoint_url=server.endpoint).mkdirs(BUCKET, exist_ok=True)
+    clean_bucket(f"s3://{BUCKET}/clean", server.endpoint, tmp_path, monkeypatch)
 
 
 def begun(stored: StoredCheckout) -> bool:

@@ -77,6 +77,10 @@ class ClusterCheckout(Checkout):
                 found.append(int(path.name))
         return found
 
+    def workers(self) -> list[int]:
+        """Those of the processes of training that a job has started."""
+        return [pid for pid in self.pids() if b"--worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+
     def finished(self) -> dict[str, tuple[int, int]]:
         """Stacks in the store: name -> (inode, time of writing). A stack that is trained again gets others."""
         found = {}

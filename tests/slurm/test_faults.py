@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkout import Checkout, Run
+from checkout import Checkout, Run, changed
 from cluster import CPUS, Cluster, said, wait_for
-from runs import CELLS, UNASKED, ClusterCheckout, nothing_lost
+from runs import CELLS, SLOW, UNASKED, ClusterCheckout, nothing_lost
 
 pytestmark = pytest.mark.slow
 
@@ -174,5 +174,36 @@ def test_interrupted_at_the_keyboard(cluster: Cluster, checkout: ClusterCheckout
     assert not cluster.running("train")
     done = finish(checkout, checkout.start())
     assert done.trained == CELLS - len(finished)
+    assert resumed(checkout)
+    nothing_lost(checkout, finished, undisturbed)
+
+
+def test_workers_of_a_whole_node(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
+    """Each has one of the GPUs. All of them hear SIGTERM; and one that is killed loses its own cell alone."""
+    checkout.configure(changed(SLOW, compute={**SLOW["compute"], "workers": CELLS}))
+    process = checkout.start("--set-resources", "train:gpu=2", "train:slurm_partition=gpu")
+    wait_for("three checkpoints", lambda: len(checkout.checkpoints()) == CELLS, 600, 0.02)
+    checkout.hold()
+    job, workers = only(cluster.running("train")), checkout.workers()
+    assert len(workers) == CELLS
+    assert f"NumCPUs={CELLS}" in cluster.details(job)
+    environments = [Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") for pid in workers]
+    seen = [line for one in environments for line in one if line.startswith(b"CUDA_VISIBLE_DEVICES=")]
+    assert sorted(seen) == [b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=1"]
+    said("scancel", job)
+    checkout.go_on()
+    wait_for("the end of the job", lambda: not checkout.pids())
+    assert checkout.log().count("checkpointed on SIGTERM at step") == CELLS
+
+    wait_for("the next attempt", lambda: checkout.log().count("resuming a stack of 1 at step") == CELLS, 600, 0.02)
+    checkout.hold()
+    job, finished = only(cluster.running("train")), checkout.finished()
+    os.kill(checkout.workers()[0], signal.SIGKILL)
+    checkout.go_on()
+    wait_for("the end of the job", lambda: state(cluster, job) == "FAILED", 600)
+    assert "1 of 3 stacks are not finished, since a worker was killed (SIGKILL)" in checkout.log()
+    assert not finished and len(checkout.finished()) == CELLS - 1
+    finished = checkout.finished()
+    finish(checkout, process)
     assert resumed(checkout)
     nothing_lost(checkout, finished, undisturbed)

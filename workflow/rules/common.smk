@@ -48,7 +48,8 @@ def write_plan():
     if not JOB and not workflow.dryrun:
         RUN.write()
         if STORED:
-            find_objects(RUN.results).put_new(RUN.folder)
+            for folder in (RUN.folder, RUN.results / "store" / "announced"):
+                find_objects(RUN.results).put_new(folder)
         not_ahead([RUN.results / "work"])  # or Snakemake fails a job whose input is newer than its output
 
 
@@ -64,9 +65,16 @@ def megabytes(pattern):
     return lambda wildcards, attempt=1: RUN.needs(pattern, wildcards).megabytes * min(attempt, MOST)
 
 
-def gpus(rule):
+def processors(pattern):
+    return lambda wildcards: RUN.needs(pattern, wildcards).workers * RUN.about["threads"]
+
+
+def gpus(rule, pattern):
     """Return the GPUs that the configuration needs, unless the profile says by `gres` how it requests them: SLURM refuses both."""
-    return {} if "gres" in workflow.resource_settings.overwrite_resources.get(rule, {}) else RUN.about["gpus"]
+    each = RUN.about["workers_per_gpu"]
+    if not each or "gres" in workflow.resource_settings.overwrite_resources.get(rule, {}):
+        return {}
+    return {"gpu": lambda wildcards: -(-RUN.needs(pattern, wildcards).workers // each)}
 
 
 def begin():

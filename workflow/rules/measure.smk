@@ -12,7 +12,7 @@ rule measure:
     priority: priority("measure/{measure}/{task}/{shard}")
     conda:
         "../../envs/environment.yaml"
-    threads: RUN.about["threads"]
+    threads: processors("measure/{measure}/{task}/{shard}")
     resources:
         mem_mb=megabytes("measure/{measure}/{task}/{shard}"),
         runtime=minutes("measure/{measure}/{task}/{shard}"),

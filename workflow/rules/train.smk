@@ -14,9 +14,9 @@ rule train:
     priority: priority("train/{task}/{shard}")
     conda:
         "../../envs/environment.yaml"
-    threads: RUN.about["threads"]
+    threads: processors("train/{task}/{shard}")
     resources:
-        **gpus("train"),
+        **gpus("train", "train/{task}/{shard}"),
         mem_mb=megabytes("train/{task}/{shard}"),
         runtime=minutes("train/{task}/{shard}"),
     params:

@@ -6,7 +6,7 @@ written plan, or if it is damaged, the job plans the whole grid and compares dig
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ class Planned:
     run: "RunPlan"
     job: "PlannedJob"
     results: Path
+    command: Sequence[str] = ()  # of the job's workers; empty in a worker
 
     @property
     def inputs(self) -> list[Path]:
@@ -69,7 +70,7 @@ def plan_job(args: argparse.Namespace, kind: str, *names: str, cells: Iterable[s
             plan, job = read_plan(run.folder, *cells), run.job(kind, *names)
             job.check(args.expect)
             check_unchanged(job.code())
-            return Planned(plan, run, job, args.results or run.results)
+            return Planned(plan, run, job, args.results or run.results, worker_command(kind, args))
         except DamagedPlan as error:
             print(f"planning the whole grid instead of reading this job's part: {error}", file=sys.stderr)
     raw = read(args.config)
@@ -77,7 +78,16 @@ def plan_job(args: argparse.Namespace, kind: str, *names: str, cells: Iterable[s
     run = RunPlan.make(plan, raw, args.results)
     job = run.job(kind, *names)
     job.check(args.expect)
-    return Planned(plan, run, job, run.results)
+    return Planned(plan, run, job, run.results, worker_command(kind, args))
+
+
+def worker_command(kind: str, args: argparse.Namespace) -> list[str]:
+    """Return the command of a worker: that of the job, with `--worker`."""
+    if getattr(args, "worker", True):
+        return []
+    names = ("config", "results", "expect", "package", "measure", "task", "shard", "out")
+    values = {name: getattr(args, name, None) for name in names}
+    return [kind, *(f"--{name}={value}" for name, value in values.items() if value is not None), "--worker"]
 
 
 def run_job(
@@ -96,7 +106,8 @@ def run_job(
     compute = planned.plan.config.compute
     device = prepare(compute.device, compute.threads, insist=insist)
     curves = planned.results / "curves" if compute.tensorboard else None
-    settings = Settings(device, compute.stack, compute.checkpoint_seconds, curves)
+    workers = compute.workers if planned.command else 1
+    settings = Settings(device, compute.stack, compute.checkpoint_seconds, curves, workers, planned.command)
     with guard_job(codes, planned.results):
         try:
             work(Store(planned.results / "store"), settings)

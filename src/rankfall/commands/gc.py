@@ -22,7 +22,6 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
     from rankfall.run.store import Store
     from rankfall.run.store.inventory import DAY, remove
@@ -30,12 +29,7 @@ def run(args: argparse.Namespace) -> int:
     plans = [make_plan(config) for config in args.config]
     results = args.results or choose_results(plans)
     store = Store(results / "store")
-    if store.objects:
-        raise RankfallError(
-            f"these results are in {store.objects.url}, and gc cleans folders only\n"
-            "fix: remove objects there, by age for example; what is missing is computed again"
-        )
-    running, unneeded = find_unneeded(store, results, plans)
+    running, unneeded = find_unneeded(store, plans)
     items = [item for item in unneeded if item.kind in AT_ONCE or item.age >= args.keep_days * DAY]
     young = len(unneeded) - len(items)
     if running:
@@ -49,45 +43,47 @@ def run(args: argparse.Namespace) -> int:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
-        _, still = find_unneeded(store, results, plans)  # again, because a run may have started since
+        _, still = find_unneeded(store, plans)  # again, because a run may have started since
         old = {item.path for item in still if item.kind in AT_ONCE or item.age >= args.keep_days * DAY}
-        remove([item for item in items if item.path in old])
+        remove([item for item in items if item.path in old], store)
     elif items:
         print("nothing was removed; add --delete to remove them")
     return 0
 
 
-def find_unneeded(store: "Store", results: Path, plans: "Iterable[Any]") -> "tuple[int, list[Item]]":
+def find_unneeded(store: "Store", plans: "Iterable[Any]") -> "tuple[int, list[Item]]":
     """Return the number of running processes that use these results, and the files that neither they nor the plans need."""
     from rankfall.run.store.inventory import find_removable
 
     needed = find_needed(plans)
     running = add_needed_by_running(store, needed)
-    return running, [*find_removable(store, needed), *find_old_files(results, plans, running)]
+    return running, [*find_removable(store, needed), *find_old_files(store, plans, running)]
 
 
-def find_old_files(results: Path, plans: "Iterable[Any]", running: int) -> "Iterator[Item]":
+def find_old_files(store: "Store", plans: "Iterable[Any]", running: int) -> "Iterator[Item]":
     """Yield work files and logs that none of these plans uses, and the written plans of runs. Yield nothing while a process uses these
     results, because its plan may be any of them."""
-    import time
-
     from rankfall.run.plan.written import FOLDER
     from rankfall.run.snakemake.jobs import KINDS, PlanJobs
-    from rankfall.run.store.inventory import Item
+    from rankfall.run.store.inventory import Files, Item
 
     if running:
         return
     asked = {job.digest for plan in plans for job in PlanJobs(plan).all_jobs}
-    for kind, folders in (("work file", [results / "work"]), ("log", [results / "logs" / one for one in KINDS])):
-        for path in sorted(path for folder in folders for path in folder.rglob("*") if not path.is_dir()):
+    for kind, folders in (("work file", ["work"]), ("log", [f"logs/{one}" for one in KINDS])):
+        files = Files(store, *folders)
+        for path in sorted(files.found):
             if path.name.partition(".")[0] not in asked:
-                stat = path.lstat()
-                yield Item(kind, path, stat.st_size, time.time() - stat.st_mtime, "no named configuration asks for it")
-    folder = results / FOLDER
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        files = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
-        size = sum(file.lstat().st_size for file in files if not file.is_dir())
-        yield Item("plan", path, size, time.time() - path.lstat().st_mtime, "the plan of a run that has ended")
+                yield from files.items(kind, path, "no named configuration asks for it")
+    files, folder = Files(store, FOLDER), store.root.parent / FOLDER
+    of_plan: dict[Path, list[Path]] = {}
+    for path in sorted(files.found):
+        of_plan.setdefault(folder / path.relative_to(folder).parts[0], []).append(path)
+    for plan, some in of_plan.items():
+        used = max(files.found[path][1] for path in some) if store.objects else plan.lstat().st_mtime
+        sizes = {path: files.found[path][0] for path in some}
+        for path, size in sizes.items() if store.objects else [(plan, sum(sizes.values()))]:
+            yield Item("plan", path, size, files.now - used, "the plan of a run that has ended")
 
 
 def choose_results(plans: "Iterable[Any]") -> Path:
@@ -118,7 +114,7 @@ def add_needed_by_running(store: "Store", needed: "Live") -> int:
     from rankfall.run.plan.cell import digest
     from rankfall.run.store.announced import read_announcements
 
-    found, _ = read_announcements(store.root)
+    found, _ = read_announcements(store)
     for one in found:
         needed.cells.update(one.cells)
         needed.data.update(one.data)

@@ -17,6 +17,7 @@ ARGUMENTS = (
 --shard NAME       the shard, as `rankfall plan` names it
 --tables FOLDER    folder of tables, for a measure of tables; default: those of the plan
 --out FILE         table to write (required)
+--worker           measure the cells that the job sends, and write no table
 """
 )
 
@@ -38,15 +39,24 @@ def measure_job(args: argparse.Namespace, planned: _planned.Planned, store: "Sto
     """Measure the cells of a shard, tables, or what needs neither, and write the table of rows."""
     from rankfall.report import tables
     from rankfall.run.jobs.engine import stop_signals
-    from rankfall.run.jobs.measuring import MeasuringWork, measure_cells, measure_tables, measure_without_cells
-    from rankfall.run.jobs.processor import processor
+    from rankfall.run.jobs.measuring import (
+        MeasuringWork,
+        measure_as_worker,
+        measure_cells,
+        measure_tables,
+        measure_without_cells,
+    )
+    from rankfall.run.jobs.processor import processor_of
 
     measure = planned.plan.measures[args.measure]
-    about = tables.provenance(device=str(settings.device)) | {"processor": processor()}
-    with stop_signals() as stopped:
+    about = tables.provenance(device=str(settings.device)) | {"processor": processor_of(settings.device)}
+    with stop_signals(args.worker) as stopped:
         job = MeasuringWork(planned.plan, measure, store, settings, stopped)
         if measure.needs == "cells":
             cells = planned.plan.measured_cells(args.measure, args.task, args.shard)
+            if args.worker:
+                measure_as_worker(cells, job)
+                return
             store.announce(cells, {measure.component.name: [measure.key]})
             rows = measure_cells(cells, job)
             about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))

@@ -99,7 +99,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
         blocks.append([f"{about}, {what} ({source})", *advise_gpu(plan)])
     elif not kept:
         blocks.append([f"{about}, all of them in the store"])
-    blocks.append([describe_run(found.run)] if found.run else [])
+    blocks.append([describe_run(found.run, plan.config.compute.workers)] if found.run else [])
     blocks.append(title("jobs that the plan before had, and what is different:", (f"  {line}" for line in found.why)))
     if kept:
         left = "their networks are no longer in the store, but the tables have all that is asked of them, so that a run does not compute"
@@ -164,8 +164,9 @@ KINDS = {
 }
 
 
-def describe_run(run: "dict[str, Estimate]") -> str:
-    """Return lines with the processor time that is left, by kind of job, and the time by the clock on this machine."""
+def describe_run(run: "dict[str, Estimate]", workers: int) -> str:
+    """Return lines with the processor time that is left, by kind of job, and the time by the clock on this machine, if a job has so many
+    workers."""
     from rankfall.run.snakemake.estimates import between, by_rule
 
     cores, load, seconds = count_cores(), read_load(), by_rule(run)
@@ -173,10 +174,10 @@ def describe_run(run: "dict[str, Estimate]") -> str:
     parts = ", ".join(f"{kind} {format_duration(one)}" for kind, one in sums.items() if one)
     count = f"{len(run)} job{'s' * (len(run) != 1)}"
     left = f"left to do: {count}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
-    low, high = (format_duration(one) for one in between(run, cores))
+    low, high = (format_duration(one) for one in between(run, cores, 0.0, workers))
     said = f"a run takes {low} to {high} by the clock on {cores} core{'s' * (cores != 1)} that nothing else uses"
     if load >= BUSY:
-        low, high = (format_duration(one) for one in between(run, cores, load))
+        low, high = (format_duration(one) for one in between(run, cores, load, workers))
         said += f"; {low} to {high} at this machine's load of {load:.1f}, if it stays"
     return f"{left}\n{said}"
 
@@ -242,8 +243,8 @@ def as_json(plan: "Plan", found: "Status") -> str:
         "run": {
             "cores": count_cores(),
             "load": read_load(),
-            "seconds": between(found.run, count_cores()),
-            "seconds_at_load": between(found.run, count_cores(), read_load()),
+            "seconds": between(found.run, count_cores(), 0.0, plan.config.compute.workers),
+            "seconds_at_load": between(found.run, count_cores(), read_load(), plan.config.compute.workers),
             "by_rule": by_rule(found.run),
         },
         "measures": {name: {"measured": n, "cells": cells} for name, (n, cells) in found.measures.items()},

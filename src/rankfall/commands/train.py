@@ -18,6 +18,7 @@ ARGUMENTS = (
 --shard NAME          the shard, as `rankfall plan` names it (required)
 --out FILE            table of cells to write when all is done
 --training-out FILE   table of epochs to write when all is done
+--worker              train the stacks that the job sends, and write no tables
 """
 )
 
@@ -45,15 +46,19 @@ def train(
     from rankfall.report import tables
     from rankfall.report.rows import cell_row
     from rankfall.run.jobs.cells import find_records
-    from rankfall.run.jobs.training import train_cells
+    from rankfall.run.jobs.training import train_as_worker, train_cells
     from rankfall.sources.installed import commit
     from rankfall.train.progress import Progress
 
-    store.announce(cells)
     about_code = {"commit": commit()}
 
     def origin(cell: "Cell") -> dict[str, Any]:
         return planned.plan.origin(cell) | about_code
+
+    if args.worker:
+        train_as_worker(cells, store, settings, Progress(), origin)
+        return
+    store.announce(cells)
 
     def train_missing(missing: "Sequence[Cell]") -> None:
         train_cells(missing, store, settings, Progress(), origin)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
@@ -38,14 +38,18 @@ class Objects:
 
     def names(self, folder: str) -> dict[str, int]:
         """Return the names of all objects in a folder, relative to the results, with their sizes."""
+        return {name: size for name, (size, _) in self.list_all(folder).items()}
+
+    def list_all(self, folder: str) -> dict[str, tuple[int, float]]:
+        """Return the names of all objects in a folder, relative to the results, with their sizes and times of writing."""
         try:
             found = self.system.find(self.root, detail=True, prefix=f"{folder}/")
         except FileNotFoundError:
             return {}
         except Exception as error:  # each kind of object store has its own
             raise self._failure("list", folder, error) from error
-        sizes = {name[len(self.root) + 1 :]: about["size"] for name, about in found.items()}
-        return {name: size for name, size in sizes.items() if name.startswith(f"{folder}/")}
+        about = {name[len(self.root) + 1 :]: (one["size"], _time(one)) for name, one in found.items()}
+        return {name: one for name, one in about.items() if name.startswith(f"{folder}/")}
 
     def fetch(self, path: Path) -> bool:
         """Copy an object to its path. Return False if there is none."""
@@ -85,6 +89,16 @@ class Objects:
                 self.system.rm_file(self._address(path))
         except Exception as error:
             raise self._failure("remove", self._name(path), error) from error
+
+    def now(self, path: Path) -> float:
+        """Return the present by the clock of the object store, which dates an object at this path."""
+        try:
+            self.system.pipe_file(self._address(path), b"now")
+            now = _time(self.system.info(self._address(path)))
+        except Exception as error:
+            raise self._failure("write", self._name(path), error) from error
+        self.remove(path)
+        return now
 
     @property
     def system(self) -> Any:
@@ -150,6 +164,11 @@ def find_objects(results: Path) -> Objects | None:
 def forget_objects(results: Path) -> None:
     """Make a folder of results one whose files are in the folder alone."""
     (results / MARKER).unlink(missing_ok=True)
+
+
+def _time(about: Mapping[str, Any]) -> float:
+    """Return the time of writing of an object in S3, or of a file."""
+    return about["LastModified"].timestamp() if "LastModified" in about else about["mtime"]
 
 
 def _size(path: Path) -> int | None:

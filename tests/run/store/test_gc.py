@@ -16,6 +16,7 @@ import torch
 from helpers import config, dataset_of
 
 from rankfall import cli
+from rankfall.run.objects import Objects
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import digest
 from rankfall.run.snakemake.run_plan import RunPlan
@@ -45,7 +46,7 @@ def test_a_stack_stays_as_long_as_one_live_cell_is_read_from_it(store):
     items = find_removable(store, Live(cells={"a", "e"}))
     assert [item.path for item in items] == [dead]
     assert items[0].bytes == dead.stat().st_size
-    remove(items)
+    remove(items, store)
     assert mixed.exists()
     assert live.exists()
     assert not dead.exists()
@@ -202,13 +203,13 @@ def test_announcements_of_the_dead_count_no_more(store, tmp_path, capsys, plans)
     )
     assert killed.stdout.readline() == "ready\n"
     (path,) = (store.root / "announced").iterdir()
-    assert [one.cells for one in read_announcements(store.root)[0]] == [["x"]]
+    assert [one.cells for one in read_announcements(store)[0]] == [["x"]]
     killed.kill()
     killed.wait()
-    assert read_announcements(store.root) == ([], [path])
+    assert read_announcements(store) == ([], [path])
     elsewhere = path.with_name("elsewhere.json")
     elsewhere.write_text(json.dumps(json.loads(path.read_text()) | {"machine": "node7 pid:[1]"}))
-    live, dead = read_announcements(store.root)
+    live, dead = read_announcements(store)
     assert [one.path for one in live] == [elsewhere] and dead == [path]
     assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path), "--delete"]) == 0
     assert list((store.root / "announced").iterdir()) == [elsewhere]
@@ -272,3 +273,58 @@ def test_work_files_that_no_named_configuration_asks_for_go_with_their_logs(tmp_
     left = {path for part in ("work", "logs") for path in (tmp_path / "results" / part).rglob("*") if path.is_file()}
     assert left == files[0] | files[1] | {fresh, tmp_path / "results" / "logs" / "run.log"}
     assert re.search(r"^work file +\d+ files", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_wrong_clock_of_this_machine_removes_nothing(plans, tmp_path, monkeypatch, capsys):
+    """Ages are those by the clock of the file system. By this machine's, all files are a month old, and other machines' jobs have ended."""
+    store = Store(tmp_path / "store")
+    young, announced = save(store, "c"), save(store, "x")
+    path = Store(tmp_path / "store").announce([cell("x")])
+    elsewhere = path.with_name("elsewhere.json")
+    elsewhere.write_text(
+        json.dumps({"machine": "node7 pid:[1]", "pid": 1, "began": "", "cells": ["x"], "data": [], "measures": {}})
+    )
+    os.utime(announced, (time.time() - 8 * 86_400,) * 2)
+    present = time.time()
+    monkeypatch.setattr(time, "time", lambda: present + 30 * 86_400)
+    assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path), "--delete"]) == 0
+    assert young.exists() and announced.exists() and elsewhere.exists()
+
+
+def test_a_bucket_is_cleaned_by_the_same_rule(plans, tmp_path, monkeypatch):
+    clean_bucket(f"file://{tmp_path}/bucket", None, tmp_path, monkeypatch)
+
+
+def clean_bucket(url, endpoint, folder, monkeypatch):
+    """Clean from another machine than the one that wrote the bucket. Its folder is empty, and running jobs keep what they announced."""
+    for name in ("one", "other"):
+        Objects(folder / name, url, endpoint).mark()
+    one, running = Store(folder / "one" / "store"), Store(folder / "one" / "store")
+    live, dead, _ = save(one, "ab"), save(one, "c"), save(one, "x")
+    rows = [one.save_rows("paths", {key: []}).name for key in ("short ones-a", "paths-z")]
+    for key in ("da", "dz"):
+        one.dataset(key, lambda: dataset_of(*[torch.zeros(1)] * 4, size_in=1, size_out=1, chance=0.0))
+    for name in ("work/train/0123.parquet", "logs/train/0123.log", "plan/0123/jobs.json"):
+        (folder / "one" / name).parent.mkdir(parents=True)
+        (folder / "one" / name).touch()
+        one.objects.put(folder / "one" / name)
+    announcement = running.announce([cell("x")])
+    monkeypatch.setattr("rankfall.run.store.announced.machine", lambda: "another machine")
+
+    def names():
+        return {name for part in ("store", "work", "logs", "plan") for name in one.objects.list_all(part)}
+
+    command = ["gc", "--config", "a.yaml", "--results", str(folder / "other"), "--delete"]
+    before = names()
+    assert cli.main(command) == 0
+    assert names() == before, "it is young"
+    assert cli.main([*command, "--keep-days", "0"]) == 0
+    stacks = {f"store/{kind}/g/{dead.name}" for kind in ("stacks", "headers")}
+    assert before - names() == {*stacks, f"store/measures/paths/{rows[1]}", "store/data/dz.safetensors"}
+    assert f"store/announced/{announcement.name}" in names()
+    del running
+    assert f"store/announced/{announcement.name}" not in names()
+    assert cli.main([*command, "--keep-days", "0"]) == 0
+    kept = {f"store/{kind}/g/{live.name}" for kind in ("stacks", "headers")}
+    assert names() == kept | {f"store/measures/paths/{rows[0]}", "store/data/da.safetensors"}
+    assert one.load_cells(["a", "b"])

@@ -201,7 +201,7 @@ def test_kill_9_in_the_middle_of_writing_leaves_nothing_half_visible(store):
     live = Live(cells={"a", "b"}, measures={"m": {"k1"}})
     items = [item for item in find_removable(store, live) if item.kind == "temporary"]
     assert len(items) == len(litter(store.root))
-    remove(items)
+    remove(items, store)
     assert litter(store.root) == []
 
 

@@ -101,6 +101,10 @@ class Compute(Entry):
     )
     threads: Threads = Field(1, description="threads of one job")
     stack: Size = Field(32, description="networks trained at once")
+    workers: Threads = Field(
+        1, description="processes of one job, each with a stack of its own, and with a GPU on cuda"
+    )
+    workers_per_gpu: Threads = Field(1, description="workers that share a GPU")
     shard_minutes: Annotated[Number, Field(gt=0)] = Field(20.0, description="about how long one job should take")
     costs: str | None = Field(None, description="file of measured costs, by `rankfall plan --calibrate`")
     checkpoint_seconds: Annotated[Number, Field(gt=0)] = Field(60.0, description="what a killed job loses at most")

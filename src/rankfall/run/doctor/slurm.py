@@ -112,7 +112,7 @@ def gpus(settings: Mapping[str, Any]) -> Iterator[Check]:
         else:
             yield ok("gpu", f"{what}; {nodes}")
     if not wrong and not by_all and not asking:
-        yield ok("gpu", f"{nodes}; with compute.device: cuda, training requests one GPU a job")
+        yield ok("gpu", f"{nodes}; with compute.device: cuda, training requests a GPU for each worker")
 
 
 def gpu_options(values: Mapping[str, Any]) -> list[str]:

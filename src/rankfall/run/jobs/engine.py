@@ -46,6 +46,8 @@ class Settings:
     stack: int = 32  # members at most
     checkpoint_seconds: float = 60.0
     curves: Path | None = None  # folder of TensorBoard's files; None: none are written
+    workers: int = 1  # processes that compute stacks at a time
+    command: Sequence[str] = ()  # of a worker
 
 
 class StackCheckpoint:
@@ -109,7 +111,8 @@ def members_at_once(cell: "Cell", settings: Settings) -> int:
     if settings.device.type != "cuda":
         return settings.stack
     own = member_megabytes(cell.task, cell.architecture, cell.training)
-    return min(settings.stack, members_that_fit(free_megabytes(settings.device), own))
+    sharing = -(-settings.workers // max(1, len(visible_gpus())))
+    return min(settings.stack, members_that_fit(free_megabytes(settings.device) / sharing, own))
 
 
 def members_that_fit(free: float, own: int) -> int:
@@ -122,6 +125,12 @@ def free_megabytes(device: torch.device) -> float:
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return (free + kept) / 2**20
+
+
+def visible_gpus() -> list[str]:
+    """Return the names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [*map(str, range(torch.cuda.device_count()))] if visible is None else [*filter(None, visible.split(","))]
 
 
 def machine_of(engine: str) -> "type[Machined]":
@@ -152,16 +161,18 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 @contextmanager
-def stop_signals() -> Iterator[Callable[[], str | None]]:
-    """Remember SIGTERM and SIGUSR1 (SLURM's warning before a time limit) within the context, so that the running step can end first."""
+def stop_signals(worker: bool = False) -> Iterator[Stopped]:
+    """Remember SIGTERM and SIGUSR1 (SLURM's warning before a time limit) within the context, so that the running step can end first. The
+    end of its job stops a worker too."""
     received: list[str] = []
+    job = os.getppid()
 
     def remember(number: int, frame: FrameType | None) -> None:
         received.append(signal.Signals(number).name)
 
     before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGUSR1)}
     try:
-        yield lambda: received[0] if received else None
+        yield lambda: received[0] if received else "the end of its job" if worker and os.getppid() != job else None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

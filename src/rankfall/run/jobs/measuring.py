@@ -26,9 +26,10 @@ from rankfall.run.jobs.engine import (
     stacks,
 )
 from rankfall.run.jobs.kept import KeptItems
-from rankfall.run.jobs.processor import processor
+from rankfall.run.jobs.processor import processor_of
 from rankfall.run.jobs.row_keeper import keep_rows
 from rankfall.run.jobs.training import train_cells
+from rankfall.run.jobs.workers import Workers, read_stacks
 from rankfall.run.store import join
 from rankfall.train.progress import Progress
 
@@ -87,7 +88,7 @@ class MeasuringWork:
             return rows
 
         rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
-        here = {"processor": processor()}
+        here = {"processor": processor_of(self.settings.device)}
         return [row | here for row in rows]
 
     def read(self, cells: "list[Cell]") -> dict[str, Input]:
@@ -102,7 +103,7 @@ class MeasuringWork:
 
     def train(self, cells: "Sequence[Cell]") -> None:
         """Train cells again that were lost or damaged since their training job."""
-        train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
+        train_cells(cells, self.store, replace(self.settings, workers=1), Progress(), self.plan.origin)
 
 
 def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
@@ -114,14 +115,32 @@ def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     missing = [cell for cell in done if keys[cell.key] not in found]
     count = f"{len(done) - len(missing)} in store, {len(missing)} to measure"
     print(f"{job.measure.name}: {len(cells)} cells: {count}", flush=True)
-    found |= measure_missing(missing, job)
+    settings, reached = job.settings, [0]
+    chosen = list(stacks(missing, min(settings.stack, -(-len(missing) // settings.workers) or 1)))
+    if settings.workers > 1 and len(chosen) > 1:
+
+        def finish(number: int) -> None:
+            reached[0] += number
+            print(f"{job.measure.name}: {reached[0]}/{len(missing)} measured", flush=True)
+
+        Workers(settings, job.stopped, lambda: (reached[0], len(missing)), finish).compute(chosen)
+        found |= job.store.find_rows(job.measure.component.name, [keys[cell.key] for cell in missing])
+        missing = [cell for cell in missing if keys[cell.key] not in found]
+    found |= measure_missing(missing, job, 0, len(missing))
     of_cells = {cell.key: found[keys[cell.key]] for cell in done}
     return [row for cell in cells for row in measured_rows(cell, records[cell.key].record, of_cells.get(cell.key))]
 
 
-def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Rows]:
-    """Return rows by measure key. They are saved regularly, and also when the job ends early."""
-    with keep_rows(cells, job) as keeper:
+def measure_as_worker(cells: "Sequence[Cell]", job: MeasuringWork) -> None:
+    """Measure the cells that a job sends."""
+    for together, done, total in read_stacks(cells):
+        measure_missing(together, job, done, total)
+
+
+def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork, done: int, total: int) -> dict[str, Rows]:
+    """Return rows by measure key. They are saved regularly, and also when the job ends early. `done` and `total`: cells that the whole job
+    has measured before, and of all."""
+    with keep_rows(job, done, total) as keeper:
         for together in stacks(cells, job.settings.stack):  # cells that are read at once
             job.inputs.update(job.read(together))
             for cell in together:

@@ -28,6 +28,11 @@ def processor() -> str:
     return name(about, torch.backends.cpu.get_cpu_capability(), os.environ.get("NUMBA_CPU_NAME", ""))
 
 
+def processor_of(device: torch.device) -> str:
+    """Return the name of what computes on a device: a GPU, or this machine's processor."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
+
+
 def name(about: dict[str, str], vectors: str, compiled_for: str = "") -> str:
     """Build the name from Linux's description of a processor or, without it, from Python's description of the machine."""
     called = about.get("model name") or platform.processor() or platform.machine()
@@ -49,11 +54,11 @@ def fields(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def describe_machine() -> dict[str, Any]:
-    """Return the host, the processor, the versions of packages, and the time."""
+def describe_machine(device: torch.device) -> dict[str, Any]:
+    """Return the host, the processor or GPU, the versions of packages, and the time."""
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"host": socket.gethostname(), "processor": processor(), "versions": versions, "time": now}
+    return {"host": socket.gethostname(), "processor": processor_of(device), "versions": versions, "time": now}
 
 
 def peak_megabytes() -> int:

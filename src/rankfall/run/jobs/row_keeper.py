@@ -8,7 +8,7 @@ version of torch, so the trial costs one cell, once.
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +35,8 @@ REMEDY = "draw random numbers from context.stream, and keep nothing between call
 class RowKeeper:
     """Rows by measure key, of cells that are measured one after another. None is stored before the measure has passed its trial."""
 
-    def __init__(self, cells: "Sequence[Cell]", job: "MeasuringWork") -> None:
-        self.cells, self.job = cells, job
+    def __init__(self, job: "MeasuringWork", done: int, total: int) -> None:
+        self.job, self.done, self.total = job, done, total
         self.kept: dict[str, Rows] = {}
         self.unsaved: dict[str, Rows] = {}
         self.repeats, self.saved = Repeats(job), time.monotonic()
@@ -59,13 +59,13 @@ class RowKeeper:
         self.kept |= rows
         for key in rows:
             store.drop_checkpoint(stack_id([key]))
-        print(f"{self.job.measure.name}: {len(self.kept)}/{len(self.cells)} measured", flush=True)
+        print(f"{self.job.measure.name}: {self.done + len(self.kept)}/{self.total} measured", flush=True)
 
 
 @contextmanager
-def keep_rows(cells: "Sequence[Cell]", job: "MeasuringWork") -> Iterator[RowKeeper]:
-    """Return a context for the measurement of these cells. If the measure is refused, no rows are stored."""
-    rows = RowKeeper(cells, job)
+def keep_rows(job: "MeasuringWork", done: int, total: int) -> Iterator[RowKeeper]:
+    """Return a context for the measurement of cells. If the measure is refused, no rows are stored."""
+    rows = RowKeeper(job, done, total)
     try:
         yield rows
         rows.repeats.finish()

@@ -13,7 +13,7 @@ from rankfall.disk import StoreError
 from rankfall.errors import NoKernel, describe_error
 from rankfall.run.guards import Unproved, check_files, check_job
 from rankfall.run.jobs.cells import Datasets, datasets_of, shape_of, stack_data
-from rankfall.run.jobs.checks import check_cells
+from rankfall.run.jobs.checks import check_cells, check_engines
 from rankfall.run.jobs.curves import Curves
 from rankfall.run.jobs.engine import (
     Interrupted,
@@ -30,6 +30,7 @@ from rankfall.run.jobs.engine import (
     stop_signals,
 )
 from rankfall.run.jobs.processor import describe_machine, peak_megabytes
+from rankfall.run.jobs.workers import Workers, read_stacks
 from rankfall.run.plan.engines import MACHINES, PLAIN
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
@@ -66,9 +67,28 @@ def train_cells(
         progress.begin(total=len(cells) - len(refused), in_store=len(cells) - len(missing))
         work = TrainingWork(store, settings, progress, origin, stopped, datasets)
         served = [cell for cell in missing if cell.key not in refused]
-        for stack in stacks(served, lambda cell: members_at_once(cell, settings)):
-            work.train(stack)
+        chosen = list(stacks(served, lambda cell: members_at_once(cell, settings)))
+        if settings.workers > 1 and len(chosen) > 1:
+            Workers(settings, stopped, lambda: (progress.done, progress.total), progress.cells_done).compute(chosen)
+        else:
+            for stack in chosen:
+                work.train(stack)
     progress.end()
+
+
+def train_as_worker(
+    cells: "Sequence[Cell]",
+    store: "Store",
+    settings: Settings,
+    progress: "Progress",
+    origin: "Callable[[Cell], dict[str, Any]]",
+) -> None:
+    """Train the stacks that a job sends. The job has checked their components."""
+    with stop_signals(worker=True) as stopped:
+        check_engines(cells, settings.device)
+        work = TrainingWork(store, settings, progress, origin, stopped)
+        for stack, progress.done, progress.total in read_stacks(cells):
+            work.train(stack)
 
 
 @dataclass(frozen=True)
@@ -136,7 +156,13 @@ def save_failed(
 ) -> None:
     """Store cells of one group as failed, with the reasons."""
     records = [
-        {**origin(cell), **describe_machine(), "status": "failed", "reason": reason, "seconds": seconds}
+        {
+            **origin(cell),
+            **describe_machine(torch.device("cpu")),
+            "status": "failed",
+            "reason": reason,
+            "seconds": seconds,
+        }
         for cell, reason in zip(cells, reasons)
     ]
     store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records, {})
@@ -187,7 +213,7 @@ def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
         "stack": checkpoint.identity,
         "together": len(cells),
         "step_ms": None if step is None else 1000 * step / len(cells),
-        **describe_machine(),
+        **describe_machine(device),
     }
     records = []
     for k, cell in enumerate(cells):

@@ -177,7 +177,7 @@ def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> li
             for seed in seeds:
                 own[pack] = own.get(pack, 0.0) + dearest[seed]
         packed.append((draft.series.task.name, packs))
-    homes = {name: shard.shards(own, compute.shard_minutes) for name, own in seconds.items()}
+    homes = {name: shard.shards(own, compute.shard_minutes * compute.workers) for name, own in seconds.items()}
     return [[(homes[name][pack], seeds) for pack, seeds in packs] for name, packs in packed]
 
 

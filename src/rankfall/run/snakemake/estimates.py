@@ -115,16 +115,20 @@ def by_rule(found: dict[str, Estimate]) -> defaultdict[str, float]:
     return seconds
 
 
-def between(found: dict[str, Estimate], cores: int, load: float = 0.0) -> tuple[float, float]:
+def between(found: dict[str, Estimate], cores: int, load: float = 0.0, workers: int = 1) -> tuple[float, float]:
     """Return the shortest and the longest expected duration of a run in seconds, from the call to the page.
 
     `load`: number of other processes on these cores. If they and the run need more than `cores`, each process gets an equal share.
+    `workers`: processes of a job.
     """
     if not found:
         return 0.0, 0.0
     page = sum(seconds for rule, seconds, _ in found.values() if rule == "page")  # runs after all others
     others = [seconds for rule, seconds, _ in found.values() if rule != "page"]
-    middle = slowdown(cores, min(cores, len(found)), load) * (BEGIN + page + max(sum(others) / cores, *others, 0.0))
+    longest = max(others, default=0.0) / min(workers, cores)
+    middle = slowdown(cores, min(cores, len(found) * workers), load) * (
+        BEGIN + page + max(sum(others) / cores, longest)
+    )
     return RANGE[0] * middle, RANGE[1] * middle
 
 
@@ -139,19 +143,22 @@ class Needs(NamedTuple):
     priority: float
     minutes: int  # limit: three times the estimate plus 15 minutes, since a machine may be slow or shared
     megabytes: int
+    workers: int
 
 
 def needs(plan: Plan, job: PlannedJob) -> Needs:
     """Return priority and resources of a shard's job. Training runs first; long jobs run before short ones, so that none ends alone. A
     measure needs the memory that it declares for a cell, else that of training."""
-    cells, kind, own = plan.shards[job.names[-2], job.names[-1]], 3, None
-    seconds = sum(cell.cost.seconds for cell in cells)
+    cells, kind, own, compute = plan.shards[job.names[-2], job.names[-1]], 3, None, plan.config.compute
+    seconds, members = sum(cell.cost.seconds for cell in cells), Counter(cell.group for cell in cells)
+    workers = min(compute.workers, sum(-(-number // compute.stack) for number in members.values()))
     if job.kind == "measure":
         measured, declared, kind = plan.measured_cells(*job.names), plan.measures[job.names[0]].cost, 1
         seconds, own = len(measured) * declared.get("seconds", SECONDS), declared.get("megabytes") if measured else None
+        workers = min(compute.workers, max(1, len(measured)))
     megabytes = _memory(plan, cells) if own is None else cost.PROCESS + SPARE + math.ceil(own)
     share = seconds / (seconds + 3600)  # below 1, since priorities of kinds are whole numbers
-    return Needs(kind + share, 15 + math.ceil(3 * seconds / 60), megabytes)
+    return Needs(kind + share, 15 + math.ceil(3 * seconds / workers / 60), workers * megabytes, workers)
 
 
 def _memory(plan: Plan, cells: list[Cell]) -> int:

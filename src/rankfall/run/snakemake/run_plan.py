@@ -57,7 +57,7 @@ class RunPlan:
         about = {
             "name": plan.config.name,
             "threads": plan.config.compute.threads,
-            "gpus": {"gpu": 1} if plan.config.compute.device.startswith("cuda") else {},  # of a training job
+            "workers_per_gpu": plan.config.compute.workers_per_gpu * plan.config.compute.device.startswith("cuda"),
             "jobs": [[job.key, job.digest, job.what, job.inputs, number] for job, number in zip(planned, numbers)],
             "needs": {job.key: needs(plan, job) for job in planned if job.rule in ("train", "measure")},
             "categories": {name: figure.tables[0].replace("_", " ") for name, figure in plan.figures.items()},

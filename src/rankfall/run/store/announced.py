@@ -12,7 +12,6 @@ import os
 import secrets
 import socket
 import threading
-import time
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,7 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.disk import StoreError, atomic
+from rankfall.errors import RankfallError
 from rankfall.processes import start_of, still_runs
+from rankfall.run.objects import find_objects
+from rankfall.run.store.files import Vault
 
 FOLDER, SUFFIX = "announced", ".json"
 RENEWED = 3600.0  # seconds
@@ -54,6 +56,8 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
     try:
         with atomic(path) as file:
             file.write(json.dumps(content).encode())
+        if objects := find_objects(root.parent):
+            objects.put(path)
     except StoreError:  # only cleaning needs it, and a job that cannot write results reports the error
         return None
     ended = threading.Event()
@@ -62,17 +66,20 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
     return path
 
 
-def read_announcements(root: Path) -> tuple[list[Announcement], list[Path]]:
+def read_announcements(store: Vault) -> tuple[list[Announcement], list[Path]]:
     """Return the announcements of live processes, and the files of processes that have ended."""
     live: list[Announcement] = []
     dead: list[Path] = []
-    folder = root / FOLDER
-    for path in sorted(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []:
+    now = store.now()
+    for path, (_, written) in sorted(store.list_all(f"{store.root.name}/{FOLDER}").items()):
+        if path.suffix != SUFFIX or path.name.startswith("."):
+            continue
         try:
-            age = time.time() - path.stat().st_mtime
+            if store.objects:
+                store.objects.fetch(path)
             raw = json.loads(path.read_bytes())
             here = raw["machine"] == machine()
-            lives = still_runs(raw["pid"], raw["began"] or None) if here else age < FORGOTTEN
+            lives = still_runs(raw["pid"], raw["began"] or None) if here else now - written < FORGOTTEN
             found = Announcement(path, raw["cells"], raw["data"], raw["measures"])
         except FileNotFoundError:
             continue  # the process has just ended
@@ -96,12 +103,16 @@ def machine() -> str:
 
 def _renew(path: Path, ended: threading.Event) -> None:
     while not ended.wait(RENEWED):
-        with suppress(OSError):
+        with suppress(OSError, RankfallError):
             os.utime(path)
+            if objects := find_objects(path.parents[2]):
+                objects.put(path)
 
 
 def _withdraw(path: Path, pid: int, ended: threading.Event) -> None:
     ended.set()
     if os.getpid() == pid:  # a forked child has announced nothing
-        with suppress(OSError):
+        with suppress(OSError, RankfallError):
             path.unlink(missing_ok=True)
+            if objects := find_objects(path.parents[2]):
+                objects.remove(path)

@@ -12,13 +12,14 @@ import json
 import logging
 import os
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankfall.disk import atomic, cannot, cause
+from rankfall.disk import StoreError, atomic, cannot, cause
 from rankfall.errors import RankfallError
 from rankfall.run.objects import find_objects
 
@@ -122,15 +123,7 @@ class Vault:
     def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
         """Return the finished files of a folder by name. An absent folder has none. Hidden names are temporary files. Files
         that could not be read and have not changed since are left out, in case they could not be set aside."""
-        if self.objects:
-            self.objects.fetch_new(self._name(folder))
-        try:
-            with os.scandir(self.root / folder) as entries:
-                found = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise cannot("read", self.root / folder, error) from error
+        found = [one for one in self._scan(folder) if one.name.endswith(suffix) and not one.name.startswith(".")]
         return sorted((entry for entry in found if not self._is_unreadable(entry)), key=lambda entry: entry.name)
 
     def _is_unreadable(self, entry: os.DirEntry[str]) -> bool:
@@ -140,13 +133,43 @@ class Vault:
         except FileNotFoundError:
             return False
 
+    def now(self) -> float:
+        """Return the present by the clock of the file system or the object store, since this machine's may be wrong."""
+        mark = self.root / f".clock.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+        if self.objects:
+            return self.objects.now(mark)
+        try:
+            with atomic(mark):
+                pass
+            now = mark.stat().st_mtime
+            mark.unlink()
+        except (StoreError, OSError):  # of another user, in which nothing can be removed either
+            return time.time()
+        return now
+
+    def list_all(self, folder: str) -> dict[Path, tuple[int, float]]:
+        """Return path -> (size, time of writing) of everything in a folder of the results, without fetching it."""
+        results = self.root.parent
+        if self.objects:
+            return {results / name: about for name, about in self.objects.list_all(folder).items()}
+        found = {}
+        for place, _, names in os.walk(results / folder):  # follows no links, which may be circular
+            for path in (Path(place, name) for name in names):
+                with suppress(FileNotFoundError):
+                    stat = path.lstat()
+                    found[path] = stat.st_size, stat.st_mtime
+        return found
+
     def folders(self, folder: str) -> list[str]:
         """Return the names of the folders inside a folder."""
+        return sorted(entry.name for entry in self._scan(folder) if Path(entry.path).is_dir())
+
+    def _scan(self, folder: str) -> list[os.DirEntry[str]]:
         if self.objects:
-            self.objects.fetch_new(self._name(folder))
+            self.objects.fetch_new(f"{self.root.name}/{folder}")
         try:
             with os.scandir(self.root / folder) as entries:
-                return sorted(entry.name for entry in entries if Path(entry.path).is_dir())
+                return list(entries)
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -195,9 +218,6 @@ class Vault:
         """Put a finished file into the object store, if there is one."""
         if self.objects:
             self.objects.put(path)
-
-    def _name(self, folder: str) -> str:
-        return f"{self.root.name}/{folder}"
 
     def set_aside(self, path: Path, reason: str, seen: os.stat_result) -> None:
         """Move a damaged file to damaged/, unless another process has replaced it meanwhile."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +43,31 @@ class Item:
     reason: str
 
 
+class Files:
+    """The files in folders of the results, with their sizes and times."""
+
+    def __init__(self, store: Store, *folders: str) -> None:
+        self.store, self.root, self.now = store, store.root, store.now()
+        self.found = {path: about for folder in folders for path, about in store.list_all(folder).items()}
+
+    def select(self, folder: str, suffix: str = "") -> list[Path]:
+        """Return the finished files of a folder by name. Hidden names are temporary files."""
+        place = self.root / folder
+        return sorted(
+            path
+            for path in self.found
+            if path.parent == place and path.name.endswith(suffix) and not path.name.startswith(".")
+        )
+
+    def items(self, kind: str, path: Path, reason: str, older: float = 0.0) -> Iterator[Item]:
+        """Yield the file as an item, if it exists and was written so many seconds ago."""
+        if path in self.found:
+            size, written = self.found[path]
+            age = max(0.0, self.now - written)
+            if age >= older:
+                yield Item(kind, path, size, age, reason)
+
+
 def find_removable(store: Store, live: Live) -> list[Item]:
     """Return the files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
     parts = (
@@ -57,15 +80,18 @@ def find_removable(store: Store, live: Live) -> list[Item]:
         _find_announcements,
         _find_damaged,
     )
-    return [item for part in parts for item in part(store, live)]
+    files = Files(store, store.root.name)
+    return [item for part in parts for item in part(files, live)]
 
 
-def remove(items: list[Item]) -> None:
+def remove(items: list[Item], store: Store) -> None:
     """Remove files and folders. One that is already gone is not an error. A folder is renamed first, so that a run that starts meanwhile
     finds a whole plan or none, and then writes its own."""
     for item in items:
         path = item.path
         try:
+            if store.objects:
+                store.objects.remove(path)
             if path.is_dir() and not path.is_symlink():
                 path = path.rename(path.with_name(f".{path.name}.gone"))
                 shutil.rmtree(path)
@@ -95,74 +121,66 @@ def _kinds(store: Store) -> list[tuple[str, str, Callable[[Path], object]]]:
     return kinds + [(f"measures/{name}", ROWS_SUFFIX, read_rows) for name in store.folders("measures")]
 
 
-def _item(kind: str, path: Path, reason: str) -> Iterator[Item]:
-    try:
-        stat = path.lstat()
-    except FileNotFoundError:
-        return
-    yield Item(kind, path, stat.st_size, time.time() - stat.st_mtime, reason)
-
-
-def _forgotten(kind: str, path: Path, reason: str) -> Iterator[Item]:
-    return (item for item in _item(kind, path, reason) if item.age > FORGOTTEN)
-
-
-def _find_stacks(store: Store, live: Live) -> Iterator[Item]:
+def _find_stacks(files: Files, live: Live) -> Iterator[Item]:
+    """Yield removable stacks. In an object store, a stack goes before its header, and one without a header cannot be found."""
+    store = files.store
     used = {cell.stack for cell in store.find_cells(live.cells).values()}
     held: dict[Path, bool] = {}
     for cell in store.records():
         held[cell.stack] = held.get(cell.stack, False) or cell.key in live.cells
     for path in sorted(held.keys() - used):
         reason = "its cells are also in other files" if held[path] else "no cell of it is in the plan"
-        yield from _item("stack", path, reason)
+        for one in (path, store.header(path)):
+            yield from files.items("stack", one, reason)
+    if store.objects:
+        for path in sorted(path for path in files.found if files.root / "stacks" in path.parents and path not in held):
+            yield from files.items("stack", path, "its writing was interrupted")
 
 
-def _find_datasets(store: Store, live: Live) -> Iterator[Item]:
-    for entry in store.files("data"):
-        if Path(entry.name).stem not in live.data:
-            yield from _item("dataset", Path(entry.path), "no cell of the plan uses it")
+def _find_datasets(files: Files, live: Live) -> Iterator[Item]:
+    for path in files.select("data", SUFFIX):
+        if path.stem not in live.data:
+            yield from files.items("dataset", path, "no cell of the plan uses it")
 
 
-def _find_rows(store: Store, live: Live) -> Iterator[Item]:
+def _find_rows(files: Files, live: Live) -> Iterator[Item]:
     """Yield removable files of rows. Plans do not list the items of their measures, so old rows of items go. They can be measured again."""
     wanted = {folder_of(name): keys for name, keys in live.measures.items()}
-    for name in store.folders("measures"):
+    for name in files.store.folders("measures"):
+        there = files.select(f"measures/{name}", ROWS_SUFFIX)
         if name.endswith(ITEMS):
-            for entry in store.files(f"measures/{name}", ROWS_SUFFIX):
-                yield from _forgotten("rows", Path(entry.path), "holds rows of single items, and is old")
+            for path in there:
+                yield from files.items("rows", path, "holds rows of single items, and is old", FORGOTTEN)
             continue
-        covered = store.find_covered(name)
+        covered = files.store.find_covered(name)
         used = {covered[key] for key in wanted.get(folder_of(name), set()) if key in covered}
-        for entry in store.files(f"measures/{name}", ROWS_SUFFIX):
-            if Path(entry.path) not in used:
-                yield from _item("rows", Path(entry.path), f"nothing in the plan's measure {name} is read from it")
+        for path in there:
+            if path not in used:
+                yield from files.items("rows", path, f"nothing in the plan's measure {name} is read from it")
 
 
-def _find_checkpoints(store: Store, live: Live) -> Iterator[Item]:
-    finished = store.find_cells(live.cells)
+def _find_checkpoints(files: Files, live: Live) -> Iterator[Item]:
+    finished = files.store.find_cells(live.cells)
     waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
     for name, keys in live.measures.items():
-        waiting |= keys - store.find_covered(name).keys()
-    for path, cells in store.find_checkpoints().items():
+        waiting |= keys - files.store.find_covered(name).keys()
+    for path, cells in files.store.find_checkpoints().items():
         if cells is None:
-            yield from _forgotten("checkpoint", path, "does not say whose it is, and is old")
+            yield from files.items("checkpoint", path, "does not say whose it is, and is old", FORGOTTEN)
         elif not waiting.intersection(cells):
-            yield from _item("checkpoint", path, "what it is of is finished or not in the plan")
+            yield from files.items("checkpoint", path, "what it is of is finished or not in the plan")
 
 
-def _find_trials(store: Store, live: Live) -> Iterator[Item]:
+def _find_trials(files: Files, live: Live) -> Iterator[Item]:
     """Yield old trials. Plans do not list trials, and a removed trial is repeated."""
-    for entry in store.files("trials", TRIAL):
-        yield from _forgotten("trial", Path(entry.path), "is old, and is repeated in milliseconds")
+    for path in files.select("trials", TRIAL):
+        yield from files.items("trial", path, "is old, and is repeated in milliseconds", FORGOTTEN)
 
 
-def _find_temporary(store: Store, live: Live) -> Iterator[Item]:
-    walk = os.walk(store.root)  # follows no links, which may be circular
-    names = (Path(folder, name) for folder, _, files in walk for name in files)
-    for path in sorted(path for path in names if path.name.startswith(".") and path.suffix == ".tmp"):
-        for item in _item("temporary", path, "its writer is dead"):
-            if item.age > ABANDONED or not _writer_lives(path.name):
-                yield item
+def _find_temporary(files: Files, live: Live) -> Iterator[Item]:
+    for path in sorted(path for path in files.found if path.name.startswith(".") and path.suffix == ".tmp"):
+        age = ABANDONED if _writer_lives(path.name) else 0.0
+        yield from files.items("temporary", path, "its writer is dead", age)
 
 
 def _writer_lives(name: str) -> bool:
@@ -173,12 +191,11 @@ def _writer_lives(name: str) -> bool:
     return is_running(int(pid))
 
 
-def _find_announcements(store: Store, live: Live) -> Iterator[Item]:
-    for path in read_announcements(store.root)[1]:
-        yield from _item("announcement", path, "the process that wrote it is dead")
+def _find_announcements(files: Files, live: Live) -> Iterator[Item]:
+    for path in read_announcements(files.store)[1]:
+        yield from files.items("announcement", path, "the process that wrote it is dead")
 
 
-def _find_damaged(store: Store, live: Live) -> Iterator[Item]:
-    folder = store.root / "damaged"
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        yield from _item("damaged", path, "was found damaged and set aside")
+def _find_damaged(files: Files, live: Live) -> Iterator[Item]:
+    for path in files.select("damaged"):
+        yield from files.items("damaged", path, "was found damaged and set aside")

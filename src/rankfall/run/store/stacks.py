@@ -83,8 +83,8 @@ class Stacks(Vault):
         write_sealed(path, tensors, about)
         if self.objects:
             self.keep(path)
-            write_sealed(self._header(path), {}, about)
-            self.keep(self._header(path))
+            write_sealed(self.header(path), {}, about)
+            self.keep(self.header(path))
         return path
 
     def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
@@ -132,14 +132,15 @@ class Stacks(Vault):
             missing = [key for key in missing if key not in there]  # another file may hold the same cells: search again
         return loaded
 
-    def _header(self, path: Path) -> Path:
+    def header(self, path: Path) -> Path:
+        """Return the path of the header of a stack."""
         return self.root / HEADERS / path.parent.name / path.name
 
     def _forget(self, path: Path) -> None:
         """Remove the header of a stack that is missing or damaged."""
         if self.objects:
-            self._header(path).unlink(missing_ok=True)
-            self.objects.remove(self._header(path))
+            self.header(path).unlink(missing_ok=True)
+            self.objects.remove(self.header(path))
 
 
 def rank(cell: CellRecord) -> int:
