@@ -18,6 +18,9 @@ LOGGER = logging.getLogger("rankfall.watch")
 Rows = list[dict[str, Any]]
 
 
+THREAD: ThreadPoolExecutor
+
+
 def start_thread() -> None:
     """Start the thread. A forked process has none of its parent's."""
     global THREAD
