@@ -15,6 +15,7 @@ from rankfall.watch.rows import Log, finish_log
 from rankfall.watch.sinks.open import RowSink
 
 LOGGER = logging.getLogger("rankfall.watch")
+THREAD = ThreadPoolExecutor(1, "rankfall.watch")
 Rows = list[dict[str, Any]]
 
 
@@ -22,12 +23,11 @@ THREAD: ThreadPoolExecutor
 
 
 def start_thread() -> None:
-    """Start the thread. A forked process has none of its parent's."""
+    """Start the thread again in a forked process, which has none."""
     global THREAD
     THREAD = ThreadPoolExecutor(1, "rankfall.watch")
 
 
-start_thread()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=start_thread)
 

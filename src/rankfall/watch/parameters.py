@@ -21,21 +21,18 @@ class Parameters:
     """The parameters of a model, by their names inside wrappers."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.model = model
-        self.names: list[str] = []
-        self.weights: list[nn.Parameter] = []
+        found: dict[int, tuple[str, nn.Parameter]] = {}
+        for name, module in inner_modules(model):
+            for key, weight in module.named_parameters(recurse=False):
+                found.setdefault(id(weight), (f"{name}.{key}".strip("."), weight))
+        self.names = [name for name, _ in found.values()]
+        self.weights = [weight for _, weight in found.values()]
         self.before: list[Tensor] = []
         self.versions: list[int] = []
         self.gradients: list[Tensor | None] = []
 
     def keep_weights(self) -> None:
         """Copy what this process holds of the weights."""
-        found: dict[int, tuple[str, nn.Parameter]] = {}
-        for name, module in inner_modules(self.model):
-            for key, weight in module.named_parameters(recurse=False):
-                found.setdefault(id(weight), (f"{name}.{key}".strip("."), weight))
-        self.names = [name for name, _ in found.values()]
-        self.weights = [weight for _, weight in found.values()]
         self.before = [local_part(weight.detach(), 0, -1)[0].clone() for weight in self.weights]
         self.versions = [weight._version for weight in self.weights]
 
