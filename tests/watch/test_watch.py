@@ -443,7 +443,7 @@ def test_a_watcher_that_saw_no_step_says_so():
         ({"raise_if": "residual[9] < 1", "blocks": "transformer.h.*"}, "there is no layer 9"),
         ({"raise_if": "residual[9] < 1", "states": lambda output: output}, "there is no layer 9"),
     ],
-    ids=str,
+    ids=lambda one: one if isinstance(one, str) else " ".join(one),
 )
 def test_options_are_checked(options, said):
     with pytest.raises(RankfallError, match=said):
