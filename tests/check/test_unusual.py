@@ -33,7 +33,16 @@ def test_bugs_are_named(bug: str) -> None:
     assert found.check == name and said in f"{found.sentence} {found.where}"
 
 
+@pytest.mark.parametrize("bug", models.HIDING)
+def test_masks_of_padding_are_tried_in_each_layer(bug: str) -> None:
+    said, mask, use = models.HIDING[bug]
+    found = results_of(lambda: models.Hidden(use), (models.ids(), mask), FAIL)[0]
+    assert found.check == "mask-works" and said in found.sentence and found.sentence.startswith("argument 2 hides")
+
+
 def test_dropout_at_evaluation_is_refused() -> None:
     model = models.with_block(1, lambda: models.Block(nn.Sequential(models.Dropping(), models.Attention())))()
-    with pytest.raises(RankfallError, match="two answers for the same inputs in eval mode: does it draw at random"):
+    with pytest.raises(
+        RankfallError, match=r"two answers for the same inputs in eval mode, first in blocks\.1\.mixer\.0: does it draw"
+    ):
         check(model, models.ids())

@@ -481,6 +481,50 @@ def language(mixer: Callable[[], nn.Module], placed: bool = True, norm: Any = nn
     return Language(lambda: Block(mixer(), norm=norm), placed)
 
 
+class Closure(Block):
+    """The block of minGPT: a function that the block holds calls its MLP, with dropout."""
+
+    def __init__(self) -> None:
+        super().__init__(Attention())
+        mlp = nn.Sequential(self.mlp, nn.Dropout(0.5))
+        self.dropped, self.read = mlp, lambda x: mlp(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.mixer(self.norm1(x))
+        return x + self.read(self.norm2(x))
+
+
+class WithKeys(Language):
+    """Returns the keys of its last layer, (B, H, T, d), for a cache."""
+
+    def forward(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        keys = []
+        self.blocks[-1].mixer.turn = lambda x: keys.append(x) or x
+        return super().forward(numbers), keys[-1]
+
+
+class TokensFirst(nn.Module):
+    """Layers of PyTorch that read (tokens, samples, D), with positions along `axis`."""
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.embed, self.places = nn.Embedding(V, D), nn.Embedding(64, D)
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, H, 2 * D), DEPTH, enable_nested_tensor=False)
+        self.axis = axis
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        places = self.places(torch.arange(numbers.shape[self.axis]))
+        return self.layers(self.embed(numbers) + places.unsqueeze(1 - self.axis))
+
+
+class MakesMask(Attention):
+    """An encoder's attention that makes a causal mask and does not use it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        torch.ones(x.shape[1], x.shape[1]).tril().bool()
+        return super().forward(x)
+
+
 # kind -> model, inputs
 HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "experts": (lambda: Language(lambda: Block(Attention(), Experts())), ids()),
@@ -509,6 +553,10 @@ HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "DiT": (Diffusion, (vectors(), vectors(3, D))),
     "long convolution": (lambda: language(LongConvolution, False), ids()),
     "RWKV": (lambda: language(TimeMix, False), ids()),
+    "functions that hold modules": (lambda: Language(Closure), ids()),
+    "keys of as many heads as tokens": (lambda: WithKeys(lambda: Block(Attention())), ids()[:, :H]),
+    "as many tokens, first, as samples": (lambda: TokensFirst(0), ids()[:, :3]),
+    "mask that is not used": (lambda: language(lambda: MakesMask(every)), ids()),
 }
 
 
@@ -538,6 +586,47 @@ class NoSkip(Block):
     def forward(self, x: Tensor) -> Tensor:
         x = self.mixer(self.norm1(x))
         return x + self.mlp(self.norm2(x))
+
+
+class Doubled(Block):
+    """x += f(x), and then the old state, which is the new one, is added."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        before = x
+        x += self.mixer(self.norm1(x))
+        x = before + x
+        return x + self.mlp(self.norm2(x))
+
+
+class OverHeads(Attention):
+    """Attention whose axes of heads and tokens are not transposed."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (one.unflatten(-1, (H, -1)) for one in (self.q(x), *self.kv(x).chunk(2, -1)))
+        return self.out(F.scaled_dot_product_attention(q, k, v).flatten(-2))
+
+
+class Continued(Attention):
+    """Attention with six cached keys and values, which its mask does not count."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (heads(one) for one in (self.q(x), *self.kv(x).chunk(2, -1)))
+        past = torch.ones_like(q[:, :, :6])
+        k, v = (torch.cat([past, one], 2) for one in (k, v))
+        return self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2))
+
+
+class Hidden(Language):
+    """An encoder that reads a mask of padding, (B, T) or (B, 1, 1, T); `use` changes it by layer."""
+
+    def __init__(self, use: Callable[[Tensor, int], Tensor]) -> None:
+        super().__init__(lambda: Block(Attention(every)))
+        self.use = use
+
+    def forward(self, numbers: Tensor, mask: Tensor) -> Tensor:
+        for number, block in enumerate(self.blocks):
+            block.mixer.bias = -1e9 * self.use(mask.reshape(len(mask), 1, 1, -1), number)
+        return super().forward(numbers)
 
 
 class Dropping(nn.Module):
@@ -629,6 +718,15 @@ SICK: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
     "values of a head are zero": ("attention-alive", "layer 2, head 0", changed(zero_values)),
     "output of a head is zero": ("attention-alive", "layer 3, head 3", changed(zero_output)),
     "queries of a head are zero": ("attention-alive", "layer 1, head 0", changed(zero_queries)),
+    "mask transposed in a layer": (
+        "no-future-leak", "layer 3", with_block(2, lambda: Block(Attention(lambda n: causal(n).mT)))),
+    "cache is not counted": ("no-future-leak", "offset of a cache", lambda: language(Continued)),
+    "batch_first forgotten": ("samples-independent", "batch_first=True", lambda: TokensFirst(1)),
+    "heads not transposed": ("attention-alive", "not transposed", lambda: language(lambda: OverHeads(every))),
+    "heads not transposed in a layer": (
+        "attention-alive", "blocks.1", changed(lambda m: setattr(m.blocks[1], "mixer", OverHeads()))),
+    "state added to itself": ("stream-whole", "added twice", with_block(1, lambda: Doubled(Attention()))),
+    "queries and keys detached": ("gradients-flow", "layer 2", with_block(1, lambda: Block(Attention(turn=torch.detach)))),
 }  # fmt: skip
 # the same for what may be meant: the check warns
 DOUBTFUL: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
@@ -640,4 +738,15 @@ DOUBTFUL: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
     "scores times d": ("attention-alive", "read one token", encoder(scale=float(D))),
     "MLPs tied": ("stream-whole", "one matrix", changed(tie_mlps)),
     "output tied to queries": ("stream-whole", "one matrix", changed(tie_output)),
+    "attention shared": (
+        "stream-whole",
+        "blocks.2.mixer",
+        changed(lambda m: setattr(m.blocks[2], "mixer", m.blocks[1].mixer)),
+    ),
+}
+PADDED = (torch.arange(T) >= T - 4).expand(3, T)
+# masks of padding that are not used as they should be: what is said, the mask, its use by layer
+HIDING: dict[str, tuple[str, Tensor, Callable[[Tensor, int], Tensor]]] = {
+    "not in a layer": ("in the layers before layer 3", PADDED, lambda mask, layer: mask * (layer != 2)),
+    "inverted": ("is it inverted", PADDED[:, None, None], lambda mask, layer: ~mask),
 }

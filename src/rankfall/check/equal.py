@@ -178,7 +178,7 @@ def with_equal_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) ->
 
 def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
     """Fill in the number of distinct rows for equal tokens, and where the tokens were set equal. Return why that is not possible, or ''."""
-    shape = (report.samples, report.tokens)
+    shape = report.shape
     equal, enter = with_equal_tokens(examined, flow, shape)
     counts = count_rows(examined, equal or examined.arguments, flow, Edits() if equal else Edits(enter=enter))
     report.equal_tokens = IN_INPUTS if equal else "in the state that enters the first layer"

@@ -90,6 +90,11 @@ class StreamReport:
         return next(one for one in self.results if one.check == check)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Return the shape (samples, tokens) of token numbers, or that of no tensor if tokens lie first, where no check changes them."""
+        return (self.samples, self.tokens) if self.axes != (0,) else (0, 0)
+
+    @property
     def shorter(self) -> float:
         """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
         first, last = self.layers[0].norm, self.layers[-1].norm

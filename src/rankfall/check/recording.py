@@ -107,7 +107,9 @@ class RecordedStream:
     # parameters that it reads and the model does not hold
     foreign: dict[int, nn.Parameter] = field(default_factory=dict)
     frozen: set[str] = field(default_factory=set)  # names of the parameters that need no gradient
-    within: list[tuple[Branch, int]] = field(default_factory=list)  # attention inside tokens, with the size of its weights
+    within: list[tuple[Branch, int]] = field(
+        default_factory=list
+    )  # attention inside tokens, with the size of its weights
     misaligned: list[tuple[Branch, int]] = field(default_factory=list)  # causal from the first of more keys than tokens
     triangles: bool = False  # whether an operation reads a triangular mask (T, T), or makes one
     loss: Callable[[Any], Tensor] | None = None

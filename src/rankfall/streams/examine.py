@@ -87,8 +87,9 @@ def in_some_format(
                 continue
             raise RankfallError(failure(name, given, wide_error or error)) from error
         if not alike_outputs(first, second):
+            path = first_changed(copied, arguments, arguments, alike_outputs)
             raise RankfallError(
-                f"{name} gives two answers for the same inputs in eval mode, first in {first_unsteady(copied, arguments) or 'its own code'}: "
+                f"{name} gives two answers for the same inputs in eval mode{f', first in {path}' * bool(path)}: "
                 "does it draw at random, as F.dropout(x) without training=self.training, or keep something between two calls?"
             )
         notes = [] if dtype == torch.float64 else ["its code needs float32, in which a residual below 1e-6 is rounding"]
@@ -97,7 +98,7 @@ def in_some_format(
 
 
 def find_maker(model: nn.Module, arguments: Arguments, wrong: Callable[[int, int, Any], bool]) -> str:
-    """Return the first module call with a wrong output and right inputs, or in whose own code a submodule's inputs became wrong; or ''.
+    """Return the first module call with a wrong output of right inputs, or ''. What becomes wrong between two modules is their owner's.
 
     `wrong(number, side, value)` judges the inputs (side 0) and the output (1) of the call that is the `number`-th to end.
     """
@@ -115,8 +116,8 @@ def find_maker(model: nn.Module, arguments: Arguments, wrong: Callable[[int, int
     return made[0] if made else ""
 
 
-def first_unsteady(model: nn.Module, arguments: Arguments) -> str:
-    """Return the first module call whose output differs between two passes."""
+def first_changed(model: nn.Module, arguments: Arguments, others: Arguments, alike: Callable[[Any, Any], bool]) -> str:
+    """Return the first module call whose output is not `alike` in a second pass, of other arguments, though its inputs are; or ''."""
     before: list[tuple[Any, Any]] = []
 
     def keep(_: Call, inputs: Any, output: Any) -> None:
@@ -126,8 +127,8 @@ def first_unsteady(model: nn.Module, arguments: Arguments) -> str:
         call_model(model, arguments)
     return find_maker(
         model,
-        arguments,
-        lambda number, side, value: number < len(before) and not alike_outputs(value, before[number][side]),
+        others,
+        lambda number, side, value: number < len(before) and not alike(value, before[number][side]),
     )
 
 

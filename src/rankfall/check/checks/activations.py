@@ -47,9 +47,9 @@ def activations_sane(seen: RecordedStream) -> Result:
     """Are activations of a reasonable size, and do units react to tokens?
 
     Three ratios: the RMS of a branch over the RMS of the state that it is added to; the largest absolute number of a state over the median
-    one that is not zero, with the branch that writes most to its channel; the share of units of an activation function that are zero (below 0.001 of the
-    largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example. Then the eps of each norm, over
-    the median variance of its rows.
+    one that is not zero, with the branch that writes most to its channel; the share of units of an activation function that are zero (below
+    0.001 of the largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example. Then the eps of each
+    norm, over the median variance of its rows.
     """
     if not seen.additions:
         return skipped("no branches")

@@ -26,8 +26,8 @@ def no_future_leak(seen: RecordedStream) -> Result:
     One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
     token of the inputs is changed, and all states before it must stay. A model in which all layers read both ways is an encoder, and the
     check does not apply, unless its attention weights or its masks are triangular. A branch that reads ahead in some layers and not in
-    others, sees a few tokens ahead, or only tokens behind it (a reversed mask) fails, as does a causal mask of more keys than tokens that is
-    aligned with the first key, as without the offset of a cache.
+    others, sees a few tokens ahead, or only tokens behind it (a reversed mask) fails, as does a causal mask that is aligned with the first of
+    more keys than tokens, as without the offset of a cache.
     """
     mixers = [branch for branch in seen.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
@@ -36,7 +36,7 @@ def no_future_leak(seen: RecordedStream) -> Result:
         tokens = seen.report.tokens
         return failed(
             f"the causal mask of layer {branch.layer} begins at the first of {keys} keys, so that the first of {tokens} tokens sees one: is "
-            f"the offset of a cache missing, tril(diagonal={keys - tokens})?", seen.path_of(branch),
+            f"the offset of a cache missing, as in tril(diagonal={keys - tokens})?", seen.path_of(branch),
         )  # fmt: skip
     if not mixers:
         return skipped("nothing mixes tokens")
@@ -58,7 +58,9 @@ def no_future_leak(seen: RecordedStream) -> Result:
     if reverse := [branch for branch in leaks if not branch.forwards]:
         verdict = failed if 2 * len(reverse) < len(mixers) else warned  # bidirectional stacks alternate
         layers = ", ".join(str(branch.layer) for branch in reverse)
-        return verdict(f"tokens see only later ones in layer {layers}, and earlier ones in others", seen.path_of(reverse[0]))
+        return verdict(
+            f"tokens see only later ones in layer {layers}, and earlier ones in others", seen.path_of(reverse[0])
+        )
     intended = next((one for one in seen.heads if one.triangular), None)
     if intended is not None:
         return failed(
@@ -90,7 +92,7 @@ def odd_layers(mixers: list[Branch]) -> list[Branch]:
 
 def causal_inputs(seen: RecordedStream) -> Result:
     """Change the last token of each input that the stream begins with; no state before it may see it."""
-    shape = (seen.report.samples, seen.report.tokens)
+    shape = seen.report.shape
     said = f"causal in {seen.flow.depth} layers"
     entered = False
     for name in sorted(holders_of_tokens(seen.examined.arguments, shape)):

@@ -28,7 +28,7 @@ def gradients_flow(seen: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
     First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
-    fails, as does one that `model.parameters()` lacks. Matrices of the layers that are not read, get a gradient of zero, as those of an
+    fails, as do detached queries or keys, and one that `model.parameters()` lacks. Matrices of the layers that are not read, get a gradient of zero, as those of an
     expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the
     last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a
     hundred times as small.
@@ -43,8 +43,8 @@ def gradients_flow(seen: RecordedStream) -> Result:
     detached, zero, unread, frozen = parameters_without(seen, halves)
     if halves:
         branch = seen.flow.branches[halves[0][0]]
-        layers_ = ", ".join(dict.fromkeys(str(seen.flow.branches[number].layer) for number, _ in halves))
-        return failed(f"{halves[0][1]} of layer {layers_} get no gradient: are they detached?", seen.path_of(branch))
+        numbers = ", ".join(dict.fromkeys(str(seen.flow.branches[one].layer) for one, _ in halves))
+        return failed(f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", seen.path_of(branch))
     if detached:
         return failed(
             f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it detached?",
@@ -81,20 +81,28 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
 def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
     """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
 
-    `halves` receives the attention of which only the queries or only the keys are computed with a gradient. The differentiated function is a random projection of the output and of the last state, since a head that begins at zero passes nothing.
+    `halves` receives the number of each attention whose queries or keys have no gradient, with their names. The differentiated function is
+    a random projection of the output and of the last state, since a head that begins at zero passes nothing.
     """
     model, arguments = seen.examined.model, seen.examined.arguments
     matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
     generator = torch.Generator().manual_seed(0)
 
     def score(number: int, pair: list[torch.Tensor]) -> None:
-        if len(pair) == 2 and pair[0].requires_grad != pair[1].requires_grad:
-            halves.append((number, "keys" if pair[0].requires_grad else "queries"))
+        cut = [name for name, one in zip(("queries", "keys"), pair) if not one.requires_grad]
+        if len(pair) == 2 and cut:
+            halves.append((number, " and ".join(cut)))
 
     with torch.enable_grad():
         for one in matrices.values():
             one.requires_grad_(True)
-        after = run_through(model, arguments, seen.flow, Edits(attend=attend_scored(seen.flow, score), score=score, copies=True), grad=True)
+        after = run_through(
+            model,
+            arguments,
+            seen.flow,
+            Edits(attend=attend_scored(seen.flow, score), score=score, copies=True),
+            grad=True,
+        )
         tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]
         loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
         if not matrices or not isinstance(loss, torch.Tensor):

@@ -1,14 +1,18 @@
 """The check of masks and padding."""
 
+from functools import partial
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from rankfall.check.equal import change_named, exchange_token, holders_of_tokens, token_inputs
 from rankfall.check.named import Result, failed, named, passed, skipped
-from rankfall.check.recording import RecordedStream
+from rankfall.check.recording import RecordedStream, is_triangle
 from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
+from rankfall.streams.examine import first_changed
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
 
@@ -30,7 +34,11 @@ def mask_works(seen: RecordedStream) -> Result:
             return skipped(f"no token reads the one in the middle, whatever {said} is")
         if None not in leaks:
             layer = max(one or 0 for one in leaks)
-            hides = f"{said} hides a token in the layers before layer {layer}, and not in it" if layer > 1 else f"{said} hides no token"
+            hides = (
+                f"{said} hides a token in the layers before layer {layer}, and not in it"
+                if layer > 1
+                else f"{said} hides no token"
+            )
             return failed(f"{hides}: others read it, whether it is True or False there", seen.layer_path(layer))
         hides = leaks.index(None)
         hidden = int((mask == hides).sum())
@@ -40,7 +48,9 @@ def mask_works(seen: RecordedStream) -> Result:
         if all(reads_hidden(seen, name, mask, hides, end) for end in ends):
             return failed(f"{said} hides a token from all others, but the output reads it: is it pooled over padding?")
         return passed(f"{said}: {'True' if hides else 'False'} hides a token from all others")
-    others = [name for name, one in all_inputs(seen.examined.arguments).items() if one.dim() > 1 and hides_some(name, one)]
+    others = [
+        name for name, one in all_inputs(seen.examined.arguments).items() if one.dim() > 1 and hides_some(name, one)
+    ]
     for name in others:
         if is_ignored(seen, name):
             return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
@@ -65,7 +75,7 @@ def hides_some(name: str, one: Tensor) -> bool:
 def is_mask(name: str, one: Tensor, seen: RecordedStream) -> bool:
     """Return whether an input is a mask of tokens: (B, T) or (B, 1, 1, T), of truth values, or of 0 and 1 and called a mask."""
     ones = one.dim() > 1 and one.shape[1:-1].numel() == 1
-    fits = ones and (one.shape[0], one.shape[-1]) == (seen.report.samples, seen.report.tokens)
+    fits = ones and not is_triangle(one) and (one.shape[0], one.shape[-1]) == seen.report.shape
     return fits and (one.dtype == torch.bool or ("mask" in name and bool(((one == 0) | (one == 1)).all())))
 
 
@@ -76,7 +86,7 @@ def hide(seen: RecordedStream, name: str, mask: Tensor, value: float, place: int
     """
     other = torch.full_like(mask, 1 - value)
     other[..., place] = value
-    tokens = holders_of_tokens(seen.examined.arguments, (seen.report.samples, seen.report.tokens)) - {name}
+    tokens = holders_of_tokens(seen.examined.arguments, seen.report.shape) - {name}
     changed = change_named(seen.examined.arguments, tokens, lambda one: exchange_token(one, place, source))
     return None if changed is None else change_named(changed, {name}, lambda one: other)
 
@@ -132,24 +142,33 @@ def padding(seen: RecordedStream) -> Result:
     """Compare the output of a sample that ends in padding with that without it."""
     tables = [one for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)]
     indices = {int(one.padding_idx) for one in tables if one.padding_idx is not None}
-    for name in token_inputs(seen.examined.arguments, (seen.report.samples, seen.report.tokens)):
+    for name in token_inputs(seen.examined.arguments, seen.report.shape):
         tokens = all_inputs(seen.examined.arguments)[name]
         for row, index in ((row, index) for row in range(len(tokens)) for index in indices):
             length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
             if 0 < length < tokens.shape[1]:
-                outs = [output_of_part(seen, name, row, kept)[:, :length] for kept in (tokens.shape[1], length)]
-                if bool(differs(*outs).any()):
+                parts = [part_of(seen, name, row, kept) for kept in (tokens.shape[1], length)]
+                with torch.no_grad():
+                    outs = [call_model(seen.examined.model, part) for part in parts]
+                if not alike_beginnings(length, *outs):
+                    path = first_changed(seen.examined.model, *parts, partial(alike_beginnings, length))
                     return failed(
-                        f"padding is attended: {length} tokens have another output beside {tokens.shape[1] - length} of padding"
+                        f"padding is attended: {length} tokens have another output beside {tokens.shape[1] - length} of padding",
+                        path,
                     )
                 return passed(f"{length} tokens have the same output with padding and without")
     return skipped("the inputs have no mask and no padding")
 
 
-def output_of_part(seen: RecordedStream, name: str, row: int, kept: int) -> Tensor:
-    """Return the output (1, T, D), or (1, 1, D) without an axis of tokens, of the first tokens of one sample."""
+def part_of(seen: RecordedStream, name: str, row: int, kept: int) -> Arguments:
+    """Return the arguments with the first tokens of one sample."""
     part = change_named(seen.examined.arguments, {name}, lambda one: one[row : row + 1, :kept])
     assert part is not None
-    with torch.no_grad():
-        found = next(tensor for _, tensor in tensors_in(call_model(seen.examined.model, part)))
-    return found if found.dim() > 2 else found[:, None]
+    return part
+
+
+def alike_beginnings(length: int, one: Any, other: Any) -> bool:
+    """Return whether two values agree: tensors (B, T, D) in their first tokens, (B, D) as a whole."""
+    pairs = [(a, b) for (_, a), (_, b) in zip(tensors_in(one), tensors_in(other)) if a.is_floating_point()]
+    pairs = [(a[:, :length], b[:, :length]) if a.dim() == 3 else (a, b) for a, b in pairs if 1 < a.dim() < 4]
+    return not any(a.shape == b.shape and bool(differs(a, b).any()) for a, b in pairs)

@@ -50,11 +50,7 @@ def positions_differ(seen: RecordedStream) -> Result:
 def knows_order(seen: RecordedStream) -> bool:
     """Return whether reversed tokens have other states than the reversed ones."""
     flow, examined = seen.flow, seen.examined
-    other = (
-        turned(examined, flow, (seen.report.samples, seen.report.tokens))
-        if seen.report.equal_tokens == IN_INPUTS
-        else None
-    )
+    other = turned(examined, flow, seen.report.shape) if seen.report.equal_tokens == IN_INPUTS else None
 
     def enter(tensor: Tensor) -> Tensor:
         return change_entry(flow, tensor, lambda rows: rows.flip(1))
@@ -70,7 +66,7 @@ def knows_order(seen: RecordedStream) -> bool:
 def far_heads(seen: RecordedStream) -> list[bool]:
     """Return, for each head that mixes the tokens of the stream, whether it weighs equal tokens the more the farther they are."""
     flow, examined = seen.flow, seen.examined
-    equal, enter = with_equal_tokens(examined, flow, (seen.report.samples, seen.report.tokens))
+    equal, enter = with_equal_tokens(examined, flow, seen.report.shape)
     grow: list[bool] = []
 
     def look(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,5 +1,6 @@
 """The check of samples that depend on each other."""
 
+import torch
 from torch import Tensor
 
 from rankfall.check.named import Result, failed, named, passed, skipped, warned
@@ -19,14 +20,17 @@ def samples_independent(seen: RecordedStream) -> Result:
     have the states of its original. A norm over the batch, expert choice and attention over the wrong axis fail.
     """
     flow, arguments = seen.flow, seen.examined.arguments
-    first, tokens = arguments.tensors()[0], flow.layout.tokens
-    axis = int(tokens == (0,) and first.dim() > 1)  # of the samples; 1 for inputs (tokens, samples)
+    tensors, tokens = arguments.tensors(), flow.layout.tokens
+    axis = int(tokens == (0,) and tensors[0].dim() > 1)  # of the samples; 1 for inputs (tokens, samples)
+    samples = seen.states[0].shape[0]
+    batched = [one for one in tensors if samples > 1 and one.dim() > axis and one.shape[axis] == samples]
+    first = (batched or tensors)[0]  # positions or a mask without samples may come before it
     count = first.shape[axis] if first.dim() else 1
     flat = first.dim() > 1 and seen.report.samples == 1 and first.shape[0] * first.shape[1] == seen.report.tokens
     if count > 1 and (flat or (len(tokens) > 1 and 0 in tokens and seen.report.samples == 1)):
         verdict = warned if first.is_floating_point() else failed
         return verdict(f"tokens of all {count} samples are mixed: the first axis of the inputs is one of tokens")
-    if seen.states[0].shape[0] < 2:
+    if samples < 2:
         return skipped("the example has one sample")
     # layers along several axes in turn, which no sample tells apart
     resized = len({state.shape for state in seen.states}) > 1
@@ -41,34 +45,51 @@ def samples_independent(seen: RecordedStream) -> Result:
         changed.select(axis, -1).copy_(one.select(axis, 0))
         return changed
 
-    after = run_through(seen.examined.model, arguments.map(copy_first), flow, Edits())
+    copied = arguments.map(copy_first)
+    after = run_through(seen.examined.model, copied, flow, Edits())
     states = [] if resized else [flow.layout.to_rows(state) for state in after.states]
     moved = [differs(state, before).any(-1) for state, before in zip(states, seen.states)]  # (S, T)
     wide = next((layer for layer, one in enumerate(moved) if float(one.double().mean()) > 1 / count + 1e-9), None)
-    alike = seen.states[0].shape[0] == count
+    alike = samples == count
     # a mask (B * H, T, T) is not copied with its sample
-    whole = alike and not any(
-        one.dim() and one.shape[0] > count and one.shape[0] % count == 0 for one in arguments.tensors()[not axis :]
-    )
+    whole = alike and not any(one.dim() and one.shape[0] > count and one.shape[0] % count == 0 for one in tensors)
     for layer, (state, one) in enumerate(zip(states, moved)):
         where = f"in layer {layer}" if layer else "before the first layer"
         if alike and bool(one[:-1].any()):
             return failed(f"changing sample {count} changes sample 1 {where}", seen.layer_path(layer))
-        if whole and bool(differs(state[-1], state[0]).any()):
-            said = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
+        if (alike and not layer if axis else whole) and bool(differs(state[-1], state[0]).any()):
             if axis:
-                said = f"layers mix the first axis of the inputs, and positions lie along the second ({where}): set batch_first=True?"
+                return failed(
+                    "layers mix the first axis of the inputs, and positions lie along the second: set batch_first=True?"
+                )
+            said = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
             return failed(said, seen.layer_path(layer))
         if layer == wide and first.dim() > 1 and len(state) != first.shape[1]:
             return failed(
                 f"changing sample {count} changes {float(one.double().mean()):.0%} of all tokens {where}",
                 seen.layer_path(layer),
             )
-    for (_, one), (_, other) in zip(tensors_in(after.output), tensors_in(seen.output)):
-        batched = one.dim() > 1 and one.shape == other.shape and one.shape[axis] == count and one.is_floating_point()
-        apart = differs(one, other).movedim(axis, 0)[:-1] if batched else None
-        if apart is not None and bool(apart.any()):
-            return failed(f"changing sample {count} changes the output of sample 1, behind the last layer")
+    pairs = [(one, other) for (_, one), (_, other) in zip(tensors_in(after.output), tensors_in(seen.output))]
+    outputs = [
+        pair for pair in pairs if pair[0].dim() > 1 and pair[0].is_floating_point() and pair[0].shape == pair[1].shape
+    ]
+    by_sample = [differs(*pair).movedim(axis, 0) for pair in outputs if pair[0].shape[axis] == count]
+    if any(bool(one[:-1].any()) for one in by_sample):
+        return failed(f"changing sample {count} changes the output of sample 1, behind the last layer")
+    for one, other in outputs:
+        if count not in one.shape and bool(differs(one, other).flatten(1).any(1).all()):
+            return warned(
+                f"an output {tuple(one.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over samples?"
+            )
+    equal = all(torch.equal(one, other) for one, other in zip(tensors, copied.tensors()))
+    if not equal and by_sample and bool(outputs[0][1].any()) and not any(bool(one.any()) for one in by_sample):
+        return warned(
+            f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them?"
+        )
+    if equal:
+        return passed(
+            f"noise in sample 1 changes no other in {flow.depth} layers; the first and last sample of the inputs are equal"
+        )
     if axis and not flow.causal:
         return warned(
             f"layers mix the first axis of the inputs {tuple(first.shape)}: right if it holds tokens, else set batch_first=True"

@@ -61,7 +61,9 @@ def shared_weights(seen: RecordedStream) -> tuple[str, str] | None:
             if weight is None or weight.dim() < 2:
                 continue
             path, its_layer, owner = owners.setdefault(id(weight), (f"{name}.{key}", layer, module))
-            if path != f"{name}.{key}" and (layer != its_layer or module is not owner):  # a module may have two names in its layer
+            if path != f"{name}.{key}" and (
+                layer != its_layer or module is not owner
+            ):  # a module may have two names in its layer
                 return f"{name}.{key}", f"{name}.{key} and {path} are one matrix"
     return None
 
