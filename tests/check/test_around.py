@@ -95,8 +95,8 @@ def test_blocks_behind_a_merge_of_tokens_are_not_said_to_have_no_additions():
     torch.manual_seed(0)
     (report,) = check(Merged(), kinds.states(2, 8, 8), changes=False)
     assert report.result("stream-whole").sentence == (
-        "6 blocks, 3 measured: the residual additions of second.0, second.1, second.2 continue the stream and are in none of its layers, "
-        "as their states have the shape (2, 4, 8), and (2, 8, 8) in the layers; to measure them, name them by blocks="
+        "6 blocks, 3 measured: second.0, second.1, second.2 are left out, since states have the shape (2, 4, 8) there and (2, 8, 8) in "
+        "the layers; to measure what is left out, pass its names as blocks="
     )
     assert "stay apart" not in report.result("rank-kept").sentence
     (report,) = check(Merged(), kinds.states(2, 8, 8), changes=False, blocks="second")

@@ -20,6 +20,7 @@ from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Flow
 from rankfall.streams.passes import run_through
+from rankfall.streams.record import put, tensors_in
 
 EQUAL = 1e-9
 NO_TOKENS = ("mask", "position", "type")  # parts of names of arguments
@@ -36,22 +37,26 @@ def distinct_rows(rows: Tensor) -> int:
     return int((~near.tril(-1).any(1)).sum())
 
 
+def named_tensors(arguments: Arguments) -> dict[str, Tensor]:
+    """Return the tensors of a call by keyword or position, with the keys that lead to them: "input_ids", "0", "0.input_ids"."""
+    return {".".join(map(str, path[1:])): one for path, one in tensors_in((arguments.args, arguments.kwargs))}
+
+
 def named_inputs(arguments: Arguments) -> dict[str, Tensor]:
-    """Return the tensors that may hold tokens or vectors, by keyword or by position."""
-    named = [*((str(place), one) for place, one in enumerate(arguments.args)), *arguments.kwargs.items()]
-    return {
-        name: one
-        for name, one in named
-        if isinstance(one, Tensor) and not any(word in name for word in NO_TOKENS) and one.dim() > 1
-    }
+    """Return the tensors that may hold tokens or vectors."""
+    named = named_tensors(arguments).items()
+    return {name: one for name, one in named if not any(word in name for word in NO_TOKENS) and one.dim() > 1}
 
 
 def change_named(arguments: Arguments, chosen: set[str], change: Change) -> Arguments | None:
     """Return the arguments with the chosen ones changed; None if none is chosen."""
     if not chosen:
         return None
-    args = tuple(change(one) if str(place) in chosen else one for place, one in enumerate(arguments.args))
-    return Arguments(args, {name: change(one) if name in chosen else one for name, one in arguments.kwargs.items()})
+    both = (arguments.args, arguments.kwargs)
+    for path, one in tensors_in(both):
+        if ".".join(map(str, path[1:])) in chosen:
+            both = put(both, path, change(one))
+    return Arguments(*both)
 
 
 def token_inputs(arguments: Arguments, shape: tuple[int, int]) -> set[str]:

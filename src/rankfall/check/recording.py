@@ -149,10 +149,10 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
         rectified = doubled = False
         if before and before[0].shape == state.shape:
-            rectified = bool((before[0] + before[1] < 0).any()) and not bool((state < 0).any())
             total = before[0] + before[1]
-            doubled = not bool(differs(state, total + before[0]).any()) and bool(differs(state, total).any())
-        doubled |= value.shape == state.shape and not bool(differs(value, state).any())
+            rectified = bool((total < 0).any()) and not bool((state < 0).any())
+            again = not bool(differs(state, total + before[0]).any()) and bool(differs(state, total).any())
+            doubled = again or (value.shape == state.shape and bool(state.any()) and torch.equal(value, state))
         before[:] = [state.clone(), value.clone()] if value.shape == state.shape else []
         size = rows.abs().amax((0, 1))
         found.additions.append(Addition(branch, rms(state), rms(value), size, rectified, doubled))
@@ -174,8 +174,9 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             visible = torch.ones(weights.shape[-2:], dtype=torch.bool).tril()
             if bool(((weights > 0) == visible).all()):
                 found.misaligned.append((branch, weights.shape[-1]))
-        if branch.kind == TOKENWISE and weights.dim() > 3 and weights.shape[-1] == weights.shape[-2]:
-            found.within.append((branch, weights.shape[-1]))
+        size = weights.shape[-1]
+        if branch.kind == TOKENWISE and weights.dim() > 3 and report.tokens != size == weights.shape[-2]:
+            found.within.append((branch, size))
         return result
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -54,8 +54,8 @@ def with_coverage(
         )
     if apart:
         unmeasured = (
-            f"{measured + len(outside)} blocks, {measured} measured: the residual additions of {list_calls(apart)} continue the stream "
-            f"and are in none of its layers{say_shapes(graph, tracer, apart, items)}; to measure them, name them by blocks=",
+            f"{measured + len(outside)} blocks, {measured} measured: {list_calls(apart)} {'is' if len(apart) == 1 else 'are'} left out"
+            f"{say_shapes(graph, tracer, apart, items)}; to measure what is left out, pass its names as blocks=",
         )
     parts = []
     for flow, layers, own in zip(flows, chains, calls):
@@ -123,7 +123,7 @@ def say_shapes(graph: Graph, tracer: Tracer, apart: list[Call], items: list[Summ
     usual = items[0].node.shape
     if usual in shapes or not shapes:
         return ""
-    return f", as their states have the shape {min(shapes)}, and {usual} in the layers"
+    return f", since states have the shape {min(shapes)} there and {usual} in the layers"
 
 
 def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], own: list[Call]) -> list[str]:

@@ -26,8 +26,8 @@ def no_future_leak(seen: RecordedStream) -> Result:
     One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
     token of the inputs is changed, and all states before it must stay. A model in which all layers read both ways is an encoder, and the
     check does not apply, unless its attention weights or its masks are triangular. A branch that reads ahead in some layers and not in
-    others, sees a few tokens ahead, or only tokens behind it (a reversed mask) fails, as does a causal mask that is aligned with the first of
-    more keys than tokens, as without the offset of a cache.
+    others, sees a few tokens ahead, or only later ones (a reversed mask) fails, as does a causal mask that begins at the first of more keys
+    than tokens, as without the offset of a cache.
     """
     mixers = [branch for branch in seen.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
@@ -35,8 +35,8 @@ def no_future_leak(seen: RecordedStream) -> Result:
         branch, keys = seen.misaligned[0]
         tokens = seen.report.tokens
         return failed(
-            f"the causal mask of layer {branch.layer} begins at the first of {keys} keys, so that the first of {tokens} tokens sees one: is "
-            f"the offset of a cache missing, as in tril(diagonal={keys - tokens})?", seen.path_of(branch),
+            f"the causal mask of layer {branch.layer} begins at the first of {keys} keys, so that the first of {tokens} tokens sees one: "
+            f"is the offset of a cache missing, as in tril(diagonal={keys - tokens})?", seen.path_of(branch),
         )  # fmt: skip
     if not mixers:
         return skipped("nothing mixes tokens")
@@ -64,14 +64,15 @@ def no_future_leak(seen: RecordedStream) -> Result:
     intended = next((one for one in seen.heads if one.triangular), None)
     if intended is not None:
         return failed(
-            f"weights of layer {intended.layer} are causal, but its tokens see later ones: the axis of the softmax, the split of heads, or "
-            "a norm over tokens", intended.where,
+            f"weights of layer {intended.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
+            "split without a transpose, or is a norm over tokens?", intended.where,
         )  # fmt: skip
     if seen.triangles and len(seen.examined.flows) == 1:
         prefix = causal_inputs(seen).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
         verdict = warned if prefix else failed
-        said = f"a triangular mask is made, but all {len(leaks)} branches see later tokens"
-        return verdict(said, seen.path_of(leaks[0]))
+        return verdict(
+            f"a triangular mask is made, but all {len(leaks)} branches see later tokens", seen.path_of(leaks[0])
+        )
     return skipped("the model reads both ways, and no mask is triangular")
 
 

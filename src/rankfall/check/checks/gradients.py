@@ -1,5 +1,7 @@
 """The check of gradients."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
@@ -28,10 +30,10 @@ def gradients_flow(seen: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
     First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
-    fails, as do detached queries or keys, and one that `model.parameters()` lacks. Matrices of the layers that are not read, get a gradient of zero, as those of an
-    expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the
-    last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a
-    hundred times as small.
+    fails, as do detached queries or keys, and a parameter that `model.parameters()` lacks. Matrices of the layers that are not read, get a
+    gradient of zero, as those of an expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first
+    state is taken, over that at the last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred
+    times as long have gradients a hundred times as small.
     """
     layers = seen.report.layers
     if seen.foreign:
@@ -47,7 +49,7 @@ def gradients_flow(seen: RecordedStream) -> Result:
         return failed(f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", seen.path_of(branch))
     if detached:
         return failed(
-            f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it detached?",
+            f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it, or what follows it, detached?",
             detached[0],
         )
     size = layers[0].gradient
@@ -88,10 +90,12 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
     matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
     generator = torch.Generator().manual_seed(0)
 
-    def score(number: int, pair: list[torch.Tensor]) -> None:
+    def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
         cut = [name for name, one in zip(("queries", "keys"), pair) if not one.requires_grad]
-        if len(pair) == 2 and cut:
-            halves.append((number, " and ".join(cut)))
+        # an adjacency is square, and its product with states may stand where scores do
+        square = pair[0].shape[-2:-1] == pair[0].shape[-1:]
+        if len(pair) == 2 and len(cut) == 1 and (fused or not square):
+            halves.append((number, cut[0]))
 
     with torch.enable_grad():
         for one in matrices.values():
@@ -100,7 +104,7 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
             model,
             arguments,
             seen.flow,
-            Edits(attend=attend_scored(seen.flow, score), score=score, copies=True),
+            Edits(attend=attend_scored(seen.flow, partial(score, fused=True)), score=score, copies=True),
             grad=True,
         )
         tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]

@@ -6,14 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.equal import change_named, exchange_token, holders_of_tokens, token_inputs
+from rankfall.check.equal import change_named, exchange_token, holders_of_tokens, named_tensors, token_inputs
 from rankfall.check.named import Result, failed, named, passed, skipped
 from rankfall.check.recording import RecordedStream, is_triangle
+from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
-from rankfall.streams.examine import first_changed
-from rankfall.streams.passes import run_through
+from rankfall.streams.examine import alike_outputs, first_changed
+from rankfall.streams.passes import PassSeen, run_through
 from rankfall.streams.record import tensors_in
 
 
@@ -21,25 +22,26 @@ from rankfall.streams.record import tensors_in
 def mask_works(seen: RecordedStream) -> Result:
     """Does attention leave alone what the mask hides?
 
-    A mask (B, T) among the inputs hides one token in the middle, and this token is changed. One of the two values of the mask must keep the
-    states of all other tokens as they are, and the output must not read a token that is hidden at the end where the example has padding. A
-    mask that changes nothing, whichever value it has, is named. If the example has no mask and ends in padding (the `padding_idx` of an
-    embedding), the tokens of a sample must have the same output without its padding.
+    A mask (B, T) or (B, 1, 1, T) among the inputs hides one token in the middle, and this token is changed. One of the two values of the
+    mask must keep the states of all other tokens as they are, and the output must not read a token that is hidden at the end where the
+    example has padding. A mask that changes nothing, whichever value it has, is named; one that changes the output and no state, as of a
+    loss, is left out. If the example has no mask and ends in padding (the `padding_idx` of an embedding), the tokens of a sample must have
+    the same output without its padding.
     """
-    masks = {name: one for name, one in all_inputs(seen.examined.arguments).items() if is_mask(name, one, seen)}
+    masks = {name: one for name, one in named_tensors(seen.examined.arguments).items() if is_mask(name, one, seen)}
     for name, mask in masks.items():
         said = call_argument(name)
+        if inverted_changes(seen, name) == (False, True):
+            continue  # of a loss
         leaks = [first_leak(seen, name, mask, value) for value in (0, 1)]
         if leaks == [None, None]:
             return skipped(f"no token reads the one in the middle, whatever {said} is")
         if None not in leaks:
             layer = max(one or 0 for one in leaks)
-            hides = (
-                f"{said} hides a token in the layers before layer {layer}, and not in it"
-                if layer > 1
-                else f"{said} hides no token"
+            where = f"a token in the layers before layer {layer}, and not in it" if layer > 1 else "no token"
+            return failed(
+                f"{said} hides {where}: others read it, whether it is True or False there", seen.layer_path(layer)
             )
-            return failed(f"{hides}: others read it, whether it is True or False there", seen.layer_path(layer))
         hides = leaks.index(None)
         hidden = int((mask == hides).sum())
         if hidden > mask.numel() / 2:
@@ -49,22 +51,18 @@ def mask_works(seen: RecordedStream) -> Result:
             return failed(f"{said} hides a token from all others, but the output reads it: is it pooled over padding?")
         return passed(f"{said}: {'True' if hides else 'False'} hides a token from all others")
     others = [
-        name for name, one in all_inputs(seen.examined.arguments).items() if one.dim() > 1 and hides_some(name, one)
+        name for name, one in named_tensors(seen.examined.arguments).items() if one.dim() > 1 and hides_some(name, one)
     ]
     for name in others:
-        if is_ignored(seen, name):
+        if not any(inverted_changes(seen, name)):
             return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
     return passed(f"{', '.join(map(call_argument, others))} changes the output") if others else padding(seen)
 
 
-def all_inputs(arguments: Arguments) -> dict[str, Tensor]:
-    named_ = [*((str(place), one) for place, one in enumerate(arguments.args)), *arguments.kwargs.items()]
-    return {name: one for name, one in named_ if isinstance(one, Tensor)}
-
-
 def call_argument(name: str) -> str:
-    """Return the name of an argument for a sentence; one without a name has its place."""
-    return f"argument {int(name) + 1}" if name.isdigit() else name
+    """Return the name of an argument for a sentence, or its place if it has no name."""
+    last = name.rpartition(".")[2]
+    return f"argument {int(name) + 1}" if name.isdigit() else last
 
 
 def hides_some(name: str, one: Tensor) -> bool:
@@ -79,53 +77,43 @@ def is_mask(name: str, one: Tensor, seen: RecordedStream) -> bool:
     return fits and (one.dtype == torch.bool or ("mask" in name and bool(((one == 0) | (one == 1)).all())))
 
 
-def hide(seen: RecordedStream, name: str, mask: Tensor, value: float, place: int, source: int) -> Arguments | None:
-    """Set a mask to a value at one place and to the other value elsewhere, and the token there to that of another place.
-
-    Return None if no input holds tokens.
-    """
+def pass_with(seen: RecordedStream, name: str, mask: Tensor, value: int, place: int, source: int) -> PassSeen:
+    """Run a pass with a value of the mask at one place and the other value elsewhere, and with the token of another place there."""
     other = torch.full_like(mask, 1 - value)
     other[..., place] = value
     tokens = holders_of_tokens(seen.examined.arguments, seen.report.shape) - {name}
     changed = change_named(seen.examined.arguments, tokens, lambda one: exchange_token(one, place, source))
-    return None if changed is None else change_named(changed, {name}, lambda one: other)
+    if changed is None:
+        raise RankfallError(f"no argument is known to hold the tokens that {call_argument(name)} hides")
+    arguments = change_named(changed, {name}, lambda one: other)
+    assert arguments is not None
+    return run_through(seen.examined.model, arguments, seen.flow, Edits())
 
 
 def first_leak(seen: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
     """Return the first layer at which other tokens change with the one in the middle, where the mask has a value; None if none does."""
     place = seen.report.tokens // 2
-    both = [hide(seen, name, mask, value, place, source) for source in (place, place - 1)]
-    if None in both:
-        return None
-    before, after = (run_through(seen.examined.model, one, seen.flow, Edits()).states for one in both if one)
+    both = [pass_with(seen, name, mask, value, place, source).states for source in (place, place - 1)]
     rest = [number for number in range(seen.report.tokens) if number != place]
-    for layer, pair in enumerate(zip(before, after)):
-        one, two = (seen.flow.layout.to_rows(state)[:, rest] for state in pair)
-        if bool(differs(one, two).any()):
-            return layer
-    return None
+    pairs = [[seen.flow.layout.to_rows(state)[:, rest] for state in pair] for pair in zip(*both)]
+    return next((layer for layer, pair in enumerate(pairs) if bool(differs(*pair).any())), None)
 
 
-def reads_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: float, end: int) -> bool:
+def reads_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: int, end: int) -> bool:
     """Return whether the output of other tokens, or of the whole sample, changes with the token at one end although it is hidden."""
     samples, tokens = seen.report.samples, seen.report.tokens
-    both = [hide(seen, name, mask, hides, end, place % tokens) for place in (1, 2)]
-    outs = [
-        [tensor for _, tensor in tensors_in(call_model(seen.examined.model, one)) if tensor.is_floating_point()]
-        for one in both
-        if one is not None
-    ]
+    both = [tensors_in(pass_with(seen, name, mask, hides, end, place % tokens).output) for place in (1, 2)]
     rest = slice(1, None) if end == 0 else slice(0, -1)
-    for one, other in zip(*outs) if len(outs) == 2 else ():
-        if one.dim() in (2, 3) and one.shape[0] == samples and one.shape == other.shape:
+    for (_, one), (_, other) in zip(*both):
+        if one.dim() in (2, 3) and one.shape[0] == samples and one.is_floating_point() and one.shape == other.shape:
             rows = differs(one, other)
             if bool((rows[:, rest] if one.shape[1] == tokens else rows).any()):
                 return True
     return False
 
 
-def is_ignored(seen: RecordedStream, name: str) -> bool:
-    """Return whether the states stay the same with a mask inverted: truth values and 0 or 1 flipped, numbers that are added left out."""
+def inverted_changes(seen: RecordedStream, name: str) -> tuple[bool, bool]:
+    """Return whether states and output change with a mask inverted: truth values and 0 or 1 flipped, numbers that are added left out."""
 
     def invert(one: Tensor) -> Tensor:
         if one.dtype == torch.bool:
@@ -134,8 +122,10 @@ def is_ignored(seen: RecordedStream, name: str) -> bool:
 
     changed = change_named(seen.examined.arguments, {name}, invert)
     assert changed is not None
-    after = run_through(seen.examined.model, changed, seen.flow, Edits()).states
-    return not any(bool(differs(seen.flow.layout.to_rows(one), other).any()) for one, other in zip(after, seen.states))
+    after = run_through(seen.examined.model, changed, seen.flow, Edits())
+    rows = map(seen.flow.layout.to_rows, after.states)
+    states = any(bool(differs(one, other).any()) for one, other in zip(rows, seen.states))
+    return states, not alike_outputs(after.output, seen.output)
 
 
 def padding(seen: RecordedStream) -> Result:
@@ -143,7 +133,7 @@ def padding(seen: RecordedStream) -> Result:
     tables = [one for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)]
     indices = {int(one.padding_idx) for one in tables if one.padding_idx is not None}
     for name in token_inputs(seen.examined.arguments, seen.report.shape):
-        tokens = all_inputs(seen.examined.arguments)[name]
+        tokens = named_tensors(seen.examined.arguments)[name]
         for row, index in ((row, index) for row in range(len(tokens)) for index in indices):
             length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
             if 0 < length < tokens.shape[1]:
@@ -153,7 +143,7 @@ def padding(seen: RecordedStream) -> Result:
                 if not alike_beginnings(length, *outs):
                     path = first_changed(seen.examined.model, *parts, partial(alike_beginnings, length))
                     return failed(
-                        f"padding is attended: {length} tokens have another output beside {tokens.shape[1] - length} of padding",
+                        f"padding is attended: {length} tokens have another output if {tokens.shape[1] - length} of padding follow",
                         path,
                     )
                 return passed(f"{length} tokens have the same output with padding and without")

@@ -30,7 +30,7 @@ def stream_whole(seen: RecordedStream) -> Result:
         names = ", ".join(sorted(kinds))
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
-        return failed(f"{len(zero)} of {count} return zero, which others of their name do not", seen.path_of(zero[0]))
+        return failed(f"{len(zero)} of {count} return zero, and others of the same name do not", seen.path_of(zero[0]))
     if twice := [one for one in seen.additions if one.doubled]:
         return failed(f"the skip before {len(twice)} of {count} is added twice", seen.path_of(twice[0].branch))
     if cut := [one for one in seen.additions if one.rectified]:
@@ -43,7 +43,7 @@ def stream_whole(seen: RecordedStream) -> Result:
     if flow.unmeasured:
         return warned(flow.unmeasured[0])
     if not flow.skips:
-        return warned(f"{flow.depth} layers without residual additions")
+        return warned(f"{flow.depth} layers without residual additions x + f(x)")
     return passed(f"{count}, all with skips")
 
 
