@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from rankfall.errors import RankfallError
-from rankfall.streams.arguments import copy_of
+from rankfall.streams.arguments import copy_code, copy_of
 
 Function = Callable[..., Any]
 DEPTH = 6
@@ -75,39 +75,8 @@ def copy_function(function: Any) -> Any:
         named = {key: copy_value(value) for key, value in function.keywords.items()}
         return functools.partial(copy_function(function.func), *map(copy_value, function.args), **named)
     if isinstance(function, types.FunctionType):
-        return copy_code(function)
+        return copy_code(function, copy_value)
     return function
-
-
-def copy_code(function: types.FunctionType) -> Any:
-    """Return a function with the same code and copies of the modules that it reaches, or the function itself if it reaches none."""
-    cells = function.__closure__ or ()
-    reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
-    before = [
-        *(cell.cell_contents for cell in cells if is_filled(cell)),
-        *(function.__defaults__ or ()),
-        *reached.values(),
-    ]
-    after = [copy_value(value) for value in [*before, *(function.__kwdefaults__ or {}).values()]]
-    if all(one is other for one, other in zip(before + list((function.__kwdefaults__ or {}).values()), after)):
-        return function
-    values = iter(after)
-    closure = tuple(types.CellType(next(values)) if is_filled(cell) else cell for cell in cells)
-    defaults = tuple(next(values) for _ in function.__defaults__ or ())
-    names = {key: next(values) for key in reached}
-    made = types.FunctionType(
-        function.__code__, function.__globals__ | names, function.__name__, defaults or None, closure or None
-    )
-    made.__kwdefaults__ = {key: next(values) for key in function.__kwdefaults__ or {}} or None
-    return made
-
-
-def is_filled(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
 
 
 def copy_value(value: Any) -> Any:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import random
 import sys
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import update_wrapper
-from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -111,21 +110,50 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     except Exception as error:  # whatever its own __deepcopy__ raises
         line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
         raise RankfallError(f"{type(model).__name__} cannot be copied, and only a copy is measured: {line}") from error
-    rebind_closures(copied, copies)
+    rebind_functions(copied, copies)
     copied = strip_children(copied).cpu().eval()
     convert_weights(copied, dtype)
     return copied
 
 
-def rebind_closures(model: nn.Module, copies: dict[int, Any]) -> None:
+def rebind_functions(model: nn.Module, copies: dict[int, Any]) -> None:
     """Make the functions that modules hold read the copy, as minGPT's `mlpf = lambda x: m.c_proj(...)`. Python copies no function."""
     for module in model.modules():
         for held in (vars(module), *(one for one in vars(module).values() if isinstance(one, dict))):
             for key, function in held.items():
-                if isinstance(function, FunctionType) and function.__closure__:
-                    cells = [copies.get(id(one.cell_contents), one.cell_contents) for one in function.__closure__]
-                    parts = (function.__code__, function.__globals__, function.__name__, function.__defaults__)
-                    held[key] = update_wrapper(FunctionType(*parts, tuple(map(CellType, cells))), function)
+                if isinstance(function, types.FunctionType):
+                    held[key] = copy_code(function, lambda value: copies.get(id(value), value))
+
+
+def copy_code(function: types.FunctionType, copied: Callable[[Any], Any]) -> Any:
+    """Return a function with the same code that reaches `copied` values, or the function itself if these are the same."""
+    cells = function.__closure__ or ()
+    reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
+    before = [
+        *(cell.cell_contents for cell in cells if is_filled(cell)),
+        *(function.__defaults__ or ()),
+        *reached.values(),
+    ]
+    after = [copied(value) for value in [*before, *(function.__kwdefaults__ or {}).values()]]
+    if all(one is other for one, other in zip(before + list((function.__kwdefaults__ or {}).values()), after)):
+        return function
+    values = iter(after)
+    closure = tuple(types.CellType(next(values)) if is_filled(cell) else cell for cell in cells)
+    defaults = tuple(next(values) for _ in function.__defaults__ or ())
+    names = {key: next(values) for key in reached}
+    made = types.FunctionType(
+        function.__code__, function.__globals__ | names, function.__name__, defaults or None, closure or None
+    )
+    made.__kwdefaults__ = {key: next(values) for key in function.__kwdefaults__ or {}} or None
+    return made
+
+
+def is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
 
 
 def convert_weights(model: nn.Module, dtype: torch.dtype) -> None:
