@@ -52,6 +52,8 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
 
     Without `shaped` the streams hold for inputs of other shapes, too, unless a module adds up another number of tensors for them.
     """
+    if not isinstance(model, nn.Module):
+        raise RankfallError(f"model is {model!r:.60}, not an nn.Module: pass an instance, such as build()")
     model = unwrap(model)
     name = name or type(model).__name__
     given = arguments_of(inputs)
@@ -139,8 +141,12 @@ def plain(model: nn.Module, arguments: Arguments) -> Any:
 
 
 def failure(name: str, given: Arguments, error: Exception) -> str:
-    line = " ".join(str(error).split())[:160]
-    return f"{name} fails on inputs ({given.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by inputs=..."
+    line = " ".join(str(error).split())[:160] or "no message"
+    hint = ", or (dict,) if it takes one argument that is a dict" * (not given.args and isinstance(error, TypeError))
+    return (
+        f"{name} fails on inputs ({given.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by "
+        f"inputs=...{hint}"
+    )
 
 
 def alike_outputs(one: Any, other: Any) -> bool:

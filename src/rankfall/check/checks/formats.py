@@ -30,6 +30,8 @@ def numbers_hold(seen: RecordedStream) -> Result:
     output. Of NaN and infinity, the first module is named whose inputs are finite and whose output is not, or in whose code this happens
     between its modules.
     """
+    if any(bool(one.isnan().any()) for one in seen.examined.arguments.tensors()):
+        return failed("the inputs have NaN")
     states = seen.states
     broken = next((layer for layer, one in enumerate(states) if not bool(one.isfinite().all())), None)
     maker = first_not_finite(seen.examined)
