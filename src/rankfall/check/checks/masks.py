@@ -158,7 +158,7 @@ def part_of(seen: RecordedStream, name: str, row: int, kept: int) -> Arguments:
 
 
 def alike_beginnings(length: int, one: Any, other: Any) -> bool:
-    """Return whether two values agree: tensors (B, T, D) in their first tokens, (B, D) as a whole."""
+    """Return whether two values agree: tensors (B, T, D) or (B, T) in their first tokens, (B, D) as a whole."""
     pairs = [(a, b) for (_, a), (_, b) in zip(tensors_in(one), tensors_in(other)) if a.is_floating_point()]
-    pairs = [(a[:, :length], b[:, :length]) if a.dim() == 3 else (a, b) for a, b in pairs if 1 < a.dim() < 4]
+    pairs = [(a, b) if a.shape == b.shape else (a[:, :length], b[:, :length]) for a, b in pairs if 1 < a.dim() < 4]
     return not any(a.shape == b.shape and bool(differs(a, b).any()) for a, b in pairs)
