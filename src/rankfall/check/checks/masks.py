@@ -137,11 +137,12 @@ def padding(seen: RecordedStream) -> Result:
         for row, index in ((row, index) for row in range(len(tokens)) for index in indices):
             length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
             if 0 < length < tokens.shape[1]:
-                parts = [part_of(seen, name, row, kept) for kept in (tokens.shape[1], length)]
+                model, alike = seen.examined.model, partial(alike_beginnings, length)
+                whole, short = (part_of(seen, name, row, kept) for kept in (tokens.shape[1], length))
                 with torch.no_grad():
-                    outs = [call_model(seen.examined.model, part) for part in parts]
-                if not alike_beginnings(length, *outs):
-                    path = first_changed(seen.examined.model, *parts, partial(alike_beginnings, length))
+                    same = alike(call_model(model, whole), call_model(model, short))
+                if not same:
+                    path = first_changed(model, whole, short, alike)
                     return failed(
                         f"padding is attended: {length} tokens have another output if {tokens.shape[1] - length} of padding follow",
                         path,
