@@ -91,8 +91,8 @@ class StreamReport:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the shape (samples, tokens) of token numbers, or that of no tensor if tokens lie first, where no check changes them."""
-        return (self.samples, self.tokens) if self.axes != (0,) else (0, 0)
+        """Return the shape (samples, tokens) of token numbers, or that of no tensor if it may be (tokens, samples) as well."""
+        return (0, 0) if self.axes == (0,) and self.samples == self.tokens else (self.samples, self.tokens)
 
     @property
     def shorter(self) -> float:

@@ -21,10 +21,11 @@ def samples_independent(seen: RecordedStream) -> Result:
     """
     flow, arguments = seen.flow, seen.examined.arguments
     tensors, tokens = arguments.tensors(), flow.layout.tokens
-    axis = int(tokens == (0,) and tensors[0].dim() > 1)  # of the samples; 1 for inputs (tokens, samples)
     samples = seen.states[0].shape[0]
-    batched = [one for one in tensors if samples > 1 and one.dim() > axis and one.shape[axis] == samples]
+    turned = [one for one in tensors if tokens == (0,) and one.shape[:2] == (seen.report.tokens, samples)]
+    batched = turned or [one for one in tensors if samples > 1 and one.dim() and one.shape[0] == samples]
     first = (batched or tensors)[0]  # positions or a mask without samples may come before it
+    axis = int(bool(turned))  # of the samples in the inputs
     count = first.shape[axis] if first.dim() else 1
     flat = first.dim() > 1 and seen.report.samples == 1 and first.shape[0] * first.shape[1] == seen.report.tokens
     if count > 1 and (flat or (len(tokens) > 1 and 0 in tokens and seen.report.samples == 1)):
