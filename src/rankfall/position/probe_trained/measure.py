@@ -47,7 +47,7 @@ def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> 
         possible = int(distinct(last_rows(untrained, found.length)).rows.max())
         dead = zero_share(network, inputs)
         agreement, reason = compare_with_theory(found, verdict, possible, longest, enough, dead, trust)
-        row = {"length": found.length, "asked": found.asked, "beyond": found.length > longest}
+        row: dict[str, Any] = {"length": found.length, "asked": found.asked, "beyond": found.length > longest}
         row |= {"theory_rows": verdict.rows, "argument": verdict.argument, "untrained_rows": possible}
         row |= {"trained_rows": found.rows, "accuracy": found.accuracy, "chance": 1 / found.asked}
         row |= {"ceiling": found.ceiling, "loss": found.loss, "passes": found.accuracy >= enough}

@@ -41,7 +41,7 @@ def chains(context: Context, subject: Subject, *, repeats: int = 100) -> Rows:
         for length, repeat, path in wanted:
             product = chain(maps, path)
             value, from_mean = rank_one_residual(product), float(res.relative_residual(product))
-            about = {"chain": length, "repeat": repeat, "sample": sample}
+            about: dict[str, Any] = {"chain": length, "repeat": repeat, "sample": sample}
             about |= {"residual": number(value), "from_mean": number(from_mean)}
             about |= {"floor": bool(res.at_floor(torch.tensor(value), subject.dtype))}
             rows.append(about | {"value_reason": reason_of(product[None])})

@@ -84,8 +84,8 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
         columns |= {"loss": loss, "accuracy": accuracy, "error": error}
         found: dict[str, Any] = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
         for name, value in columns.items():
-            there = bool(value[0].isfinite()) and (bool(known[0]) or name not in OF_OUTPUT)
-            found[name] = value[0].item() if there else None
+            has_value = bool(value[0].isfinite()) and (bool(known[0]) or name not in OF_OUTPUT)
+            found[name] = value[0].item() if has_value else None
         rows.append(found | {"value_reason": "" if known[0] else reason_of(whole.flatten(1, 2))})
     return rows
 
