@@ -218,5 +218,5 @@ def say_trained(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -
         rows = table.theory_rows.get(index)
         counts = found.setdefault(None if rows != rows else rows == n, [0, 0])
         counts[0], counts[1] = counts[0] + pair[0], counts[1] + pair[1]
-    known = [(*found[one], text) for one, text in words.items() if one in found]
-    return join(f"{right} of {many(count, 'network')} find the places {text}" for right, count, text in known)
+    known = ((found[one], text) for one, text in words.items() if one in found)
+    return join(f"{right} of {many(count, 'network')} find the places {text}" for (right, count), text in known)
