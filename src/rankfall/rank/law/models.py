@@ -72,7 +72,7 @@ def law_rows(subject: Subject) -> Rows:
 def variant_rows(network: Network, start: Tensor) -> Rows:
     """Return the rows of a network of one member, from states (1, B, T, D)."""
     state, ordinary = begin(network, start), start
-    theory = {"exponent": None} | leave_theory_empty("the input")
+    theory: dict[str, Any] = {"exponent": None} | leave_theory_empty("the input")
     rows: Rows = []
     for layer in range(len(network.blocks) + 1):
         if layer:
