@@ -79,7 +79,8 @@ def lower_index(draft: ProgramDraft, call: AtenCall) -> Any:
     x, given = call.args[0], call.args[1]
     at = [i for i, index in enumerate(given) if index is not None]
     if isinstance(x, View) and (pair := one_of_each_row(draft, given, x.shape)):
-        return drop_dim(along(draft, x, *pair, resize(x.shape, pair[0], 1)), pair[0])
+        found = along(draft, x, *pair, resize(x.shape, pair[0], 1))
+        return found.with_dims(own for i, own in enumerate(found.dims) if i != pair[0])
     if len(at) != 1:
         raise Unsupported("an index in several dimensions")
     return rows(draft, x, at[0], from_either_end(draft, given[at[0]], x.shape[at[0]]), call)
