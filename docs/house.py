@@ -22,7 +22,8 @@ PICTURE = Path(__file__).parent / "images" / "house.svg"
 FLOORS = (
     ("cli",),
     ("commands", "api", "testing"),
-    ("run/jobs", "run/snakemake", "run/forks", "run/doctor"),
+    ("run/jobs", "run/snakemake", "run/doctor"),
+    ("run/forks",),
     ("run/screen",),
     ("run/plan", "run/guards"),
     ("run/keys", "run/store"),

@@ -23,7 +23,7 @@ from rankfall.watch.attention import AttentionListener
 from rankfall.watch.compiled import AFTER, BEFORE, ENTER, LEAVE, TracedHooks, is_compiled
 from rankfall.watch.followed import FollowedPass
 from rankfall.watch.gradients import QueryKeyWeights
-from rankfall.watch.hooks import Attached
+from rankfall.watch.hooks import Attached, guarded
 from rankfall.watch.layers import WatchedLayers, find_layers, is_sharded, list_blocks, outer_modules, refuse_model
 from rankfall.watch.padding import REAL, read_mask
 from rankfall.watch.records import CaptureOptions, PassRecord, layer_record, real_tokens
@@ -175,20 +175,7 @@ class Capture:
             self.inner.around(one, self.guard(self.enter_block), self.guard(self.leave_block))
 
     def guard(self, function: Callable[..., None]) -> Callable[..., None]:
-        """Wrap a hook so that it does nothing in a backward pass, where calls are computed again, and that a `RankfallError` removes all
-        hooks. Code that catches the error continues without the watcher.
-        """
-
-        def try_hook(*given: Any) -> None:
-            if torch._C._current_graph_task_id() != -1:
-                return
-            try:
-                function(*given)
-            except RankfallError:
-                self.give_up()
-                raise
-
-        return try_hook
+        return guarded(function, self.give_up)
 
     def take(self) -> PassRecord | None:
         """Return the measured pass, or None."""

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from rankfall.errors import RankfallError
 from rankfall.watch.compiled import TRACING
 
 
@@ -53,3 +54,19 @@ class Attached:
         for handle in self.handles:
             handle.remove()
         self.handles.clear()
+
+
+def guarded(function: Callable[..., None], give_up: Callable[[], None]) -> Callable[..., None]:
+    """Wrap a hook so that it does nothing in a backward pass, where calls are computed again, and that a `RankfallError` removes all hooks.
+    Code that catches the error continues without the watcher."""
+
+    def try_hook(*given: Any) -> None:
+        if torch._C._current_graph_task_id() != -1:
+            return
+        try:
+            function(*given)
+        except RankfallError:
+            give_up()
+            raise
+
+    return try_hook
