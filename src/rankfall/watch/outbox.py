@@ -19,9 +19,6 @@ THREAD = ThreadPoolExecutor(1, "rankfall.watch")
 Rows = list[dict[str, Any]]
 
 
-THREAD: ThreadPoolExecutor
-
-
 def start_thread() -> None:
     """Start the thread again in a forked process, which has none."""
     global THREAD
