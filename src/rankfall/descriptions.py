@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parent
 DESCRIBERS = (Path(__file__), PACKAGE / "trial" / "describe.py", PACKAGE / "trial" / "learn.py")
-SECONDS = 120  # for importing and calling components
+SECONDS = 600  # for importing and calling components: a busy node needs minutes for what takes seconds alone
 
 
 @dataclass(frozen=True)
