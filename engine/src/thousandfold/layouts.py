@@ -18,7 +18,7 @@ from thousandfold.codes import BMM, GATHER, GEN, LIN, MASK, RED, SCATTER, WGRAD
 Place = tuple[int, int]  # buffer and offset
 PRODUCT = "oa[outer] ob[outer] oc[outer] ma[rows] ka[terms] nb[columns] kb[terms] mc[rows] nc[columns]"
 TEXT = {
-    RED: "kind out. x. rows run terms together scale# io[rows] oo[rows] ro[terms]",
+    RED: "kind out. x. rows run terms together io[rows] oo[rows] ro[terms]",
     LIN: "x. w. out. bias. biased columns terms rows run kx[terms] kw[terms] nw[columns] nc[columns] ob[columns] "
     "rx[rows] rw[rows] rc[rows]",
     WGRAD: "a. b. out. rows columns terms run ma[rows] nb[columns] mc[rows] ka[terms] kb[terms]",

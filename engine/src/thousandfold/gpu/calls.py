@@ -18,7 +18,7 @@ def reduction(writer: Writer, p: Any) -> None:
         writer.call("place_of_largest", (p.rows, p.run, p.terms, *tables), (p.out, p.x))
         return
     name, run = ("reduce_neighbours", p.together) if p.together else ("reduce", p.run)
-    writer.call(name, (p.kind, p.rows, run, p.terms, *tables), (p.out, p.x), literal(p.scale))
+    writer.call(name, (p.kind, p.rows, run, p.terms, *tables), (p.out, p.x))
 
 
 def linear(writer: Writer, p: Any) -> None:

@@ -72,14 +72,14 @@ template <int KIND, int COUNT, class Load> __device__ __forceinline__ real join(
 
 // RED whose neighbours are outputs: out[o(r) + l] = all in[i(r) + k(t) + l], l < RUN. Threads share the terms where there are many.
 template <int KIND, int ROWS, int RUN, int TERMS, class I, class O, class K>
-__device__ __noinline__ void reduce(real* out, const real* in, real scale) {
+__device__ __noinline__ void reduce(real* out, const real* in) {
   GLOBAL(out); GLOBAL(in);
   constexpr int count = ROWS * RUN, parts = most(1, least(TERMS, THREADS / count));
   if constexpr (parts == 1) {
     EACH(i, count) {
       int r = i / RUN, l = i % RUN;
       const real* from = in + I::at(r) + l;
-      out[O::at(r) + l] = join<KIND, TERMS>([=](int t) { return from[K::at(t)]; }) * scale;
+      out[O::at(r) + l] = join<KIND, TERMS>([=](int t) { return from[K::at(t)]; });
     }
   } else {
     int i = threadIdx.x % count, part = threadIdx.x / count;
@@ -94,14 +94,14 @@ __device__ __noinline__ void reduce(real* out, const real* in, real scale) {
     EACH(i, count) {
       real found = shared[i];
       for (int other = 1; other < parts; ++other) found = joined<KIND>(found, shared[other * count + i]);
-      out[O::at(i / RUN) + i % RUN] = found * scale;
+      out[O::at(i / RUN) + i % RUN] = found;
     }
   }
 }
 
 // RED whose neighbours are terms: out[o(r)] = all in[i(r) + k(t) + n], n < RUN, by 32 threads an output.
 template <int KIND, int ROWS, int RUN, int TERMS, class I, class O, class K>
-__device__ __noinline__ void reduce_neighbours(real* out, const real* in, real scale) {
+__device__ __noinline__ void reduce_neighbours(real* out, const real* in) {
   GLOBAL(out); GLOBAL(in);
   int lane = threadIdx.x % 32;
   for (int r = threadIdx.x / 32; r < ROWS; r += THREADS / 32) {
@@ -112,7 +112,7 @@ __device__ __noinline__ void reduce_neighbours(real* out, const real* in, real s
     });
 #pragma unroll
     for (int half = 16; half; half /= 2) found = joined<KIND>(found, __shfl_xor_sync(0xffffffffu, found, half));
-    if (lane == 0) out[O::at(r)] = found * scale;
+    if (lane == 0) out[O::at(r)] = found;
   }
 }
 

@@ -33,20 +33,15 @@ class Group:
     streams: list[Stream]
     constants: dict[int, float]  # register -> number
     code: list[list[int]]  # operation, register of the result, registers of the operands
-    scales: list[float]  # factors of the sums, in the order of their streams
 
     @staticmethod
     def read(p: WordReader) -> "Group":
-        dims, _, _, _, streams, operations, constants, sums = p.some(8)
+        dims, _, _, _, streams, operations, constants, _ = p.some(8)
         sizes = p.some(dims)
         found = [Stream(p.place(), p.one() == ADDED_UP, p.one(), p.some(dims)) for _ in range(streams)]
         values = {p.one(): p.number() for _ in range(constants)}
         code = [p.some(5) for _ in range(operations)]
-        scales = []
-        for _ in range(sums):
-            p.some(3)  # place and size, which the stream already has
-            scales.append(p.number())
-        return Group(sizes, found, values, code, scales)
+        return Group(sizes, found, values, code)
 
     @property
     def numbers(self) -> list[int]:
@@ -197,11 +192,7 @@ class Function:
 
     def store_sums(self) -> list[str]:
         g = self.group
-        stored = [
-            f"  s{k}[{self.address(g.streams[k].strides)}] = t{k} * {literal(scale)};"
-            for k, scale in zip(g.sums, g.scales)
-        ]
-        return [*indices(g.sizes), *stored]
+        return [*indices(g.sizes), *(f"  s{k}[{self.address(g.streams[k].strides)}] = t{k};" for k in g.sums)]
 
 
 def operands(operation: Sequence[int]) -> list[int]:

@@ -1,7 +1,7 @@
 """PW: a group of pointwise operations on one block of numbers after another, and sums of their results.
 
     atoms, split, steps, inner, streams, operations, constants, sums | sizes | streams: buffer, offset, mode, register, strides
-    | constants: register, bits | operations: number, d, a, b, c | sums: buffer, offset, count, bits of a factor
+    | constants: register, bits | operations: number, d, a, b, c | sums: buffer, offset, count
 
 The iteration space has `sizes`. A block has `steps` of dimension `split` and all later dimensions, with `inner` numbers per step.
 A stream is used in place (IN_PLACE), copied to a register (COPIED_IN), written from a register (COPIED_OUT), or accumulates sums
@@ -32,11 +32,7 @@ FILL, EMPTY, ADD = range(3)
 def fill(d, x, step, n):  # type: ignore[no-untyped-def]
     """Copy n numbers of x at a distance of `step` to neighbours in d."""
     lanes = lanes_of(d)
-    if step == 1 and n >= lanes:
-        for i in range(0, n - lanes, lanes):
-            store(d, i, load(x, i))
-        store(d, n - lanes, load(x, n - lanes))
-    elif step == 0 and n >= lanes:
+    if step == 0 and n >= lanes:
         value = spread(d, x[0])
         for i in range(0, n - lanes, lanes):
             store(d, i, value)
@@ -57,13 +53,7 @@ def empty(d, x, step, n):  # type: ignore[no-untyped-def]
 def add(d, x, step, n):  # type: ignore[no-untyped-def]
     """Add d to x."""
     lanes = lanes_of(d)
-    if step == 1 and n >= lanes:
-        end = n - lanes
-        last = load(x, end) + load(d, end)  # overlaps the previous vector, which changes x
-        for i in range(0, end, lanes):
-            store(x, i, load(x, i) + load(d, i))
-        store(x, end, last)
-    elif step == 0:
+    if step == 0:
         first = second = spread(d, real(d, 0.0))
         i = 0
         while i + 2 * lanes <= n:
@@ -78,6 +68,26 @@ def add(d, x, step, n):  # type: ignore[no-untyped-def]
             x[i * step] += d[i]
 
 
+@joint
+def side_by_side(kind, d, x, rows, run):  # type: ignore[no-untyped-def]
+    """Copy `run` neighbours of x to each of the rows of d, or add all rows to them in order, one vector after another."""
+    lanes = lanes_of(d)
+    end, i = run - lanes, 0
+    last = load(x, end)  # overlaps the previous vector, which changes x
+    while i < run:
+        at = min(i, end)
+        value, row = load(x, at) if at < end else last, ahead(d, at)
+        for _ in range(rows):
+            if kind == FILL:
+                store(row, 0, value)
+            else:
+                value = value + load(row, 0)
+            row = ahead(row, run)
+        if kind == ADD:
+            store(x, at, value)
+        i += lanes
+
+
 @compiled
 def between(kind, d, x, sizes, strides, levels, steps, inner, at):  # type: ignore[no-untyped-def]
     """Copy or add a block (steps, sizes[1], ...) that is contiguous in d and strided in x."""
@@ -88,16 +98,23 @@ def between(kind, d, x, sizes, strides, levels, steps, inner, at):  # type: igno
         rows, apart = steps if last == 1 else sizes[last - 1], strides[last - 1]
     for i in range(last - 1):
         at[i] = 0
+    step = strides[last]
+    vectors = kind != EMPTY and step == 1 and run >= lanes_of(d)
     for first in range(0, steps * inner, rows * run):
-        block, step, z = ahead(d, first), strides[last], x
-        for _ in range(rows):
-            if kind == FILL:
-                fill(block, z, step, run)
-            elif kind == EMPTY:
-                empty(block, z, step, run)
-            else:
-                add(block, z, step, run)
-            block, z = ahead(block, run), ahead(z, apart)
+        block, z = ahead(d, first), x
+        if vectors and apart == 0:
+            side_by_side(kind, block, z, rows, run)
+        else:
+            for _ in range(rows):
+                if vectors:
+                    side_by_side(kind, block, z, 1, run)
+                elif kind == FILL:
+                    fill(block, z, step, run)
+                elif kind == EMPTY:
+                    empty(block, z, step, run)
+                else:
+                    add(block, z, step, run)
+                block, z = ahead(block, run), ahead(z, apart)
         i = last - 2
         while i >= 0:
             x = ahead(x, strides[i])
@@ -160,7 +177,6 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
                     d, kind = register(scratch, table, q[3]), ADD if q[2] == ADDED_UP else EMPTY
                     between(kind, d, x, behind, strides, levels, steps, inner, inside)
         following(at, sizes, split)
-    finish(scratch, bases, sum_, sums)
 
 
 @joint
@@ -191,17 +207,6 @@ def begin(scratch, table, bases, constant, constants, sum_, sums):  # type: igno
         for i in range(0, BLOCK, lanes_of(d)):
             store(d, i, value)
     for k in range(sums):
-        x = pointer_to(scratch, bases[sum_[4 * k]], sum_[4 * k + 1])
-        for i in range(sum_[4 * k + 2]):
+        x = pointer_to(scratch, bases[sum_[3 * k]], sum_[3 * k + 1])
+        for i in range(sum_[3 * k + 2]):
             x[i] = 0.0
-
-
-@compiled
-def finish(scratch, bases, sum_, sums):  # type: ignore[no-untyped-def]
-    """Multiply sums by their factors, which makes means of them."""
-    for k in range(sums):
-        x = pointer_to(scratch, bases[sum_[4 * k]], sum_[4 * k + 1])
-        factor = double_of(sum_[4 * k + 3])
-        if factor != 1.0:
-            for i in range(sum_[4 * k + 2]):
-                x[i] *= real(x, factor)

@@ -1,7 +1,6 @@
 """RED: sum, maximum, minimum and index of the maximum over some dimensions.
 
-    kind, out: buffer, offset, in: buffer, offset, outputs, run, terms, together, bits of a factor | in offsets (outputs) | out offsets
-    | offsets of terms
+    kind, out: buffer, offset, in: buffer, offset, outputs, run, terms, together | in offsets (outputs) | out offsets | offsets of terms
 
 out[o + r] is taken over in[i + t + r] for all terms t, r < run. If `together` is not 0, it is taken over in[i + t + c], c < together.
 """
@@ -12,7 +11,6 @@ from thousandfold.kernels.inner import compiled, joint
 from thousandfold.kernels.lanes import select, sum_of_lanes
 from thousandfold.kernels.memory import (
     ahead,
-    double_of,
     lanes_of,
     load,
     load_some,
@@ -28,18 +26,17 @@ from thousandfold.kernels.memory import (
 def reduce(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     out, x = pointer_to(scratch, bases[p[1]], p[2]), pointer_to(scratch, bases[p[3]], p[4])
     kind, outputs, run, terms, together = p[0], p[5], p[6], p[7], p[8]
-    factor = real(out, double_of(p[9]))
-    begins = ahead(p, 10)
+    begins = ahead(p, 9)
     ends = ahead(begins, outputs)
     term = ahead(ends, outputs)
     for o in range(outputs):
         from_, to = ahead(x, begins[o]), ahead(out, ends[o])
         if together and kind == SUM:
-            to[0] = sum_of_runs(from_, term, terms, together) * factor
+            to[0] = sum_of_runs(from_, term, terms, together)
         elif together:
             to[0] = extreme_of_runs(kind, from_, term, terms, together)
         elif kind == SUM:
-            sums(from_, to, term, terms, run, factor)
+            sums(from_, to, term, terms, run)
         elif kind == ARGMAX:
             places(from_, to, term, terms, run)
         else:
@@ -74,7 +71,7 @@ def extreme_of_runs(kind, x, term, terms, together):  # type: ignore[no-untyped-
 
 
 @compiled
-def sums(x, out, term, terms, run, factor):  # type: ignore[no-untyped-def]
+def sums(x, out, term, terms, run):  # type: ignore[no-untyped-def]
     lanes, r = lanes_of(x), 0
     zero = spread(x, real(x, 0.0))
     while r + 4 * lanes <= run:
@@ -83,17 +80,17 @@ def sums(x, out, term, terms, run, factor):  # type: ignore[no-untyped-def]
             z = ahead(x, term[k] + r)
             a, b = a + load(z, 0), b + load(z, lanes)
             c, d = c + load(z, 2 * lanes), d + load(z, 3 * lanes)
-        store(out, r, a * factor)
-        store(out, r + lanes, b * factor)
-        store(out, r + 2 * lanes, c * factor)
-        store(out, r + 3 * lanes, d * factor)
+        store(out, r, a)
+        store(out, r + lanes, b)
+        store(out, r + 2 * lanes, c)
+        store(out, r + 3 * lanes, d)
         r += 4 * lanes
     while r < run:
         left = run - r
         a = zero
         for k in range(terms):
             a = a + load_some(x, term[k] + r, left)
-        store_some(out, r, a * factor, left)
+        store_some(out, r, a, left)
         r += lanes
 
 

@@ -2,7 +2,7 @@
 
 dimensions | outer ones | of the next so many at once | inner size | streams, operations, constants, sums | sizes
 streams: buffer, offset, mode (0 in place, 1 copied in, 2 copied out, 3 added up), register, strides
-constants: register, bits | operations: code, out, three operands | sums: buffer, offset, size, scale
+constants: register, bits | operations: code, out, three operands | sums: buffer, offset, size
 """
 
 import struct
@@ -152,8 +152,7 @@ class GroupCode:
 
     def add_sum(self, node: ProgramNode, inside: dict[int, Operand]) -> None:
         place = place_of(node.out)
-        rest = [*place, node.out.value.size, bits(node.what["scale"])]
-        self.sums.append((inside[id(node.ins[0].value)], len(self.streams), rest))
+        self.sums.append((inside[id(node.ins[0].value)], len(self.streams), [*place, node.out.value.size]))
         self.streams.append((place, self.spread(node, node.what["written"])))
 
     def stream(self, place: tuple[int, int], strides: list[int]) -> Operand:

@@ -76,6 +76,8 @@ def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     order = sides.order(draft.length)
     view = laid(order, [*sides.batch, *sides.rows, *sides.columns], 3)
     kind, what = kind_of(sides, places(order)[0])
+    if kind == BMM and bias is None and a.shape[2] == 1:  # fused with its neighbours
+        return draft.pointwise("MUL", [a, b], view.shape, view)
     joins = kind == LIN and not what["swapped"] and isinstance(bias, View)
     if joins and len(bias.dims) < 3:
         bias = bias.with_dims((*[()] * (3 - len(bias.dims)), *bias.dims))  # a bias (N,) of a product without a batch

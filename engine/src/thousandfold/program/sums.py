@@ -34,12 +34,12 @@ def lower_reduction(draft: ProgramDraft, call: AtenCall) -> Any:
         return reshape(x.number, call.shape)
     if call.name == "mean":
         return reshape(mean(draft, x, axes, math.prod(x.shape[i] for i in axes)), call.shape)
-    return reshape(reduce(draft, x, axes, KINDS[call.name], 1.0), call.shape)
+    return reshape(reduce(draft, x, axes, KINDS[call.name]), call.shape)
 
 
 def mean(draft: ProgramDraft, x: View, axes: set[int], count: int) -> View:
     """Divide a sum by a count, as PyTorch does. A product with 1 / n would make the mean of n ones less than 1 for many n, such as 41."""
-    total = reduce(draft, x, axes, SUM, 1.0)
+    total = reduce(draft, x, axes, SUM)
     return draft.pointwise("DIV", [total, float(count)], total.shape)
 
 
@@ -73,7 +73,7 @@ def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
     return x
 
 
-def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float) -> View:
+def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
     """Reduce dimensions to size 1. Two tokens of a sample are added before samples are added. If they are each other's negatives, as on a
     circle, their sum is exactly 0."""
     if kind == SUM and draft.length == PAIR:
@@ -101,7 +101,6 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float
     whole = sorted((*kept, *gone), key=lambda extent: -extent.strides[0])
     what = {
         "kind": kind,
-        "scale": scale,
         "order": tuple(extent.size for extent in whole),
         "read": [extent.strides[0] for extent in whole],
         "written": [where.get(id(extent), 0) for extent in whole],

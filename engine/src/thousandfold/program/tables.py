@@ -58,7 +58,7 @@ def inside(draft: ProgramDraft, index: Any, size: int) -> View:
     shape = index.shape
     kept = draft.pointwise("MINI", [draft.pointwise("MAXI", [index, 0.0], shape), float(size - 1)], shape)
     away = draft.pointwise("NE", [index, kept], shape)
-    draft.strayed.append(reduce(draft, away, set(range(len(shape))), SUM, 1.0))
+    draft.strayed.append(reduce(draft, away, set(range(len(shape))), SUM))
     return kept
 
 
