@@ -62,7 +62,13 @@ def minutes(pattern):
 
 
 def megabytes(pattern):
-    return lambda wildcards, attempt=1: RUN.needs(pattern, wildcards).megabytes * min(attempt, MOST)
+    """Return the memory of a job. Each attempt adds what one worker needs, since a node with many has no second half to give."""
+
+    def needed(wildcards, attempt=1):
+        needs = RUN.needs(pattern, wildcards)
+        return round(needs.megabytes * (1 + (min(attempt, MOST) - 1) / needs.workers))
+
+    return needed
 
 
 def processors(pattern):
