@@ -61,7 +61,9 @@ def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFra
         "networks": len(trains),
         "moved_by_sham": int((trains["base"] ^ trains["sham"]).sum()),
     }
-    return {"arms": by_arm(table, thresholds), "null": pd.DataFrame([null])}
+    fails = effects(table, thresholds).drop_duplicates(NETWORK)
+    skips = fails.assign(skip=fails.skip > 0).groupby("skip").failing.agg(["sum", "size"]).reset_index()
+    return {"arms": by_arm(table, thresholds), "null": pd.DataFrame([null]), "skips": skips}
 
 
 def share_explained(table: DataFrame) -> float:

@@ -11,6 +11,7 @@ from studies.common import Answer, by_band, wilson
 from studies.warning.experiment import TYPES
 
 NETWORK = ["placement", "skip", "depth", "gain"]
+LEARNS = 0.5  # of the score: half way from chance to 1
 SAYS = ("helps", "does nothing", "harms", "undecided")
 
 
@@ -54,8 +55,11 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return what the advice did to each network."""
-    return {"outcomes": outcomes(table, thresholds)}
+    """Return what the advice did to each network, and how often, by whether a network is flagged and learns as it is (score of .5)."""
+    rows = outcomes(table, thresholds)
+    small = rows[~rows.placement.isin(TYPES)]
+    counts = pd.crosstab([small.flagged, (small.before >= LEARNS).rename("learns")], small.says).reset_index()
+    return {"outcomes": rows, "counts": counts}
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:

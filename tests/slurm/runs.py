@@ -78,7 +78,7 @@ class ClusterCheckout(Checkout):
         return found
 
     def workers(self) -> list[int]:
-        """Those of the processes of training that a job has started."""
+        """Return the workers that a training job has started."""
         return [pid for pid in self.pids() if b"--worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
 
     def finished(self) -> dict[str, tuple[int, int]]:

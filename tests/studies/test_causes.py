@@ -14,9 +14,11 @@ from sklearn.preprocessing import OneHotEncoder
 
 from rankfall.check.checks import rank
 from studies import common
+from studies.cause import analysis as cause_analysis
 from studies.growth import analysis as growth
 from studies.joint import analysis as joint
 from studies.joint import experiment as joint_experiment
+from studies.warning import analysis as warning_analysis
 from studies.warning import experiment as warning
 from studies.warning.analysis import NETWORK as WARNED
 from studies.warning.analysis import outcomes
@@ -382,3 +384,14 @@ def test_check_quotes_what_the_study_found():
         (flagged == "harms").sum(),
         len(flagged),
     ) == (rank.HELPED, rank.HARMED, rank.FLAGGED)
+
+
+def test_counts_that_the_page_states():
+    """Of 18 flagged networks that fail advice helps 17, of 11 that learn anyway 4; without skips 8 of 8 fail, with skips 3 of 16."""
+    table, _, limits = read("warning")
+    counts = warning_analysis.details(table, limits)["counts"].set_index(["flagged", "learns"])
+    assert [counts.loc[(True, learns)].sum() for learns in (False, True)] == [18, 11]
+    assert [counts.helps[True, learns] for learns in (False, True)] == [17, 4] and counts.helps[False, True] == 0
+    table, _, limits = read("cause")
+    skips = cause_analysis.details(table, limits)["skips"]
+    assert skips[["sum", "size"]].to_numpy().tolist() == [[8, 8], [3, 16]]

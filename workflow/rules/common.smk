@@ -62,7 +62,7 @@ def minutes(pattern):
 
 
 def megabytes(pattern):
-    """Return the memory of a job. Each attempt adds what one worker needs, since a node with many has no second half to give."""
+    """Return the memory of a job. Each attempt adds the memory of one worker: a job of many may ask for most of a node already."""
 
     def needed(wildcards, attempt=1):
         needs = RUN.needs(pattern, wildcards)

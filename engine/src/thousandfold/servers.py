@@ -261,17 +261,17 @@ def is_integer(x: Tensor) -> bool:
 
 def pick(x: Any, k: int) -> Any:
     """Return the k-th member of all tensors in nested lists and dictionaries."""
-    return change(x, lambda tensor: tensor[k])
+    return map_tensors(x, lambda tensor: tensor[k])
 
 
 def to_double(x: Any) -> Any:
     """Return nested lists and dictionaries with all tensors of real numbers in float64."""
-    return change(x, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+    return map_tensors(x, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
 
 
-def change(x: Any, function: Callable[[Tensor], Tensor]) -> Any:
+def map_tensors(x: Any, function: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(x, Tensor):
         return function(x)
     if isinstance(x, Mapping):
-        return {name: change(value, function) for name, value in x.items()}
-    return [change(value, function) for value in x]
+        return {name: map_tensors(value, function) for name, value in x.items()}
+    return [map_tensors(value, function) for value in x]

@@ -67,21 +67,21 @@ def compute(names: str, number: int = 2, device: torch.device = CPU) -> int:
     return sum(finished)
 
 
-def seen() -> list[list[str]]:
+def read_seen() -> list[list[str]]:
     return [line.split() for line in Path("seen").read_text().splitlines()]
 
 
 def test_each_stack_is_computed_once() -> None:
     names = " ".join(f"c{k}" for k in range(20))
     assert compute(names, 3) == 20
-    assert sorted(words[0] for words in seen()) == sorted(names.split())
-    assert len({words[-1] for words in seen()}) <= 3
+    assert sorted(words[0] for words in read_seen()) == sorted(names.split())
+    assert len({words[-1] for words in read_seen()}) <= 3
 
 
 def test_a_killed_worker_loses_its_own_stack_alone() -> None:
     with pytest.raises(RankfallError, match=r"1 of 6 stacks are not finished, since a worker was killed \(SIGKILL\)"):
         compute("a killed b c d e")
-    assert sorted(words[0] for words in seen()) == ["a", "b", "c", "d", "e", "killed"]
+    assert sorted(words[0] for words in read_seen()) == ["a", "b", "c", "d", "e", "killed"]
 
 
 def test_an_error_that_a_worker_reports_starts_nothing_more() -> None:
@@ -89,18 +89,18 @@ def test_an_error_that_a_worker_reports_starts_nothing_more() -> None:
     with pytest.raises(SystemExit) as end:
         compute("full a b c", 1)
     assert end.value.code == 2
-    assert [words[0] for words in seen()] == ["full"]
+    assert [words[0] for words in read_seen()] == ["full"]
 
 
 def test_a_signal_reaches_all_workers() -> None:
     def stop() -> None:
-        wait_for("both workers", lambda: Path("seen").exists() and len(seen()) == 2, 300)
+        wait_for("both workers", lambda: Path("seen").exists() and len(read_seen()) == 2, 300)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=stop).start()
     with pytest.raises(Interrupted, match="SIGTERM"):
         compute("slow slow a b")
-    assert {words[0] for words in seen()} == {"slow"}
+    assert {words[0] for words in read_seen()} == {"slow"}
 
 
 @pytest.mark.parametrize(("visible", "expected"), [("2,5", {"2", "5"}), ("GPU-a", {"GPU-a"}), (None, {"None"})])
