@@ -12,8 +12,10 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable
-from functools import cache
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -44,42 +46,44 @@ def main(package: str) -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path("results/studies") / name)
     parser.add_argument("--limit", type=float, default=math.inf, help="start no unit after this many minutes")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     args = parser.parse_args()
-    experiment = import_module(f"{package}.experiment")
-    table = run_units(name, experiment.units(args.size), experiment.measure, args.out, args.device, args.limit)
-    write_results(name, table, args.out)
+    units = import_module(f"{package}.experiment").units(args.size)
+    write_results(name, run_units(name, units, args.out, args.device, args.limit, args.jobs), args.out)
 
 
 def run_units(
-    name: str,
-    units: list[Unit],
-    measure: Callable[[Unit, str], Rows],
-    out: Path,
-    device: str = "cpu",
-    limit: float = math.inf,
+    name: str, units: list[Unit], out: Path, device: str = "cpu", limit: float = math.inf, jobs: int = 1
 ) -> DataFrame:
     """Return the rows of all units. A unit's rows lie in a file that is named by a digest of the unit and of the study's code."""
-    folder = out / "units"
-    folder.mkdir(parents=True, exist_ok=True)
+    (out / "units").mkdir(parents=True, exist_ok=True)
     code = b"".join(path.read_bytes() for path in (HERE / "common.py", HERE / name / "experiment.py"))
-    began, rows, left = time.monotonic(), [], 0
-    for number, unit in enumerate(units, 1):
-        digest = hashlib.sha256(json.dumps(unit, sort_keys=True).encode() + code).hexdigest()[:16]
-        file = folder / f"{digest}.json"
-        if not file.exists():
-            if time.monotonic() - began > 60 * limit:
-                left += 1
-                continue
-            start = time.monotonic()
-            text = json.dumps([unit | row for row in measure(unit, device)])
-            part = file.with_suffix(f".{os.getpid()}")
-            part.write_text(text)
-            part.rename(file)
-            print(f"{name}: unit {number} of {len(units)}, {time.monotonic() - start:.1f} s", flush=True)
-        rows += json.loads(file.read_text())
-    if left:
+    digests = [hashlib.sha256(json.dumps(unit, sort_keys=True).encode() + code).hexdigest()[:16] for unit in units]
+    files = [out / "units" / f"{digest}.json" for digest in digests]
+    run = partial(run_unit, name, device, time.time() + 60 * limit)
+    if jobs == 1:
+        for unit, file in zip(units, files, strict=True):
+            run(unit, file)
+    else:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+            list(pool.map(run, units, files))
+    if left := sum(not file.exists() for file in files):
         print(f"{name}: {left} of {len(units)} units are left for the next run")
-    return pd.DataFrame(rows)
+    return pd.DataFrame([row for file in files if file.exists() for row in json.loads(file.read_text())])
+
+
+def run_unit(name: str, device: str, until: float, unit: Unit, file: Path) -> None:
+    """Measure a unit and write its rows, unless that is done or the time is over."""
+    start = time.time()
+    if not file.exists() and start < until:
+        rows = import_module(f"studies.{name}.experiment").measure(unit, device)
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps([unit | row for row in rows]))
+        part.rename(file)
+        print(
+            f"{name}: {', '.join(f'{key} {value}' for key, value in unit.items())}: {time.time() - start:.1f} s",
+            flush=True,
+        )
 
 
 def write_results(name: str, table: DataFrame, out: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-PROCESSES, ROUNDS = 2, 3
+PROCESSES, ROUNDS = 2, 9
 Label = TypeVar("Label", bound=Hashable)
 
 

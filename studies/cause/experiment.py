@@ -11,7 +11,7 @@ from rankfall import attribution, watch
 from studies.common import FREE, TASKS, Rows, Small, Unit, chance, grade, score
 from thousandfold import Adam, train_many
 
-EARLY, LATE = 2 / 15, 10 / 15  # of the steps: 200 and 1,000 of 1,500
+EARLY, LATE = 2 / 15, 10 / 15  # of the steps: 80 and 400 of 600
 UP, APART, DOWN = {0: 0.0}, {1: 3.0}, {1: 0.1}  # knob -> value
 ARMS: dict[str, tuple[dict[int, float], float]] = {  # changed knobs, and from which share of the steps on
     "base": ({}, 0),
@@ -34,7 +34,7 @@ COLUMNS = ("residual", "entropy", "gradient_queries", "gradient_keys")
 
 def units(size: str) -> list[Unit]:
     """Return one unit for each architecture x task."""
-    steps = {"tiny": 60, "tenth": 300, "full": 1500}[size]
+    steps = {"tiny": 60, "tenth": 300, "full": 600}[size]
     gains = (1.0, 2.5)
     if size == "tiny":
         designs = [("pre", 1.0, 2, 1.0)]

@@ -86,7 +86,7 @@ def test_entropy_is_held(monkeypatch):
     assert len(seen) == 3 and all(torch.allclose(x.std(-1, correction=0), torch.tensor(2.0), atol=0.02) for x in seen)
 
 
-def test_an_interrupted_run_goes_on(tmp_path):
+def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     done, broken = [], {3}
 
     def measure(unit, device):
@@ -95,12 +95,19 @@ def test_an_interrupted_run_goes_on(tmp_path):
         done.append(unit["a"])
         return [{"b": unit["a"] ** 2}]
 
+    monkeypatch.setattr(joint_experiment, "measure", measure)
     units = [{"a": a} for a in range(5)]
     with pytest.raises(KeyboardInterrupt):
-        common.run_units("cause", units, measure, tmp_path)
+        common.run_units("joint", units, tmp_path)
     broken.clear()
-    table = common.run_units("cause", units, measure, tmp_path)
+    table = common.run_units("joint", units, tmp_path)
     assert done == [0, 1, 2, 3, 4] and list(table.b) == [0, 1, 4, 9, 16]
+
+
+def test_several_processes_measure_the_same(tmp_path):
+    units = joint_experiment.units("tiny")[:3]
+    alone, together = (common.run_units("joint", units, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2))
+    pd.testing.assert_frame_equal(alone, together, rtol=1e-5)
 
 
 def test_chunks_of_rows_make_no_difference(monkeypatch):
