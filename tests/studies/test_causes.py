@@ -387,8 +387,9 @@ def test_check_quotes_what_the_study_found():
 
 
 def test_counts_that_the_page_states():
-    """Of 18 flagged networks that fail advice helps 17, and 11 then learn; of 11 that learn anyway it helps 4. Without skips 8 of 8 fail, and
-    with skips none of the same 8."""
+    """Of 18 flagged networks that fail advice helps 17, and 11 then learn; of 11 that learn anyway it helps 4.
+
+    Without skips 8 of 8 fail, and with skips none of the same 8."""
     table, _, limits = read("warning")
     details = warning_analysis.details(table, limits)
     counts = details["counts"].set_index(["flagged", "learns"])
