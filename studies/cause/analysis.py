@@ -22,9 +22,9 @@ def summarise(table: DataFrame) -> DataFrame:
 def effects(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
     """Return for each architecture x task and arm the score less that of base, mean over seeds, and whether the sham arm fails.
 
-    The sham arm chooses the groups and enters no effect, so chance in the base arm lets no group gain or lose."""
+    The sham arm chooses the groups and decides no statement, so chance in the base arm lets no group gain or lose."""
     scores = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score")
-    found = scores.sub(scores["base"], axis=0).groupby(NETWORK).mean().drop(columns=["base", "sham"])
+    found = scores.sub(scores["base"], axis=0).groupby(NETWORK).mean().drop(columns="base")
     failing = (scores["sham"].groupby(NETWORK).mean() < thresholds["trains"]).rename("failing")
     return found.melt(ignore_index=False, var_name="arm", value_name="effect").join(failing).reset_index()
 
@@ -53,8 +53,17 @@ def beyond(table: DataFrame, number: str) -> Band:
     return within_groups(base.assign(log=np.log(base[number])), "log", "score", NETWORK)
 
 
+def influence(table: DataFrame, number: str) -> dict[str, Any]:
+    """Return the range of the correlation if one architecture x task is left out: flags weigh groups by how much their seeds differ."""
+    base = table[table.arm == "base"]
+    left = [beyond(base.drop(rows.index), number).mean for _, rows in base.groupby(NETWORK)]
+    return {"number": number, "all": beyond(base, number).mean, "least": min(left), "most": max(left)}
+
+
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return the effects by arm, the share of the base score that the null model explains, and how many networks chance moves."""
+    """Return the effects by arm, the null model, which networks fail by skip, and how far one architecture x task moves a correlation.
+
+    `skips` counts all architectures, and `matched` those that are there with a skip and without."""
     trains = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score") >= thresholds["trains"]
     null = {
         "explained": share_explained(table),
@@ -62,8 +71,12 @@ def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFra
         "moved_by_sham": int((trains["base"] ^ trains["sham"]).sum()),
     }
     fails = effects(table, thresholds).drop_duplicates(NETWORK)
-    skips = fails.assign(skip=fails.skip > 0).groupby("skip").failing.agg(["sum", "size"]).reset_index()
-    return {"arms": by_arm(table, thresholds), "null": pd.DataFrame([null]), "skips": skips}
+    fails = fails.assign(skip=fails.skip > 0)
+    pairs = fails.groupby([name for name in NETWORK if name != "skip"]).skip.transform("nunique") == 2
+    skips, matched = (one.groupby("skip").failing.agg(["sum", "size"]).reset_index() for one in (fails, fails[pairs]))
+    influences = pd.DataFrame(influence(table, name) for name in ("residual_step_50", "gradient_queries_step_50"))
+    tables = {"arms": by_arm(table, thresholds), "null": pd.DataFrame([null])}
+    return tables | {"skips": skips, "matched": matched, "influence": influences}
 
 
 def share_explained(table: DataFrame) -> float:
@@ -102,13 +115,18 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
         left.hlines(y, some.low, some.high, color=colour)
         left.plot(some.effect, y, "o", color=colour, markersize=5, label=f"{count} architectures x tasks that {name}")
     left.axvspan(-thresholds["effect"], thresholds["effect"], color=GREY, alpha=0.15, lw=0)
-    left.set(yticks=range(len(arms)), yticklabels=arms, xlabel="change of the score (0 chance, 1 perfect)")
+    left.axvline(0, color=GREY, lw=0.8)
+    left.set(yticks=range(len(arms)), yticklabels=arms, xlabel="change of the score (chance is 0, perfect is 1)")
     left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     base = table[table.arm == "base"]
     for task, marker in zip(sorted(base.task.unique()), "os"):
-        some = base[base.task == task]
-        right.plot(some.residual_step_50, some.score, marker, color=GREY, markerfacecolor="none", label=task)
+        for skips, colour, name in ((False, RED, "no skips"), (True, BLUE, "skips")):
+            some = base[(base.task == task) & ((base.skip > 0) == skips)]
+            right.plot(
+                some.residual_step_50, some.score, marker, color=colour, markerfacecolor="none", label=f"{task}, {name}"
+            )
+    right.axhline(thresholds["trains"], color=GREY, lw=0.8)
     right.set(xscale="log", xlabel="residual of the last layer after 50 steps", ylabel="score at the end")
-    right.legend(fontsize=8)
+    right.legend(fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     figure.tight_layout()
     return figure

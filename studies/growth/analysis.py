@@ -42,13 +42,17 @@ def follows(table: DataFrame, kind: str) -> Band:
 
     The interval is Student's t over networks, since the layers of a network are not independent."""
     some = table[(table.kind == kind) & (table.when == "trained") & (table.depth >= LEAST)]
-    found = []
-    for _, one in some.groupby(NETWORK):
-        layer = one.layer.to_numpy(float)
-        a, b = (np.log(one[name].to_numpy(float)) for name in ("increment", "weights"))
-        a, b = (x - np.polyval(np.polyfit(layer, x, 1), layer) for x in (a, b))
-        found.append(float(a @ b / np.sqrt((a @ a) * (b @ b))))
+    pairs = [beside_layer(one) for _, one in some.groupby(NETWORK)]
+    found = [float(a @ b / np.sqrt((a @ a) * (b @ b))) for a, b in pairs]
     return band(found) if len(found) > 1 else Band(np.nan, -1.0, 1.0, len(found))
+
+
+def beside_layer(network: DataFrame) -> tuple[Any, Any]:
+    """Return log increment and log weights of one network, less a line in the layer."""
+    layer = network.layer.to_numpy(float)
+    logs = (np.log(network[name].to_numpy(float)) for name in ("increment", "weights"))
+    a, b = (x - np.polyval(np.polyfit(layer, x, 1), layer) for x in logs)
+    return a, b
 
 
 def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
@@ -86,7 +90,8 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     kinds = list(table.kind.drop_duplicates())
     colours = colours_of(sorted(kinds))
     deepest = table[table.depth == table.depth.max()]
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.8))
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
+    axes[1].sharey(axes[0])
     for axis, when in zip(axes, ("birth", "trained")):
         for kind in kinds:
             some = deepest[(deepest.kind == kind) & (deepest.when == when)]
@@ -109,13 +114,20 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     axes[2].axvspan(thresholds["linear_from"], thresholds["linear_to"], color=GREY, alpha=0.2, lw=0)
     axes[2].set(yticks=range(len(kinds)), yticklabels=kinds[::-1], xlabel="power of the layer")
     axes[2].set_title("open: at birth, filled: trained", fontsize=9)
-    figure.tight_layout()
     return figure
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return the fits by kind, and the correlation of log increment and log weights beside flags of architecture x depth x seed alone."""
+    """Return the fits by kind and by depth, and of pre-norm networks the correlation of log increment and log weights beside flags of the
+    network alone, and the power of the weights in the increment beside the layer."""
     some = table[(table.when == "trained") & (table.kind == "pre-norm")]
     logs = some.assign(a=np.log(some.increment), b=np.log(some.weights))
     flags = within_groups(logs, "a", "b", NETWORK)
-    return {"kinds": by_kind(table), "flags": pd.DataFrame([flags.fields()])}
+    depths = fits(table).groupby(["kind", "when", "depth"])[["power", "ratio"]].agg(["mean", "min", "max"])
+    depths.columns = [" ".join(names) for names in depths.columns]
+    deep = some[some.depth >= LEAST].groupby(NETWORK)
+    steep = band([float(a @ b / (b @ b)) for a, b in map(beside_layer, (one for _, one in deep))])
+    weights = pd.DataFrame(
+        [{"what": "correlation beside flags", **flags.fields()}, {"what": "power of weights", **steep.fields()}]
+    )
+    return {"kinds": by_kind(table), "depths": depths.reset_index(), "weights": weights}

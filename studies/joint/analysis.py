@@ -82,18 +82,11 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return the mean share that each variable explains, and the powers of T and d of the query gradient by beta."""
-    found = {}
-    for name, column, betas in (
-        ("gradient, beta below sqrt 2", "gradient", BELOW),
-        ("gradient, beta above", "gradient", ABOVE),
-        ("stable rank", "stable_rank", BELOW + ABOVE),
-        ("stable rank without 1/T", "stable_rank_cured", BELOW + ABOVE),
-    ):
-        rows = shares(table, column)
-        found[name] = rows[rows.beta.isin(betas)].groupby("variable").share.mean().reindex(list(VARIABLES))
+    """Return the mean share that each variable explains by beta, and the powers of T and d of the query gradient by beta."""
+    found = pd.concat(shares(table, column).assign(number=column) for column in COLUMNS)
+    variables = found.pivot_table(index=["number", "variable"], columns="beta", values="share").reset_index()
     by_beta = powers(table).groupby("beta")[["a", "b"]].mean().reset_index()
-    return {"variables": pd.DataFrame(found).reset_index(), "powers": by_beta}
+    return {"variables": variables, "powers": by_beta}
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
@@ -103,8 +96,8 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.4))
     panels = (
         (BELOW[0], "tokens", "gradient", "tokens T"),
-        (BELOW[0], "ratio", "gradient", "T / d"),
-        (ABOVE[1], "ratio", "gradient", "T / d"),
+        (BELOW[1], "tokens", "gradient", "tokens T"),
+        (ABOVE[1], "tokens", "gradient", "tokens T"),
         (BELOW[0], "tokens", "stable_rank", "tokens T"),
         (BELOW[0], "ratio", "stable_rank", "T / d"),
         (BELOW[0], "ratio", "stable_rank_cured", "T / d"),
@@ -119,7 +112,9 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
             "stable_rank": "stable rank",
             "stable_rank_cured": "stable rank without 1/T",
         }[y]
-        axis.set(xscale="log", yscale="log", xlabel=name, title=f"{text}, beta {beta:g}")
+        axis.set(xscale="log", yscale="log", xlabel=name)
+        axis.set_title(f"{text}, beta {beta:g}", fontsize=10)
+        axis.tick_params(which="both", labelsize=8)
     axes[0, 0].legend(fontsize=7)
     figure.tight_layout()
     return figure

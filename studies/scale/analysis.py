@@ -101,6 +101,8 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
                 label = f"{depth} layers" if line == "-" else None
                 axis.plot(mean.index, mean, line, color=shade, lw=2, label=label)
         axis.set(xscale="log", title=title, xlabel="std x sqrt(fan in) of the layers' matrices")
+        axis.set_xticks(scales := sorted(table.gain.unique())[::2], [f"{one:g}" for one in scales], minor=False)
+        axis.minorticks_off()
     axes[0].set(ylabel="residual kept by all layers", ylim=(0, 1.3))
     axes[0].legend(fontsize=8, title="solid: states enter at RMS 1\ndotted: at 0.02", title_fontsize=7)
     figure.tight_layout()

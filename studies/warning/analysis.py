@@ -28,6 +28,7 @@ def outcomes(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
         inside = -least <= found.low and found.high <= least
         says = "helps" if found.low > least else "harms" if found.high < -least else SAYS[1] if inside else SAYS[3]
         about = {"flagged": bool(one.flagged.iloc[0]), "change": one.change.iloc[0], "before": one.before.mean()}
+        about["after"] = one.after.mean()
         rows.append(
             dict(zip(NETWORK, key)) | about | {"effect": found.mean, "low": found.low, "high": found.high, "says": says}
         )
@@ -55,11 +56,14 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return what the advice did to each network, and how often, by whether a network is flagged and learns as it is (score of .5)."""
+    """Return what the advice did to each network, and how often, by whether a network is flagged and learns as it is (score of .5), and
+    how many of them learn with the change."""
     rows = outcomes(table, thresholds)
     small = rows[~rows.placement.isin(TYPES)]
     counts = pd.crosstab([small.flagged, (small.before >= LEARNS).rename("learns")], small.says).reset_index()
-    return {"outcomes": rows, "counts": counts}
+    learn = small.assign(learns=small.before >= LEARNS, learns_changed=small.after >= LEARNS)
+    learn = learn.groupby(["flagged", "learns"]).learns_changed.agg(["sum", "size"]).reset_index()
+    return {"outcomes": rows, "counts": counts, "learn": learn}
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
@@ -78,7 +82,9 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     axis.plot([], [], "o", color="black", markerfacecolor="white", label="not flagged")
     axis.legend(fontsize=8, loc="lower right")
     axis.set(
-        yticks=np.arange(len(rows)), ylim=(-1, len(rows)), xlabel="change of the score (0 chance, 1 perfect), 5 seeds"
+        yticks=np.arange(len(rows)),
+        ylim=(-1, len(rows)),
+        xlabel="change of the score (chance is 0, perfect is 1), 5 seeds",
     )
     axis.set_yticklabels(names, fontsize=7)
     figure.tight_layout()

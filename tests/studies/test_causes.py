@@ -394,11 +394,16 @@ def test_check_quotes_what_the_study_found():
 
 
 def test_counts_that_the_page_states():
-    """Of 18 flagged networks that fail advice helps 17, of 11 that learn anyway 4; without skips 8 of 8 fail, with skips 3 of 16."""
+    """Of 18 flagged networks that fail advice helps 17, and 11 then learn; of 11 that learn anyway it helps 4.
+
+    Without skips 8 of 8 fail, and with skips none of the same 8."""
     table, _, limits = read("warning")
-    counts = warning_analysis.details(table, limits)["counts"].set_index(["flagged", "learns"])
+    details = warning_analysis.details(table, limits)
+    counts = details["counts"].set_index(["flagged", "learns"])
+    assert details["learn"].set_index(["flagged", "learns"])["sum"][True, False] == 11
     assert [counts.loc[(True, learns)].sum() for learns in (False, True)] == [18, 11]
     assert [counts.helps[True, learns] for learns in (False, True)] == [17, 4] and counts.helps[False, True] == 0
     table, _, limits = read("cause")
-    skips = cause_analysis.details(table, limits)["skips"]
-    assert skips[["sum", "size"]].to_numpy().tolist() == [[8, 8], [3, 16]]
+    details = cause_analysis.details(table, limits)
+    for name, found in (("skips", [[8, 8], [3, 16]]), ("matched", [[8, 8], [0, 8]])):
+        assert details[name][["sum", "size"]].to_numpy().tolist() == found

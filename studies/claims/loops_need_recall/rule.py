@@ -1,3 +1,5 @@
+import math
+
 from rankfall import Decision, Extension, Read, Threshold, band_of, evidence_rows, is_on, judge
 from studies.claims.loops_need_recall.names import ALONE, BOTH, CHANGE, FELT, RECALL, UNNORMED
 from studies.claims.rules import by_parts, true_of_all, true_of_any
@@ -11,9 +13,10 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     scales = sorted(evidence_rows(rows, BOTH).x.unique())
     shares = {line: [band_of(rows, BOTH, line, x) for x in scales] for line in (ALONE, RECALL, UNNORMED)}
-    fixed = {
-        line: [f"{(evidence_rows(rows, CHANGE, line, x).value < -6).mean():.0%}" for x in scales] for line in shares
+    changes = {
+        line: [evidence_rows(rows, CHANGE, line, x).value.fillna(-math.inf) for x in scales] for line in (ALONE, RECALL)
     }
+    fixed = {line: [f"{(one < -6).mean():.0%}" for one in values] for line, values in changes.items()}
     felt = {line: [f"10^{evidence_rows(rows, FELT, line, x).value.mean():.1f}" for x in scales] for line in shares}
     text = "; ".join(
         f"{line}: {', '.join(f'{share.mean:.0%}' for share in shares[line])} fixed and dependent "
