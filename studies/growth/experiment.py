@@ -31,7 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def units(size: str) -> list[Unit]:
     steps = {"tiny": 5, "tenth": 300, "full": 1000}[size]
-    depths = {"tiny": (4,), "tenth": (8, 16, 32), "full": (8, 16, 32, 64)}[size]
+    depths = {"tiny": (16,), "tenth": (8, 16, 32), "full": (8, 16, 32, 64)}[size]
     return [{"kind": kind, "depth": depth, "steps": steps} for depth in depths for kind in KINDS]
 
 
