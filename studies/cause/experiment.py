@@ -24,6 +24,7 @@ ARMS: dict[str, tuple[dict[int, float], float]] = {  # changed knobs, and from w
     "down early": (DOWN, EARLY),
     "down late": (DOWN, LATE),
     "frozen": ({2: 0.0}, 0),
+    "faster": ({2: 3.0}, 0),
     "fast": ({2: 10.0}, 0),
     "entropy high": ({3: 1.0, 4: 0.5}, 0),
     "entropy low": ({3: 1.0, 4: 2.0}, 0),
@@ -116,7 +117,10 @@ def make(unit: Unit) -> Small:
 def look(module: Small, batch: tuple[Tensor, ...]) -> dict[str, float]:
     """Return what `watch` reads of one step, at the last layer and for gradients as the norm over all layers, and the own share."""
     rows: list[dict[str, float]] = []
-    module = deepcopy(module).requires_grad_(True)
+    module = (
+        deepcopy(module).double().requires_grad_(True)
+    )  # residuals of failing networks lie below float32's rounding
+    batch = (*batch[:2], batch[2].double())
     with watch(module, every=1, to=rows.extend, alarms=False) as watcher:
         grade(module, batch)[0].backward()
         watcher.step()
