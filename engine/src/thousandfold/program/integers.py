@@ -21,6 +21,10 @@ class IntegerBounds:
         """Start with the inputs of a graph. `largest`: their largest integer."""
         self.graph = graph
         self.bounds = dict.fromkeys(range(graph.given), float(largest))
+        if largest > LARGEST and any(is_integer(graph.forms[number].dtype) for number in self.bounds):
+            raise Unsupported(
+                f"integers up to {largest} in a batch, more than {LARGEST}, up to which the machine is exact"
+            )
 
     def get(self, number: int) -> float:
         if self.graph.forms[number].dtype == torch.bool:
