@@ -56,7 +56,7 @@ class ProgramServer:
         self.engine = kind(stack, torch.from_numpy(keys_of(stack.seeds)))
         self.programs: dict[Forms, StepProgram] = {}
         self.idle: dict[Forms, Tensor] = {}  # parameters that the loss does not use
-        self.last: Tensor | None = None  # those of the last step
+        self.last: Tensor | None = None  # those of the last step; `left`: on the device
         self.largest = 1
 
     def steps_at_once(self, members: int) -> int:
@@ -66,9 +66,11 @@ class ProgramServer:
         idle = [self.idle_for(stack, batch) for batch in batches]
         if any(not torch.equal(one, idle[0]) for one in idle):
             return [found for batch in batches for found in self.steps(stack, [batch])]
-        stack.idle[:] = idle[0]
-        if self.last is None or not torch.equal(idle[0], self.last):
-            self.last = idle[0]
+        changes = self.last is None or not torch.equal(idle[0], self.last)
+        if changes:
+            self.last, self.left = idle[0], idle[0].to(stack.device)
+        stack.idle.copy_(self.left)
+        if changes:
             self.counts_alike = torch.equal(stack.used, stack.counted())
         if not self.counts_alike:  # a parameter was left at earlier steps: PyTorch takes these steps
             found = [self.passes(stack, batches[0])]
