@@ -150,6 +150,21 @@ def solve_equation(module: nn.Module, batch: Any) -> Any:
     return (slope[:, 0] + u).square().mean()
 
 
+def spread_out(module: nn.Module, batch: Any) -> Any:
+    """Return a contrastive loss of distances, some of which are 0."""
+    x, y = batch
+    apart = torch.cdist(module(x), module(x))
+    return torch.where(y[:, None] == y, apart.square(), (1 - apart).relu().square()).mean()
+
+
+def adapted(module: nn.Module, batch: Any) -> Any:
+    """Return the loss after a step of an inner optimiser."""
+    x, y = batch
+    weight = module[0].weight
+    weight = weight - torch.autograd.grad((x @ weight.T).square().mean(), weight, create_graph=True)[0]
+    return F.cross_entropy(x @ weight.T, y)
+
+
 def of_hugging_face(module: nn.Module, batch: Any) -> Any:
     x, y = batch
     return module(input_ids=x, labels=y).loss
@@ -176,6 +191,11 @@ KNOWN = {
     "sets": Known(Sets, squared_error, sets),
     "contrastive": Known(Contrastive, match_pairs, vectors),
     "picked": Known(mlp, pick_rows, vectors),
+    "grouped": Known(
+        lambda: nn.Sequential(nn.Linear(5, 8), nn.GroupNorm(2, 8), nn.Linear(8, 3)), cross_entropy, vectors
+    ),
+    "distances": Known(mlp, spread_out, vectors),
+    "adapted": Known(mlp, adapted, vectors, "loop"),
     "checkpointed": Known(Checkpointed, cross_entropy, vectors, "loop"),
     "equation": Known(mlp, solve_equation, vectors, "loop"),
     "bert": Known(bert, of_hugging_face, tokens),

@@ -172,15 +172,71 @@ class Frozen(nn.Module):
         super().__init__()
         self.first, self.layer = nn.Linear(5, 5), nn.Linear(5, 3)
         self.first.requires_grad_(False)
+        self.register_buffer("shift", torch.randn(5))
 
     def forward(self, x: Tensor) -> Any:
-        return self.layer(self.first(x).tanh())
+        return self.layer(self.first(x + self.shift).tanh())
 
 
-def test_an_explanation_is_that_of_members_that_differ() -> None:
+def test_buffers_and_frozen_parameters_that_differ_keep_the_program() -> None:
     known = Known(Frozen, cross_entropy, vectors)
-    said = explain(known.build, known.loss, vectors(0, 0))
-    assert said.engine == train(build=known.build).engine == "stack" and "differs between members" in said.reason
+    assert explain(known.build, known.loss, vectors(0, 0)).engine == "program"
+    result = train(build=known.build, optimizer=SGD(lr=0.1))
+    assert result.engine == "program"
+    for k, seed in enumerate(SEEDS):
+        make = lambda weights: torch.optim.SGD(weights, lr=0.1)  # noqa: E731
+        torch.testing.assert_close(result.losses[:, k], train_alone(known, seed, STEPS, make)[1], rtol=1e-12, atol=0)
+
+
+class Sometimes(nn.Module):
+    """Uses a layer by the size of a batch or, if `by_data`, by its numbers, as experts and dropped layers do."""
+
+    def __init__(self, by_data: bool) -> None:
+        super().__init__()
+        self.by_data, self.first, self.second = by_data, nn.Linear(5, 3), nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Any:
+        used = x[0, 0] > 0 if self.by_data else len(x) > 4
+        return self.first(x) + self.second(x) if used else self.first(x)
+
+
+@pytest.mark.parametrize(("by_data", "engine"), [(False, "program"), (False, "stack"), (True, "loop")])
+def test_a_step_that_does_not_use_a_parameter_does_not_count_for_it(by_data: bool, engine: str) -> None:
+    known = Known(
+        lambda: Sometimes(by_data), cross_entropy, lambda step, seed: [x[: 3 + step] for x in vectors(step, seed)]
+    )
+    changes = {"build": known.build, "batches": known.batches, "optimizer": AdamW(lr=0.1, weight_decay=0.1)}
+    result = train(**changes, engine=engine)
+    begun = train(**changes, engine=engine, steps=3)
+    assert torch.equal(train(**changes, engine=engine, resume=begun.state).state["weights"], result.state["weights"])
+    for k, seed in enumerate(SEEDS):
+        alone, _ = train_alone(known, seed, STEPS, lambda weights: torch.optim.AdamW(weights, lr=0.1, weight_decay=0.1))
+        for one, other in zip(result.modules[k].parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("build", "what"),
+    [
+        (lambda seed: nn.Sequential(nn.Linear(5, 3), nn.Dropout(seed / 10)), "1.p"),
+        (lambda seed: nn.Sequential(nn.Linear(5, 3), nn.ReLU() if seed == 4 else nn.GELU()), "the type of 1"),
+        (lambda seed: setattr(module := nn.Linear(5, 3), "shift", torch.tensor(seed)) or module, "shift"),
+    ],
+)
+def test_modules_that_differ_in_more_than_parameters_and_buffers_are_refused(build: Any, what: str) -> None:
+    with pytest.raises(EngineError, match=rf"alone; members 0 and 1 differ in {what}: make it a buffer"):
+        train(build=lambda seed: build(seed).double())
+
+
+def test_integers_beyond_those_of_float32_are_compared_exactly() -> None:
+    def loss(module: nn.Module, batch: Any) -> Any:
+        same = (batch[1][:, None] == batch[1]).double()
+        return (torch.cdist(module(batch[0]), module(batch[0]).flip(0)) * same).sum()
+
+    batches = lambda step, seed: (vectors(step, seed)[0], 2**54 + torch.arange(6))  # noqa: E731
+    result = train(loss=loss, batches=batches)
+    assert "integers up to" in result.reason
+    torch.testing.assert_close(result.losses, train(loss=loss, batches=batches, engine="loop").losses)
 
 
 class Averaged(nn.Module):

@@ -149,22 +149,6 @@ def test_an_explanation_names_the_line_that_stands_in_the_way() -> None:
     assert explain(MLP.build, MLP.loss, vectors(0, 0)).reason == ""
 
 
-def test_buffers_that_differ_between_members_are_kept_apart() -> None:
-    class Shifted(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(5, 3)
-            self.register_buffer("shift", torch.randn(5))
-
-        def forward(self, x: Tensor) -> Any:
-            return self.layer(x + self.shift)
-
-    known = Known(Shifted, cross_entropy, vectors)
-    result = train_many(known.build, known.loss, known.batches, optimizer=SGD(lr=RATES), seeds=SEEDS, steps=STEPS)
-    assert result.engine == "stack" and "shift differs" in result.reason
-    check_alone(known, result, 1e-12, lambda weights, k: torch.optim.SGD(weights, lr=RATES[k]))
-
-
 def test_the_readme_runs() -> None:
     text = (Path(__file__).parents[1] / "README.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -6,6 +6,7 @@ import runpy
 import torch
 
 from thousandfold.engine import check_numba
+from thousandfold.graph import Untraceable
 from thousandfold.optimizers import Adam
 from thousandfold.train import build_stack, server_of, stacked
 
@@ -20,10 +21,16 @@ def main() -> None:
 
     check_numba()
     names = runpy.run_path(file)
+    if missing := [one for one in (name or "build", "loss", "batches") if one not in names]:
+        parser.error(f"expected {file} to define {', '.join(missing)}")
     stack = build_stack(names[name or "build"], [0], Adam(), torch.device("cpu"))
     server = server_of("program", stack, names["loss"])
     assert isinstance(server, ProgramServer)
-    found = profile(server.engine, stack, server.work(stacked(names["batches"], 0, stack)))
+    try:
+        work = server.work(stacked(names["batches"], 0, stack))
+    except Untraceable as error:
+        parser.error(f"no program serves the step: {error}")
+    found = profile(server.engine, stack, work)
     print("\n".join(report(f"{file}:{name}", *found, peak(stack.weights.dtype))))
 
 

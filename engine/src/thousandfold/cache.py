@@ -34,14 +34,12 @@ LOCK = "lock"
 SEAL = "seal"  # file with the digests of all cached files
 # Settings of numba that change the machine code, and with it the last digits of sums.
 STEERING = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "ENABLE_AVX", "DISABLE_INTEL_SVML", "DISABLE_JIT")
-SETTINGS_FILE = ".numba_config.yaml"  # numba reads settings from this file in the working directory
 
 
 @cache
 def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[str, ...]) -> None:
     """Load `entry`, a numba function, from the cache by a call with `arguments`. If the cache lacks it, a forked process compiles it first.
     `sources`: prefixes of the modules from which it is compiled."""
-    check_settings()
     folder = cache_folder(sources) or Path(tempfile.mkdtemp(prefix="thousandfold-kernels-"))
     with lock_folder(folder):
         entry._cache = cache_in(folder, entry.py_func)
@@ -83,20 +81,6 @@ def cache_in(folder: Path, function: Any) -> Any:
         _impl_class = Implementation
 
     return Kept(function)
-
-
-def check_settings() -> None:
-    """Raise if a setting makes numba produce other machine code, since its results would be stored under the usual keys."""
-    found = [f"NUMBA_{name}" for name in STEERING if f"NUMBA_{name}" in os.environ]
-    if Path(SETTINGS_FILE).is_file():
-        raise NoKernel(
-            f"{Path.cwd() / SETTINGS_FILE} tells numba how to compile, and numbers may differ from those of other processes; remove it"
-        )
-    if found:
-        raise NoKernel(
-            f"{', '.join(found)}: numbers would differ from those of other processes; unset "
-            f"{'it' if len(found) == 1 else 'them'}"
-        )
 
 
 def is_whole(folder: Path) -> bool:
@@ -175,11 +159,8 @@ def digest(sources: tuple[str, ...]) -> str:
 
 
 def text_of(name: str) -> bytes:
-    """Return the source of an imported module. A loader that runs exactly the hashed text has it in `content`."""
-    module: Any = sys.modules[name]
-    loader = module.__spec__.loader
-    content: bytes | None = getattr(loader, "content", None)
-    return content if content is not None else loader.get_data(module.__file__)  # type: ignore[no-any-return]
+    """Return the source of an imported module."""
+    return Path(str(sys.modules[name].__file__)).read_bytes()
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from thousandfold.graph import Untraceable
+
 
 @torch.library.custom_op("thousandfold::normal_below", mutates_args=())
 def normal_below(x: Tensor, e: Tensor) -> Tensor:
@@ -65,9 +67,18 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
         aten.isinf.default: lambda x: x.abs() == math.inf,
         aten.logical_xor.default: lambda x, y: (x != 0) != (y != 0),
         aten.select_scatter.default: written_element,
+        aten.as_strided.default: reshaped,
         aten.diagonal.default: diagonal,
         aten.diagonal_backward.default: diagonal_gradient,
     }
+
+
+def reshaped(x: Tensor, size: list[int], stride: list[int], offset: int | None = None) -> Tensor:
+    """Return `as_strided` where it is a reshape, as in norms of groups."""
+    found = x.reshape(size) if math.prod(size) == x.numel() else x
+    if offset is not None or not x.is_contiguous() or found.stride() != tuple(stride):
+        raise Untraceable("a tensor that is changed through a view of it (aten.as_strided)")
+    return found
 
 
 def written_element(x: Tensor, y: Tensor, dim: int, index: int) -> Tensor:

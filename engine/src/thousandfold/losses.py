@@ -33,7 +33,9 @@ class LossModule(nn.Module):
             raise EngineError(f"expected a loss, or a loss and a dictionary of metrics; found {type(metrics).__name__}")
         if not isinstance(value, Tensor) or value.numel() != 1:
             found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-            raise EngineError(f"expected a loss of one number; found {found}: take its mean or sum")
+            raise EngineError(
+                f"expected a loss of one number; found {found}: return a mean or sum, or that and a dictionary"
+            )
         if (
             self.differentiated
         ):  # here, since a checkpointed part runs again in the backward pass, with the weights that are in place
@@ -75,6 +77,8 @@ def unflatten(like: Batch, tensors: Sequence[Tensor]) -> Batch:
             return next(left)
         if isinstance(part, Mapping):
             return {name: fill(value) for name, value in part.items()}
-        return type(part)(map(fill, part))
+        return (
+            type(part)(*map(fill, part)) if hasattr(part, "_fields") else type(part)(map(fill, part))
+        )  # a named tuple
 
     return fill(like)

@@ -1,5 +1,5 @@
-"""Functions of PyTorch that a step of many members cannot call as they are: dropout, embeddings with padding, one-hot rows, and recurrent
-layers.
+"""Functions of PyTorch that a step of many members cannot call as they are: dropout, embeddings with padding, one-hot rows, distances,
+and recurrent layers.
 
 Each call of dropout in a step is a site, numbered in the order of calls.
 
@@ -149,7 +149,12 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     return input.new_zeros(*input.shape, num_classes).scatter(-1, input.unsqueeze(-1), 1)
 
 
-REPLACED: dict[Any, Callable[..., Tensor]] = {F.embedding: embedding, F.one_hot: one_hot}
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
+    """Return distances of rows. PyTorch's own function has neither a rule for `vmap` nor a decomposition."""
+    return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+
+
+REPLACED: dict[Any, Callable[..., Tensor]] = {F.embedding: embedding, F.one_hot: one_hot, torch.cdist: cdist}
 
 
 def scale_of(threshold: int) -> float:

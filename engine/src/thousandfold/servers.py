@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from thousandfold.engine import Engine, Results, Work
@@ -22,7 +22,7 @@ from thousandfold.graph import Untraceable
 from thousandfold.losses import BUFFER, LOSS, Batch, Loss, LossModule, call_loss, flatten
 from thousandfold.member_functions import STREAM, MemberFunctions, Site, drawn_masks, keys_of, scale_of, traced_mask
 from thousandfold.program.fusion import Divide
-from thousandfold.stack import Stack
+from thousandfold.stack import Stack, attributes_of, other_tensors
 from thousandfold.step import Layout, Name, StepProgram, step_program
 
 Forms = tuple[tuple[tuple[int, ...], torch.dtype], ...]  # shape and format of each tensor of a member's batch
@@ -47,12 +47,16 @@ class ProgramServer:
 
     def __init__(self, stack: Stack, loss: Loss, kind: type[Engine] = Engine) -> None:
         self.loss, self.template = loss, deepcopy(stack.modules[0])  # on the processor, where it is traced
-        for name, values in stack.buffers.items():
-            if not (values == values[:1]).all():
-                raise Untraceable(f"the buffer {name} differs between members")
+        self.apart = [name for name, values in stack.buffers.items() if not (values == values[:1]).all()]
+        for name in self.apart:
+            if stack.buffers[name].dtype != stack.weights.dtype:
+                raise Untraceable(f"the buffer {name} differs between members, and has another format than the weights")
+        packed = [stack.buffers[name].flatten(1) for name in self.apart]
+        self.packed = [torch.cat(packed, 1)] if packed else []  # (K, N), an input of the program
         self.engine = kind(stack, torch.from_numpy(keys_of(stack.seeds)))
         self.programs: dict[Forms, StepProgram] = {}
-        self.idle: dict[Forms, list[bool]] = {}  # parameters that the loss does not use
+        self.idle: dict[Forms, Tensor] = {}  # parameters that the loss does not use
+        self.last: Tensor | None = None  # those of the last step; `left`: on the device
         self.largest = 1
 
     def steps_at_once(self, members: int) -> int:
@@ -60,23 +64,35 @@ class ProgramServer:
 
     def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
         idle = [self.idle_for(stack, batch) for batch in batches]
-        if any(one != idle[0] for one in idle):
+        if any(not torch.equal(one, idle[0]) for one in idle):
             return [found for batch in batches for found in self.steps(stack, [batch])]
+        changes = self.last is None or not torch.equal(idle[0], self.last)
+        if changes:
+            self.last, self.left = idle[0], idle[0].to(stack.device)
+        stack.idle.copy_(self.left)
+        if changes:
+            self.counts_alike = torch.equal(stack.used, stack.counted())
+        if not self.counts_alike:  # a parameter was left at earlier steps: PyTorch takes these steps
+            found = [self.passes(stack, batches[0])]
+            stack.update(found[0][LOSS])
+            return found + (self.steps(stack, batches[1:]) if batches[1:] else [])
         works = [self.work(batch) for batch in batches]
         with stack.leaving(idle[0]):
-            return self.engine.steps(stack, works)
+            found = self.engine.steps(stack, works)
+        stack.used.copy_(stack.counted())
+        return found
 
     def passes(self, stack: Stack, batch: Batch) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`."""
         return self.engine.passes(stack, self.work(batch))
 
-    def idle_for(self, stack: Stack, batch: Batch) -> list[bool]:
+    def idle_for(self, stack: Stack, batch: Batch) -> Tensor:
         """Return which parameters the loss does not use for batches of this form."""
         forms = forms_of(batch)
         if forms not in self.idle:
             with stack.keeping_buffers():
                 AutogradServer(stack, self.loss, together=False).passes(stack, batch, [0])
-            self.idle[forms] = stack.idle
+            self.idle[forms] = stack.idle[0].cpu().clone()
         return self.idle[forms]
 
     def work(self, batch: Batch) -> Work:
@@ -90,21 +106,27 @@ class ProgramServer:
             one = [torch.zeros(shape, dtype=dtype) for shape, dtype in forms]
             module = LossModule(self.template, self.loss, batch)
             with keeping_generators():
-                self.programs[forms] = module_program(module, one, self.largest, self.engine.divide)
-        return Work(self.programs[forms], tensors)
+                self.programs[forms] = module_program(module, one, self.apart, self.largest, self.engine.divide)
+        return Work(self.programs[forms], [*tensors, *self.packed])
 
 
 def module_program(
-    module: LossModule, tensors: Sequence[Tensor], largest: int = 1, divide: Divide | None = None
+    module: LossModule, tensors: Sequence[Tensor], apart: Sequence[str], largest: int, divide: Divide | None
 ) -> StepProgram:
-    """Return the program of a module's step on a batch of one member. Raise `Untraceable` if it has none."""
+    """Return the program of a module's step on a batch of one member. Raise `Untraceable` if it has none. `apart`: buffers that differ
+    between members, which are one more input."""
+    held = other_tensors(module.module)
+    sizes = [held[name].numel() for name in apart]
+    packed = [torch.zeros(sum(sizes), dtype=held[apart[0]].dtype)] if apart else []
     parameters = {
         name.removeprefix("module."): value.detach() for name, value in module.named_parameters() if value.requires_grad
     }
 
     def function(values: Mapping[str, Tensor], *given: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
+        parts = given[-1].split(sizes) if apart else ()
+        own = {name: part.view(held[name].shape) for name, part in zip(apart, parts)}
         with MemberFunctions(traced_mask), unvalidated():
-            results = call_loss(module, values, given)
+            results = call_loss(module, {**values, **own}, given[: len(tensors)])
         for kind, name in results:
             if kind == BUFFER:
                 raise Untraceable(f"it replaces the buffer {name}")
@@ -114,7 +136,8 @@ def module_program(
     lanes = tuple(0 if x.dim() and x.shape[0] == samples else None for x in tensors)
     first = tensors[0]
     length = first.shape[1] if first.dim() > 2 or (first.dim() > 1 and not first.is_floating_point()) else 0
-    return step_program(function, parameters, tensors, Layout(lanes, length, largest), divide=divide)
+    layout = Layout((*lanes, *(None for _ in packed)), length, largest)
+    return step_program(function, parameters, [*tensors, *packed], layout, divide=divide)
 
 
 class AutogradServer:
@@ -131,8 +154,7 @@ class AutogradServer:
         found = []
         for batch in batches:
             found.append(self.passes(stack, batch))
-            with stack.leaving(stack.idle):
-                stack.update(found[-1][LOSS])
+            stack.update(found[-1][LOSS])
         return found
 
     def passes(self, stack: Stack, batch: Batch, only: Sequence[int] | None = None, as_double: bool = False) -> Results:
@@ -141,7 +163,7 @@ class AutogradServer:
         tensors, module = flatten(batch), LossModule(stack.template, self.loss, batch)
         members = list(range(len(stack)) if only is None else only)
         masks = drawn_masks(stack.seeds, self.find_sites(stack, module, batch), stack.step_count, stack.weights)
-        values, before = dict(zip(stack.names, stack.parameters)), plain_state(stack.template)
+        values, before = dict(zip(stack.names, stack.parameters)), attributes_of(stack.template)
 
         def compute(
             weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], drawn: Sequence[Tensor], *given: Tensor
@@ -175,7 +197,7 @@ class AutogradServer:
                     replaced.append((slice(k, k + 1), own | take_buffers(each[-1])))
             results = {name: torch.stack([one[name] for one in each]) for name in each[0]}
         if only is not None:
-            check_plain_state(before, plain_state(stack.template))
+            check_attributes(before, attributes_of(stack.template))
         results = {name: value.detach().clone() for name, value in results.items()}  # some may be views of buffers
         for those, buffers in replaced:  # after the gradient, which may need the old ones
             if not as_double:
@@ -194,6 +216,8 @@ class AutogradServer:
 
             values = dict(zip(stack.names, stack.parameters)) | stack.buffers
             own = {name: value[0].detach().clone() for name, value in values.items()}
+            for name in stack.names:
+                own[name].requires_grad_()  # a loss may differentiate by them
             with keeping_generators(), MemberFunctions(note):
                 call_loss(module, own, pick(tensors, 0))
             self.sites[forms] = sites
@@ -234,20 +258,10 @@ def take_buffers(results: Results) -> dict[str, Tensor]:
     return {name: results.pop((kind, name)) for kind, name in list(results) if kind == BUFFER}
 
 
-def plain_state(module: nn.Module) -> dict[str, Any]:
-    """Return the numbers, texts and truth values that a module and its parts have as attributes."""
-    return {
-        f"{name}.{attribute}".removeprefix("."): value
-        for name, part in module.named_modules()
-        for attribute, value in vars(part).items()
-        if isinstance(value, int | float | str)
-    }
-
-
-def check_plain_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Raise if a step changes an attribute that is no tensor. Members share it, and a program does not see it."""
+def check_attributes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise if a step changes a number or text of the module. Members share it, and a program does not see it."""
     for name, value in after.items():
-        if name not in before or before[name] != value:
+        if isinstance(value, int | float | str) and (name not in before or before[name] != value):
             raise EngineError(f"a step changes the module's attribute {name}, which is no tensor: make it a buffer")
 
 

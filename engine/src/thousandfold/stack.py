@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -53,16 +54,18 @@ class Stack:
         self.status = torch.zeros(len(modules), dtype=torch.int64, device=device)
         self.last_step = torch.zeros_like(self.status)  # steps that counted for each member
         self.step_count = 0
-        self.idle = [False] * len(self.names)  # parameters that no member's loss uses, at the last `differentiate`
+        # Which parameters a member's loss did not use in the last step, and the steps that used them (K, parameters).
+        self.idle = torch.zeros(len(modules), len(self.names), dtype=torch.bool, device=device)
+        self.used = torch.zeros_like(self.idle, dtype=torch.int64)
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     def column(self, name: str, values: PerMember) -> Tensor:
         """Return a number for each member (K, 1)."""
-        given = torch.tensor(values, dtype=self.weights.dtype, device=self.device).flatten()
+        given = torch.as_tensor(values, dtype=self.weights.dtype, device=self.device).flatten()
         if len(given) not in (1, len(self)):
-            raise EngineError(f"expected one number, or one for each of {len(self)} members; found {len(given)}")
+            raise EngineError(f"expected one {name}, or one for each of {len(self)} members; found {len(given)}")
         if not (given >= 0).all():
             raise EngineError(f"expected no negative {name}; found {values}")
         return given.expand(len(self)).contiguous().unsqueeze(1)
@@ -70,25 +73,29 @@ class Stack:
     def differentiate(self, loss: Tensor) -> None:
         """Write the gradient of each member's own loss (K,) to `grads`."""
         found = torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)
-        self.idle = [one is None for one in found]
+        self.idle[:] = torch.tensor([one is None for one in found])
         parts = [torch.zeros_like(own) if one is None else one for own, one in zip(self.parameters, found)]
         torch.cat([part.reshape(len(part), -1) for part in parts], 1, out=self.grads)
 
     def clear_gradients(self) -> None:
-        self.idle = [True] * len(self.names)
+        self.idle.fill_(True)
         self.grads.zero_()
 
     def write_gradient(self, k: int, gradient: Sequence[Tensor | None]) -> None:
         """Write one member's gradient, which has None for a parameter that its loss does not use."""
         for i, (part, value) in enumerate(zip(self.parts, gradient, strict=True)):
             if value is not None:
-                self.idle[i] = False
+                self.idle[k, i] = False
                 self.grads[k, part] = value.flatten()
 
+    def counted(self) -> Tensor:
+        """Return the steps that used each parameter (K, parameters) if all steps left the same ones."""
+        return torch.where(self.idle, 0, self.last_step.unsqueeze(1))
+
     @contextmanager
-    def leaving(self, idle: Sequence[bool]) -> Iterator[None]:
+    def leaving(self, idle: Tensor) -> Iterator[None]:
         """Leave these parameters and their slots as they are, as `torch.optim` leaves parameters without a gradient."""
-        parts = [part for part, left in zip(self.parts, idle) if left]
+        parts = [part for part, left in zip(self.parts, idle.tolist()) if left]
         kept = [[tensor[:, part].clone() for part in parts] for tensor in (self.weights, *self.slots)]
         yield
         for tensor, old in zip((self.weights, *self.slots), kept):
@@ -117,14 +124,22 @@ class Stack:
         if self.clip is not None:
             self.grads.mul_((self.clip / (norm + NORM_EPS)).clamp_(max=1.0))
         self.grads.masked_fill_(~running, 0.0)
-        before = None if running.all() else (self.weights.clone(), [slot.clone() for slot in self.slots])
-        with torch.no_grad():
-            self.optimizer.step(
-                self.weights, self.grads, self.slots, self.lr_now, self.decay, self.step_count, self.scratch
-            )
-        if before is not None:
-            for now, old in zip((self.weights, *self.slots), (before[0], *before[1])):
-                now.copy_(torch.where(running, now, old))
+        stepping = (
+            running & ~self.idle
+        )  # as in `torch.optim`, a parameter without a gradient is left, and counts no step
+        self.used += stepping
+        counts = self.used[stepping].unique().tolist()
+        whole = len(counts) == 1 and bool(stepping.all())
+        sizes = torch.tensor([part.stop - part.start for part in self.parts], device=self.device)
+        for t in counts:
+            own = self.weights, self.grads, *self.slots
+            now = own if whole else tuple(one.clone() for one in own)
+            with torch.no_grad():
+                self.optimizer.step(now[0], now[1], now[2:], self.lr_now, self.decay, t, self.scratch)
+            if not whole:
+                mine = (stepping & (self.used == t)).repeat_interleave(sizes, 1)  # (K, P)
+                for one, other in zip(own, now):
+                    one.copy_(torch.where(mine, other, one))
 
     def replace(self, members: slice, buffers: Mapping[str, Tensor]) -> None:
         """Write the values that a step gives to buffers of some members."""
@@ -148,7 +163,8 @@ class Stack:
         """Return everything that changes in training. Random streams need no state, since they depend on the step number."""
         slots = {f"slot{i}": slot for i, slot in enumerate(self.slots)}
         buffers = {f"buffer.{name}": value for name, value in self.buffers.items()}
-        counts = {"status": self.status, "last_step": self.last_step, "step_count": torch.tensor(self.step_count)}
+        counts = {"status": self.status, "last_step": self.last_step, "used": self.used}
+        counts["step_count"] = torch.tensor(self.step_count)
         whose = {
             "seeds": torch.from_numpy(keys_of(self.seeds))[:, 0],
             "optimizer": torch.tensor(list(type(self.optimizer).__name__.encode()), dtype=torch.uint8),
@@ -191,14 +207,52 @@ def check_alike(modules: Sequence[nn.Module]) -> None:
     """Raise if modules differ in more than numbers, or have no weights of one number format."""
     if not modules:
         raise EngineError("expected at least one seed; found none")
-    forms = [[(name, tuple(x.shape), x.dtype) for name, x in named_tensors(module)] for module in modules]
+    for module in modules:
+        if not isinstance(module, nn.Module):
+            raise EngineError(f"expected a build that returns a module; found {module!r:.60}")
+    forms = [forms_of(module) for module in modules]
     for k, form in enumerate(forms):
         if form != forms[0]:
-            odd = next((b for a, b in zip(forms[0], form) if a != b), "another number of tensors")
-            raise EngineError(f"expected modules that differ in numbers alone; member {k} differs from member 0: {odd}")
+            one, other = next(((a, b) for a, b in zip(forms[0], form) if a != b), (len(forms[0]), len(form)))
+            raise EngineError(
+                f"expected modules that differ in numbers alone; member 0 has {one}, member {k} has {other}"
+            )
+    first = attributes_of(modules[0])
+    for k, module in enumerate(modules):
+        own = attributes_of(module)
+        for name in first | own:
+            if not is_same(first.get(name), own.get(name)) and "_torchdynamo" not in name:
+                raise EngineError(
+                    f"expected modules that differ in parameters and buffers alone; members 0 and {k} differ in {name}: "
+                    "make it a buffer, or train them by calls of their own"
+                )
     formats = {value.dtype for value in trained_parameters(modules[0]).values()}
     if len(formats) != 1 or not formats <= {torch.float32, torch.float64}:
         raise EngineError(f"expected weights in float32 or float64; found {sorted(map(str, formats)) or 'none'}")
+
+
+def attributes_of(module: nn.Module) -> dict[str, Any]:
+    """Return the types of a module and its parts, and their attributes, by name."""
+    found: dict[str, Any] = {}
+    for name, part in module.named_modules():
+        found[f"the type of {name or 'the module'}"] = type(part).__name__
+        own = {
+            key: value for key, value in vars(part).items() if f"{key}_orig" not in part._parameters
+        }  # not by a norm
+        found |= {f"{name}.{key}".removeprefix("."): value for key, value in own.items()}
+    return found
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two attributes are the same, as far as numbers, texts, functions and tensors that are not trained tell."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        given = isinstance(one, nn.Parameter) or one.requires_grad  # compared elsewhere, or computed from parameters
+        return given or (one.shape == other.shape and torch.equal(one, other))
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, FunctionType) and isinstance(other, FunctionType):
+        return one.__code__ is other.__code__
+    return type(one) is type(other) and (not isinstance(one, int | float | str) or one == other)
 
 
 def check_apart(modules: Sequence[nn.Module], seeds: Sequence[int]) -> None:
@@ -219,8 +273,10 @@ def check_optimizer(optimizer: RowOptimizer) -> None:
         raise EngineError(f"expected an optimiser of this package, such as thousandfold.Adam(lr=1e-3); found {found}")
 
 
-def named_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
-    return [*trained_parameters(module).items(), *other_tensors(module).items()]
+def forms_of(module: nn.Module) -> list[str]:
+    """Return what parameters and buffers must have in common, in order."""
+    named = [*module.named_parameters(), *module.named_buffers()]
+    return [f"{name} {tuple(x.shape)} {x.dtype}" + " (trained)" * x.requires_grad for name, x in named]
 
 
 def count_weights(module: nn.Module) -> int:

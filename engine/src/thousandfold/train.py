@@ -154,7 +154,10 @@ def build_stack(build: Build, seeds: Sequence[int], optimizer: RowOptimizer, dev
     with torch.random.fork_rng(devices=()):
         for seed in seeds:
             torch.manual_seed(seed)
-            modules.append(build(seed))
+            try:
+                modules.append(build(seed))
+            except Exception as error:
+                raise EngineError(f"build({seed}): {one_line(error)}") from error
     return Stack(modules, seeds, optimizer, device)
 
 

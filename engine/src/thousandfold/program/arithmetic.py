@@ -71,13 +71,6 @@ def times_one_hot(draft: ProgramDraft, a: Any, b: Any, found: View) -> View:
     return OneHot(found.value, found.offset, found.dims, hot.dim, number)
 
 
-@lowers("rsub")
-def subtracted_from(draft: ProgramDraft, call: AtenCall) -> Any:
-    if call.kwargs.get("alpha", call.arg(2, 1)) != 1:
-        raise Unsupported("rsub with alpha")
-    return draft.pointwise("SUB", [number_of(call.args[1]), number_of(call.args[0])], call.shape)
-
-
 @lowers("where")
 def where(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)

@@ -87,8 +87,7 @@ def lower_operation(
     if isinstance(value, Form) and not math.prod(value.shape):
         return Full(0.0, value.shape)
     if name not in LOWERINGS:
-        shared = " (a tensor that is changed through a view of it)" * ("as_strided" in str(operation.target))
-        raise Unsupported(f"the operation {operation.target}{shared}")
+        raise Unsupported(f"the operation {operation.target}")
     dtypes = tuple(graph.forms[number].dtype for number in dict.fromkeys(operation.inputs))
     return LOWERINGS[name](draft, AtenCall(name, operation.target, args, kwargs, value, dtypes))
 

@@ -21,6 +21,10 @@ class IntegerBounds:
         """Start with the inputs of a graph. `largest`: their largest integer."""
         self.graph = graph
         self.bounds = dict.fromkeys(range(graph.given), float(largest))
+        if largest > LARGEST and any(is_integer(graph.forms[number].dtype) for number in self.bounds):
+            raise Unsupported(
+                f"integers up to {largest} in a batch, more than {LARGEST}, up to which the machine is exact"
+            )
 
     def get(self, number: int) -> float:
         if self.graph.forms[number].dtype == torch.bool:
@@ -57,9 +61,9 @@ class IntegerBounds:
             return args[-2] * args[-1] * joined + (args[0] if len(inputs) > 2 else 0)
         if name in ("remainder", "full_like"):
             return args[1]
-        if name in ("add", "sub", "rsub"):
+        if name in ("add", "sub"):
             return args[0] + args[1] * abs(operation.kwargs.get("alpha", 1))
-        if name in ("scatter_add", "index_put", "_unsafe_index_put"):
+        if name in ("scatter_add", "index_put"):
             return args[0] + self.get(inputs[-1]) * each[-1]
         written = numbers_among([args, self.values(operation.kwargs)]) if name in WRITE else ()
         return max([self.get(number) for number in inputs] + [abs(x) for x in written], default=LARGEST)

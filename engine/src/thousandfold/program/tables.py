@@ -169,7 +169,7 @@ def along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape) -> An
     return out
 
 
-@lowers("index_put", "_unsafe_index_put")
+@lowers("index_put")
 def put(draft: ProgramDraft, call: AtenCall) -> Any:
     """Add v to zeros at indices of one dimension, or write a number where a mask of the first dimensions is true."""
     x, given, v = call.args[:3]
