@@ -11,7 +11,7 @@ from typing import Literal
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.residuals.shown import MODEL_RESIDUAL
-from rankfall.report.captions import describe_readings, describe_missing
+from rankfall.report.captions import describe_missing, describe_readings
 from rankfall.report.colours import CHANCE, colour, colours
 from rankfall.report.labels import join
 from rankfall.report.lines import POSITIVE, legend_below, lines
