@@ -13,7 +13,9 @@ from rankfall.run.jobs import cells as jobs
 from rankfall.run.plan import make_plan
 
 
-def test_a_data_set_that_cannot_be_made_has_no_rows(tmp_path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_set_that_cannot_be_made_has_no_rows(
+    tmp_path: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The whole run had no table of cells and no page."""
     make = jobs.dataset_of
 
@@ -26,6 +28,7 @@ def test_a_data_set_that_cannot_be_made_has_no_rows(tmp_path, capsys, monkeypatc
     plan = make_plan(VALID)
     cells = {cell.data_key: cell for cell in plan.cells}
     out = tmp_path / "datasets.parquet"
-    make_data(Namespace(task="sorting", out=out), SimpleNamespace(plan=plan, results=tmp_path), cells)
+    own: Any = SimpleNamespace(plan=plan, results=tmp_path)
+    make_data(Namespace(task="sorting", out=out), own, cells)
     assert set(tables.read_frame(out, "datasets").seed) == {0, 2}
     assert "sorting, seed 1 has no data set: ValueError: the server does not answer" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """Make a task's data sets, and write the accuracy of guessing on each. One that cannot be made has no rows."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankfall.commands import _planned
 
@@ -36,7 +36,8 @@ def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str,
     from rankfall.run.jobs.cells import dataset_of
     from rankfall.run.store import Store
 
-    store, rows = Store(own.results / "store"), []
+    store = Store(own.results / "store")
+    rows: list[dict[str, Any]] = []
     store.announce(cells.values())
     for cell in cells.values():
         try:
