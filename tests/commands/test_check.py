@@ -121,6 +121,31 @@ def test_an_architecture_of_a_configuration_is_checked(tmp_path, capsys):
     assert code == 2 and "has no architecture 'dep'; did you mean 'deep'?" in err
 
 
+def test_samples_of_a_configured_architecture_are_told_apart(tmp_path, capsys, monkeypatch):
+    """A mean over the batch passed, and an attention that mixes nothing had one sample."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mixers.py").write_text(
+        "from rankfall import Linear\nfrom torch import nn\n\n\nclass Own(nn.Module):\n"
+        "    def __init__(self, sizes, position, normaliser, mask, site):\n        super().__init__()\n"
+        '        self.value = Linear(sizes, sizes.width, sizes.width, "value")\n\n'
+        "    def forward(self, x, drop=None):\n        return self.value(x)\n\n\nclass Batch(Own):\n"
+        "    def forward(self, x, drop=None):\n        return self.value(x).mean(1, keepdim=True).expand_as(x)\n"
+    )
+    (tmp_path / "c.yaml").write_text(
+        "tasks: {sorting: {length: 4}}\ntrainings: {init: {epochs: 0}}\n"
+        "grid: [{task: sorting, architecture: plain, training: init, seed: 0}]\narchitectures:\n"
+        "  plain: {depth: 2, width: 16, heads: 2}\n  own: {base: plain, attention: 'mixers:Own'}\n"
+        "  batch: {base: plain, attention: 'mixers:Batch'}\n"
+    )
+    found = {}
+    for name in ("plain", "own", "batch"):
+        _, out, _ = ran(capsys, f"{tmp_path}/c.yaml:{name}", "--brief", "--only", "samples-independent")
+        found[name] = next(line for line in out.splitlines() if "samples-independent" in line)
+    for name in ("plain", "own"):
+        assert found[name].startswith("pass") and "changing sample 4 changes nothing in the others" in found[name]
+    assert found["batch"].startswith("FAIL")
+
+
 @pytest.mark.slow
 def test_a_type_of_the_library_is_checked_small(capsys):
     code, out, err = ran(capsys, "gpt2", "--small", "--no-changes", "--length", 12)

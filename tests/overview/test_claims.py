@@ -131,7 +131,7 @@ def test_a_verdict_is_shown_with_its_number_and_its_source() -> None:
     }
     one = texts | {"claim": "deep_is_bad", "verdict": "holds", "extends": "", "study": "deep_is_bad"}
     table = pd.DataFrame([one | {"number": 2.0, "low": 1.5, "high": 2.5, "seeds": 5, "published": 0}])
-    assert next(as_lines(table)).startswith("1 claims: holds 1, holds only in part 0, contradicted 0, undecided 0")
+    assert next(as_lines(table)).startswith("1 claim: holds 1, holds only in part 0, contradicted 0, undecided 0")
     full = "\n".join(in_full(table, "deep_is_bad"))
     assert "number: 2 (1.5 to 2.5), 5 seeds" in full and "read: the seen" in full
     with pytest.raises(RankfallError, match="did you mean 'deep_is_bad'"):

@@ -40,7 +40,7 @@ def test_the_order_is_asked_before_the_residual() -> None:
 
 def test_one_architecture_wins_over_nobody() -> None:
     """A setting with one architecture had a fastest one, and so had one in which all have the same order."""
-    assert said(residual("a", 0.5, order=3.0))[FASTEST].startswith("Residual at the last layer of a (0.500")
+    assert said(residual("a", 0.5, order=3.0))[FASTEST].startswith("Residual at the last layer: a (0.500")
     some = said(residual("a", 0.5, order=1.0), residual("b", 0.1, order=1.0), residual("c", 0.2))[FASTEST]
     assert "Fastest" not in some and "largest in a (0.500 ± 0.001), least in b (0.100 ± 0.001)" in some
 

@@ -1,7 +1,7 @@
-"""Make a task's data sets, and write the accuracy of guessing on each."""
+"""Make a task's data sets, and write the accuracy of guessing on each. One that cannot be made has no rows."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankfall.commands import _planned
 
@@ -28,15 +28,25 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str, Cell]") -> int:
+    from rankfall.disk import StoreError
+    from rankfall.errors import describe_error
     from rankfall.report import tables
     from rankfall.report.rows import dataset_rows
+    from rankfall.run.guards import Unproved
     from rankfall.run.jobs.cells import dataset_of
     from rankfall.run.store import Store
 
     store = Store(own.results / "store")
+    rows: list[dict[str, Any]] = []
     store.announce(cells.values())
-    rows = [row for cell in cells.values() for row in dataset_rows(cell, dataset_of(cell, store))]
+    for cell in cells.values():
+        try:
+            rows += dataset_rows(cell, dataset_of(cell, store))
+        except (StoreError, Unproved):
+            raise
+        except Exception as error:  # whatever a task may raise; training fails its cells with the reason
+            print(f"{args.task}, seed {cell.data_seed} has no data set: {describe_error(error)}")
     tables.write("datasets", rows, args.out, tables.provenance())
-    seen = max(row["seen"] or 0.0 for row in rows)
+    seen = max((row["seen"] or 0.0 for row in rows), default=0.0)
     print(f"{args.task}: {len(cells)} data sets; at most {seen:.1%} of the test samples are training samples")
     return 0

@@ -83,13 +83,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def forget_failed(planned: "RunPlan", store: "InStore") -> None:
-    """Remove the work files of shards with failed cells, and all files that depend on them. Only the failed cells are computed again."""
+    """Remove the work files of shards with failed cells and all files that depend on them, and the data sets of their tasks, of which one
+    may be missing. Only the failed cells are computed again."""
     from rankfall.run.objects import find_objects
 
     objects = find_objects(planned.results)
-    failed = {key for key, status in store.statuses.items() if status == "failed"}
-    shards = {f"train/{cell.task.name}/{cell.shard}" for cell in store.plan.cells if cell.key in failed}
-    for job in planned.find_made_of(shards):
+    failed = [cell for cell in store.plan.cells if store.statuses.get(cell.key) == "failed"]
+    shards = {f"train/{cell.task.name}/{cell.shard}" for cell in failed}
+    data = [planned.job("data", task) for task in {cell.task.name for cell in failed}]
+    for job in [*data, *planned.find_made_of(shards | {"table/datasets"} if failed else ())]:
         for file in job.files:
             (planned.results / file).unlink(missing_ok=True)
             if objects:

@@ -11,7 +11,7 @@ from typing import Literal
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.residuals.shown import MODEL_RESIDUAL
-from rankfall.report.captions import describe_lines, describe_missing
+from rankfall.report.captions import describe_missing, describe_readings
 from rankfall.report.colours import CHANCE, colour, colours
 from rankfall.report.labels import join
 from rankfall.report.lines import POSITIVE, legend_below, lines
@@ -75,7 +75,7 @@ def figure(
     dashed = f" Dashed: published curves, which differ from ours by up to {max(off):.2f}." if off else ""
     caption = (
         f"Relative residual by layer, of whole models and of models without some of their parts: "
-        f"{describe_lines(each, ['panel'], band='')} and samples, bands one standard deviation over samples."
+        f"means over {describe_readings(table, 'panel')}, bands one standard deviation over samples."
         f"{dashed} {say_sizes(panels)} {describe_finding(points)}"
         f"{describe_missing(table, ['panel', 'variant'], 'value')}"
     )

@@ -28,6 +28,18 @@ def describe_lines(drawn: DataFrame, by: Sequence[str], value: str = "", band: s
     return f"{mean} over {seeds}{f' {mixture}' * bool(mixture)}{f', bands {band}' * bool(band and most > 1)}"
 
 
+def describe_readings(rows: DataFrame, by: str) -> str:
+    """Return "8 samples and 1 to 2 seeds of initial weights", for rows of models. Pretrained weights have no seed."""
+    said = []
+    for column, more in (("sample", ""), ("seed", " of initial weights")):
+        counts = rows[rows[column] >= 0].groupby(by, observed=True)[column].nunique()
+        if len(counts):
+            low, high = int(counts.min()), int(counts.max())
+            said.append(f"{f'{low} to ' * (low < high)}{many(high, column)}{more}")
+    mixture = describe_mixture(rows)
+    return f"{join(said)}{f' {mixture}' * bool(mixture)}"
+
+
 def describe_ends(
     rows: DataFrame, value: str, write: Callable[[float], str] | int, by: str = "architecture", settings: bool = True
 ) -> str:

@@ -44,7 +44,7 @@ def count(table: DataFrame) -> str:
 
 def as_lines(table: DataFrame) -> Iterator[str]:
     """Yield a short text for each claim."""
-    yield f"{len(table)} claims: {count(table)}"
+    yield f"{many(len(table), 'claim')}: {count(table)}"
     for one in table.itertuples():
         yield f"{MARKS[one.verdict]} {one.claim}: {one.verdict}. {one.says}"
         yield textwrap.indent(textwrap.fill(f"{one.said} {one.extends}", WIDTH), "    ")
@@ -85,7 +85,7 @@ def page_of_verdicts(path: Path) -> str:
 
 def as_page(table: DataFrame) -> str:
     """Return the text of the page of claims."""
-    parts = [HEAD, f"{len(table)} claims: {count(table)}.\n"]
+    parts = [HEAD, f"{many(len(table), 'claim')}: {count(table)}.\n"]
     for verdict in ORDER:
         rows = table[table.verdict == verdict]
         parts += [f"## {verdict[0].upper()}{verdict[1:]}\n"] * bool(len(rows))

@@ -198,8 +198,9 @@ def laid_out(
         return Layout(
             feature, tuple(axis for axis in axes if axis not in tokens), tuple(sorted(tokens)), streams=streams
         )
-    if not mixed:  # nothing shows the tokens: the first axis is samples, as usual
-        return Layout(feature, tuple(axes[:1]) if len(axes) > 1 else (), tuple(axes[1:] if len(axes) > 1 else axes))
+    if not mixed:  # nothing shows the tokens: the first axis is samples, as usual, and the second behind one of size 1
+        first = 0 if len(axes) == 1 else 2 if len(axes) > 2 and shape[axes[0]] == 1 else 1
+        return Layout(feature, tuple(axes[:first]), tuple(axes[first:]))
     samples = tuple(axis for axis in axes if axis not in mixed)
     tokens = tuple(axis for axis in axes if axis in mixed)
     if len(axes) == 1 and batch > 1 and shape[axes[0]] % batch == 0:

@@ -70,6 +70,31 @@ def test_what_the_configuration_no_longer_names_goes_and_what_the_user_put_there
     assert (tmp_path / "figures" / "paths.png").is_file()
 
 
+def test_the_page_goes_when_the_configuration_turns_it_off(tmp_path: Path) -> None:
+    run = plan_run(tmp_path, CONFIG | {"page": True})
+    make_files(run)
+    publish(run)
+    assert (tmp_path / "report" / "index.html").is_file()
+    without = plan_run(tmp_path)
+    make_files(without)
+    publish(without)
+    assert not (tmp_path / "report" / "index.html").exists()
+
+
+def test_two_configurations_with_one_folder_of_results_keep_each_others_copies(tmp_path: Path) -> None:
+    drawn = plan_run(tmp_path, CONFIG | {"name": "drawn"})
+    bare = plan_run(tmp_path, CONFIG | {"name": "bare", "figures": {}})
+    for run in (drawn, bare):
+        run.write()
+        make_files(run)
+        publish(run)
+    assert (tmp_path / "figures" / "paths.png").is_file()
+    edited = plan_run(tmp_path, CONFIG | {"name": "drawn", "figures": {}})
+    make_files(edited)
+    publish(edited)
+    assert not (tmp_path / "figures" / "paths.png").exists()
+
+
 def test_what_lacks_is_explained_by_the_log_of_the_job_that_failed(tmp_path: Path) -> None:
     run = plan_run(tmp_path)
     (measure,) = (key for key in run.jobs if key.startswith("measure/"))

@@ -22,10 +22,13 @@ def samples_independent(seen: RecordedStream) -> Result:
     flow, arguments = seen.flow, seen.examined.arguments
     tensors, tokens = arguments.tensors(), flow.layout.tokens
     samples = seen.states[0].shape[0]
-    turned = [one for one in tensors if tokens == (0,) and one.shape[:2] == (seen.report.tokens, samples)]
-    batched = turned or [one for one in tensors if samples > 1 and one.dim() and one.shape[0] == samples]
+    # of the samples in the inputs; behind the axis of members in a network of a configuration, (1, B, T, D)
+    axis = int(samples > 1 and all(one.dim() > 2 and len(one) == 1 for one in tensors))
+    sizes = (seen.report.tokens, samples)
+    turned = [one for one in tensors if tokens == (axis,) and one.shape[axis : axis + 2] == sizes]
+    batched = turned or [one for one in tensors if samples > 1 and one.dim() > axis and one.shape[axis] == samples]
     first = (batched or tensors)[0]  # positions or a mask without samples may come before it
-    axis = int(bool(turned))  # of the samples in the inputs
+    axis += bool(turned)
     count = first.shape[axis] if first.dim() else 1
     flat = first.dim() > 1 and seen.report.samples == 1 and first.shape[0] * first.shape[1] == seen.report.tokens
     if count > 1 and (flat or (len(tokens) > 1 and 0 in tokens and seen.report.samples == 1)):
@@ -58,8 +61,8 @@ def samples_independent(seen: RecordedStream) -> Result:
         where = f"in layer {layer}" if layer else "before the first layer"
         if alike and bool(one[:-1].any()):
             return failed(f"changing sample {count} changes sample 1 {where}", seen.layer_path(layer))
-        if (alike and not layer if axis else whole) and bool(differs(state[-1], state[0]).any()):
-            if axis:
+        if (alike and not layer if turned else whole) and bool(differs(state[-1], state[0]).any()):
+            if turned:
                 return failed(
                     "layers mix the first axis of the inputs, and positions lie along the second: set batch_first=True?"
                 )
@@ -91,7 +94,7 @@ def samples_independent(seen: RecordedStream) -> Result:
         return passed(
             f"noise in sample 1 changes no other in {flow.depth} layers; the first and last sample of the inputs are equal"
         )
-    if axis and not flow.causal:
+    if turned and not flow.causal:
         return warned(
             f"layers mix the first axis of the inputs {tuple(first.shape)}: right if it holds tokens, else set batch_first=True"
         )

@@ -9,7 +9,7 @@ from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.law.shown import clear
 from rankfall.rank.models import VARIANTS
-from rankfall.report.captions import describe_ends, describe_lines, describe_missing
+from rankfall.report.captions import describe_ends, describe_lines, describe_missing, describe_readings
 from rankfall.report.colours import colours
 from rankfall.report.labels import join, many
 from rankfall.report.lines import below, collect_labels, label_ends, legend_below, lines, on, summary
@@ -186,7 +186,7 @@ def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
     known = table[table.log10_residual.notna()]
     by = ["panel", "variant"]
     caption = (
-        f"Residuals of real models: {describe_lines(known.assign(seed=known.seed.fillna(-1)), by, band='', mean='medians')} and samples. "
+        f"Residuals of real models: medians over {describe_readings(known, 'panel')}. "
         "Solid: without a rounding floor. Dotted: an ordinary float64 pass, which ends at its floor (grey, across). On this axis, "
         "log10(-log10 residual), a cubic law has the grey slope. "
     )

@@ -148,7 +148,7 @@ CHARTS = (
 
 
 def say_law(rows: DataFrame, setting: Setting) -> str:
-    text = f"after {many(setting.depth, 'layer')} the residual (geometric mean over samples) is largest in"
+    text = f"after {many(setting.depth, 'layer')} the residual without rounding is largest in"
     return say_range(rows, setting, number="log_residual", text=text, write=power)
 
 

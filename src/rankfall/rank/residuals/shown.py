@@ -173,8 +173,9 @@ def say_fastest(rows: DataFrame, setting: Setting) -> str:
 def say_smallest(rows: DataFrame, setting: Setting) -> str:
     """Write which architectures are left with the largest and with the smallest residual."""
     headline = choose_number(rows)
-    text = "the residual at the last layer is largest in"
-    write = power if headline.unit == "log10" else partial(write_float, digits=headline.digits)
+    exact = headline.unit == "log10"
+    text = f"the residual {'without rounding' if exact else 'at the last layer'} is largest in"
+    write = power if exact else partial(write_float, digits=headline.digits)
     return say_range(rows, setting, number=headline.name, text=text, write=write, more=say_kept(rows))
 
 

@@ -68,11 +68,20 @@ def count_seeds(rows: DataFrame, headlines: Sequence[Headline]) -> str:
 
 def choose_findings(found: Sequence[Finding]) -> list[Finding]:
     """Return the first findings of the page: one for each of the three questions, preferably one of a setting, which has means over seeds;
-    then others."""
+    then others that do not repeat them."""
     chosen: list[Finding] = []
     for study in ASKED:
         chosen += sorted((one for one in found if one.study == study), key=lambda one: not one.setting)[:1]
-    return (chosen + [one for one in found if one not in chosen])[:SHOWN]
+    for one in found:
+        if one not in chosen and not any(repeats(one, other) for other in chosen):
+            chosen.append(one)
+    return chosen[:SHOWN]
+
+
+def repeats(one: Finding, other: Finding) -> bool:
+    """Return whether two answers about one setting have the same extremes: of one number, asked in two ways."""
+    tails = sorted(finding.answer.partition(" largest in ")[2].removesuffix(".") for finding in (one, other))
+    return one.setting == other.setting and tails[0] != "" and tails[1].startswith(tails[0])
 
 
 def was_run(cells: DataFrame) -> str:

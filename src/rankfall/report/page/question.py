@@ -84,7 +84,7 @@ def say_range(
     known = with_number(rows, headline, setting)
     ranked, alone = split_decidable(known, headline)
     if len(known) < 2:
-        return fit(f"{headline.title} of {write_group(known, headline, write)}") if len(known) else ""
+        return fit(f"{headline.title}: {write_group(known, headline, write)}", more) if len(known) else ""
     if not len(ranked):
         ordered = alone.sort_values(headline.name, ascending=False)
         each = [f"{name(row)} {write_plain(row, headline, write)}" for _, row in ordered.iterrows()]

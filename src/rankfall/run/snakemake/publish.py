@@ -37,6 +37,7 @@ def publish(run: RunPlan) -> list[str]:
     """Copy all work files that are not yet published and return the published names.
 
     A copy of an earlier plan is removed: readers would take its numbers for current ones. Its work file is missing, or no longer asked for.
+    Copies of other configurations with the same folder of results stay.
     """
     if objects := find_objects(run.results):
         objects.fetch_new("work", run.final.values())
@@ -44,17 +45,30 @@ def publish(run: RunPlan) -> list[str]:
     for name, file in run.final.items():
         if not (run.results / file).is_file():
             (run.results / name).unlink(missing_ok=True)
-    for kind in ("table", "figure"):
-        for copy in (run.results / f"{kind}s").glob("*"):
-            made = (run.results / "work" / kind / copy.stem).glob(
-                f"*{copy.suffix}"
-            )  # a file of the user's is a copy of none
-            if f"{kind}s/{copy.name}" not in run.final and any(_is_copy(file, copy) for file in made):
-                copy.unlink()
+    unasked = [
+        copy
+        for pattern in ("tables/*", "figures/*", "report/index.html")
+        for copy in run.results.glob(pattern)
+        if str(copy.relative_to(run.results)) not in run.final
+    ]
+    others = list_of_others(run) if unasked else set()
+    for copy in unasked:
+        folder = run.results / "work" / (f"{copy.parent.name[:-1]}/{copy.stem}" if copy.suffix != ".html" else "page")
+        # a file of the user's is a copy of none
+        files = [str(file.relative_to(run.results)) for file in folder.glob(f"*{copy.suffix}") if _is_copy(file, copy)]
+        name = str(copy.relative_to(run.results))
+        if files and not any((name, file) in others for file in files):
+            copy.unlink()
     found = find_unpublished(run)
     for name, file in found.items():
         copy_file(run.results / file, run.results / name)
     return list(found)
+
+
+def list_of_others(run: RunPlan) -> set[tuple[str, str]]:
+    """Return the published files, with their work files, of configurations of other names that have the same folder of results."""
+    plans = [plan for folder in run.folder.parent.glob("*") if (plan := RunPlan.load(folder))]
+    return {pair for plan in plans if plan.about["name"] != run.about["name"] for pair in plan.final.items()}
 
 
 def copy_file(source: Path, target: Path) -> None:
