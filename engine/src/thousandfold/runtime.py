@@ -19,6 +19,12 @@ def prepare(dtype: str) -> None:
     cache.ready(run_members, ARGUMENTS[dtype], SOURCES)
 
 
+def prepare_all() -> None:
+    """Prepare the machine for every number format, as `make setup` does."""
+    for dtype in ARGUMENTS:
+        prepare(dtype)
+
+
 def of_its_types(dtype: str) -> tuple[Any, ...]:
     """Return arguments of `run_members` for zero members."""
     integers = np.zeros(1, np.int64)
