@@ -15,12 +15,6 @@ def test_rooms_import_only_from_floors_below() -> None:
     assert house.upward(house.rooms()) == []
 
 
-def test_no_two_classes_share_a_name() -> None:
-    files = house.PACKAGE.rglob("*.py")
-    found = [name for file in files for name in re.findall(r"^ *class _*(\w+)", file.read_text(), re.MULTILINE)]
-    assert sorted(name for name in set(found) if found.count(name) > 1) == []
-
-
 def test_no_file_is_long() -> None:
     lines = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in house.PACKAGE.rglob("*.py")}
     assert {file: count for file, count in lines.items() if count > 300} == {}
