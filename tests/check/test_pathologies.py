@@ -178,7 +178,7 @@ DOUBTFUL: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str, str]] = 
     "rectifier in place": (models.with_block(1, lambda: Rectified(Attention())), {}, "stream-whole", "in place"),
     "one layer many times": (
         changed(lambda m: setattr(m, "blocks", nn.ModuleList([m.blocks[0]] * DEPTH))),
-        {}, "stream-whole", "4 entries of blocks are one module"),
+        {}, "stream-whole", "3 entries of blocks are one module"),
     "frozen layer": (
         changed(lambda m: m.blocks[1].requires_grad_(False)), {}, "gradients-flow", "blocks.1.mixer.q.weight"),
 }  # fmt: skip

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-D, H, T, DEPTH, V = 32, 4, 12, 4, 40
+D, H, T, DEPTH, V = 32, 4, 12, 3, 40
 
 
 def ids(seed: int = 1) -> Tensor:
@@ -545,16 +545,6 @@ class PeriNorm(Block):
         return x + self.norm4(self.mlp(self.norm2(x)))
 
 
-class LayerScale(Block):
-    def __init__(self) -> None:
-        super().__init__(Attention(every))
-        self.scale = nn.Parameter(torch.full((D,), 1e-4))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.scale * self.mixer(self.norm1(x))
-        return x + self.scale * self.mlp(self.norm2(x))
-
-
 class Recurrent(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -562,17 +552,6 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.lstm(self.norm(x))[0]
-
-
-class OverTokens(nn.Module):
-    """Mixes tokens by an MLP, as an MLP-mixer does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inside = MLP(T)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.inside(x.mT).mT
 
 
 class Convolutions(nn.Module):
@@ -648,6 +627,9 @@ def nano(std: float) -> nn.Module:
     """Follow nanoGPT: learned positions, tied logits."""
     model: Any = drawn(language(Attention), std)
     model.head.weight = model.embed.weight
+    for name, one in model.named_parameters():
+        if name.endswith("bias"):
+            nn.init.zeros_(one)
     return model
 
 
@@ -655,12 +637,6 @@ def padded() -> Tensor:
     numbers = ids()
     numbers[:, T - 3 :] = 0
     return numbers
-
-
-def zero_branches(model: Any) -> None:
-    for block in model.blocks:
-        for one in block.mlp[2].parameters():
-            one.zero_()
 
 
 # kind -> model, inputs
@@ -701,9 +677,7 @@ HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "nanoGPT, std 0.1": (lambda: nano(0.1), ids()),
     "ReZero": (lambda: vision(ReZero), vectors()),
     "peri-norm": (lambda: vision(PeriNorm), vectors()),
-    "LayerScale": (lambda: vision(LayerScale), vectors()),
     "LSTM": (lambda: vision(Recurrent), vectors()),
-    "MLP-mixer": (lambda: vision(lambda: Block(OverTokens())), vectors()),
     "convolutions": (lambda: vision(Convolutions), vectors(2, D, 5, 5)),
     "hyper-connections": (Hyper, vectors()),
     "small weights": (lambda: drawn(vision(lambda: Block(Attention())), 0.05), vectors()),
@@ -715,7 +689,6 @@ HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     ),
     "rectifiers": (lambda: Language(lambda: Block(Attention(), MLP(function=nn.ReLU()))), ids()),
     "a head of zeros": (lambda: changed(lambda m: m.head.weight.zero_())(), ids()),
-    "gates of zero": (lambda: changed(zero_branches)(), ids()),
 }
 
 
