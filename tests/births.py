@@ -3,11 +3,13 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from pandas import DataFrame
 
 from studies.prediction.prediction.measure import deal_folds
 from studies.prediction.prediction.rows import BIRTH, PARTS
-from studies.prediction.prediction_scores.measure import analyse
+from studies.prediction.prediction_scores import measure
+from studies.prediction.prediction_scores.rows import STATISTICS
 
 FEW = ("residual", "norm_growth", "gradient_queries", "own_share")  # predictors that are known
 
@@ -49,8 +51,11 @@ def ended(found: DataFrame) -> DataFrame:
     )
 
 
-def analysis(found: DataFrame, draws: int = 200) -> DataFrame:
-    return DataFrame(list(analyse(found, draws)))
+def analysis(found: DataFrame, *outcomes: str) -> DataFrame:
+    """Analyse these outcomes, by default whether networks train; each takes a third of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "STATISTICS", {name: STATISTICS[name] for name in outcomes or ("trains",)})
+        return DataFrame(list(measure.analyse(found, draws=200)))
 
 
 def one(rows: DataFrame, **labels: Any) -> Any:

@@ -40,7 +40,8 @@ def modules_of_a_test_end_with_it() -> Iterator[None]:
     before, path = dict(sys.modules), list(sys.path)
     yield
     sys.path[:] = path
-    # Only where something changed is it looked at closer: there are thousands of modules, and thousands of tests.
+    if sys.modules == before:  # in most of thousands of tests, of thousands of modules
+        return
     for name in sys.modules.keys() - before.keys():
         if _temporary(sys.modules[name]):
             del sys.modules[name]

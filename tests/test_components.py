@@ -8,14 +8,6 @@ from typing import Any
 import pytest
 
 from rankfall import components
-from rankfall.quantity_files import LISTS
-
-
-@pytest.mark.parametrize("kind", [kind for kind in components.KINDS if kind not in LISTS])
-def test_every_component_is_described(kind: str) -> None:
-    for name in components.names(kind):
-        found = components.describe(kind, name)
-        assert found is None if name == "auto" else found is not None
 
 
 def test_a_description_has_options_and_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,24 +11,15 @@ house = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(house)
 
 
-def test_rooms_import_only_from_floors_below() -> None:
-    assert house.upward(house.rooms()) == []
-
-
-def test_no_two_classes_share_a_name() -> None:
-    files = house.PACKAGE.rglob("*.py")
-    found = [name for file in files for name in re.findall(r"^ *class _*(\w+)", file.read_text(), re.MULTILINE)]
-    assert sorted(name for name in set(found) if found.count(name) > 1) == []
+def test_rooms_import_only_from_floors_below_and_the_picture_shows_it() -> None:
+    rooms = house.rooms()
+    assert house.upward(rooms) == []
+    assert house.describe_imports(rooms) in house.PICTURE.read_text(), "out of date: run `python docs/house.py`"
 
 
 def test_no_file_is_long() -> None:
     lines = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in house.PACKAGE.rglob("*.py")}
     assert {file: count for file, count in lines.items() if count > 300} == {}
-
-
-def test_the_picture_is_of_this_code() -> None:
-    picture = house.PICTURE.read_text()
-    assert house.describe_imports(house.rooms()) in picture, "the picture is out of date: run `python docs/house.py`"
 
 
 def test_every_path_in_the_answers_exists() -> None:

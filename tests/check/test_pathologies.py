@@ -1,4 +1,4 @@
-"""Bugs with a known cause, each in a real architecture: the first check that fails names the cause. Healthy models fail none."""
+"""Bugs with a known cause, each in a real architecture: the first check that fails names the cause."""
 
 from __future__ import annotations
 
@@ -7,246 +7,188 @@ from typing import Any
 
 import pytest
 import torch
-from sick_models import (
-    DEPTH,
-    TOKENS,
-    WIDTH,
-    Bare,
-    Block,
-    ByPlace,
-    Cancels,
-    Centred,
-    Decoder,
-    Detached,
-    Encoder,
-    OverBatch,
-    Rectified,
-    Root,
-    Twice,
-    causal,
-    scaled,
-    tokens,
-)  # fmt: skip
-from torch import nn
+import unusual_models as models
+from torch import Tensor, nn
+from unusual_models import DEPTH, MLP, Attention, Block, D, Language, Padded, T, V, causal, changed, every, ids, padded
 
 from rankfall.check.named import FAIL, ORDER
 from rankfall.check.report import check
 
 
-def with_block(place: int, make: Callable[[], nn.Module]) -> nn.Module:
-    model = Decoder()
-    model.blocks[place] = make()
-    return model
+class Root(nn.Module):
+    """The root of numbers of which some are negative."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sqrt()
 
 
-def with_part(path: str, make: Callable[[nn.Module], nn.Module]) -> nn.Module:
-    model = Decoder()
-    model.set_submodule(path, make(model.get_submodule(path)))
-    return model
+class Cancels(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return (x + 1e8) - 1e8
 
 
-def no_row(count: int) -> torch.Tensor:
+class Detached(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x).detach()
+
+
+class Twice(Block):
+    """A block that adds its skip twice."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + (x + self.mixer(self.norm1(x)))
+        return x + self.mlp(self.norm2(x))
+
+
+class Rectified(Block):
+    """A block whose rectifier works in place, on the stream."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.mixer(self.norm1(x))
+        return x + self.mlp(torch.relu_(x))
+
+
+class Centred(nn.Module):
+    """An embedding with a convolution that sees the next token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.smooth = nn.Embedding(V, D), nn.Conv1d(D, D, 3, padding=1)
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        return self.smooth(self.embed(numbers).mT).mT
+
+
+def with_part(path: str, make: Callable[[nn.Module], nn.Module]) -> Callable[[], nn.Module]:
+    return changed(lambda m: m.set_submodule(path, make(m.get_submodule(path))))
+
+
+def of_attention(*mask: Callable[[int], Tensor], **options: Any) -> Callable[[], nn.Module]:
+    return lambda: models.language(lambda: Attention(*mask, **options))
+
+
+def no_row(count: int) -> Tensor:
     return causal(count) & (torch.arange(count)[:, None] != 5)
 
 
-def padded() -> torch.Tensor:
-    numbers = tokens()
-    numbers[:, 9:] = 0
-    return numbers
+def no_rank(model: Any) -> None:
+    for block in model.blocks:
+        block.mlp[2].bias.normal_().mul_(8)
 
 
-def mask_of(inverted: bool = False) -> torch.Tensor:
-    return (padded() == 0) ^ inverted
-
-
-def no_rank() -> nn.Module:
-    return scaled(lambda m: [b.mlp.down.bias.normal_().mul_(8) for b in m.blocks])
-
-
-def plain_list() -> nn.Module:
-    model = Decoder()
+def plain_list(model: Any) -> None:
     blocks = list(model.blocks)
     del model.blocks
     model.__dict__["blocks"] = blocks
-    return model
 
 
-def one_layer() -> nn.Module:
-    model = Decoder()
-    model.blocks = nn.ModuleList([model.blocks[0]] * DEPTH)
-    return model
+def saturated(function: nn.Module, bias: float) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        model = Language(lambda: Block(Attention(), MLP(function=function)))
+        nn.init.constant_(model.blocks[1].mlp[0].bias, bias)  # type: ignore[index,union-attr]
+        return model
+
+    return make
 
 
-def frozen() -> nn.Module:
-    model = Decoder()
-    model.blocks[1].requires_grad_(False)
-    return model
+def sharpen(model: Any) -> None:
+    model.blocks[1].mixer.q.weight.mul_(40)
+    model.blocks[1].mixer.kv.weight[:D].mul_(40)
+
+
+class Between(Language):
+    """The stream of a language model is detached before each block."""
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        x = self.embed(numbers)
+        for block in self.blocks:
+            x = block(x.detach())
+        return self.head(self.norm(x))
 
 
 # bug -> model, inputs, the check that names it, where it is or what it says
 SICK: dict[str, tuple[Callable[[], nn.Module], Any, str, str]] = {
-    "root of negative numbers": (
-        lambda: with_part("blocks.1.mlp.function", lambda _: Root()),
-        tokens(),
-        "numbers-hold",
-        "blocks.1.mlp.function",
-    ),
-    "a row that sees nothing": (lambda: Decoder(no_row), tokens(), "numbers-hold", "blocks.0.attention"),
-    "cancellation": (
-        lambda: with_part("norm", lambda one: nn.Sequential(one, Cancels())),
-        tokens(),
-        "numbers-hold",
-        "float32",
-    ),
-    "norm over the batch": (
-        lambda: with_part("blocks.2.mlp.norm", lambda _: OverBatch()),
-        tokens(),
-        "samples-independent",
-        "blocks.2",
-    ),
+    "root of negative numbers": (with_part("blocks.1.mlp.1", lambda _: Root()), ids(), "numbers-hold", "blocks.1.mlp.1"),
+    "a row that sees nothing": (of_attention(no_row), ids(), "numbers-hold", "blocks.0.mixer"),
+    "cancellation": (with_part("norm", lambda one: nn.Sequential(one, Cancels())), ids(), "numbers-hold", "float32"),
     "norm over the batch, first": (
-        lambda: with_part("embed", lambda one: nn.Sequential(one, OverBatch())),
-        tokens(),
-        "samples-independent",
-        "first",
-    ),
-    "reversed mask": (lambda: Decoder(lambda n: causal(n).mT), tokens(), "no-future-leak", "reversed"),
-    "shifted mask": (
-        lambda: Decoder(lambda n: torch.ones(n, n).tril(1).bool()),
-        tokens(),
-        "no-future-leak",
-        "sees 1 token ahead",
-    ),
-    "one layer without a mask": (
-        lambda: with_block(3, lambda: Block(lambda n: torch.ones(n, n).bool())),
-        tokens(),
-        "no-future-leak",
-        "causal except layer 4",
-    ),
+        with_part("embed", lambda one: nn.Sequential(one, models.OverSamples())), ids(), "samples-independent", "first"),
+    "shifted mask": (of_attention(lambda n: every(n).tril(1)), ids(), "no-future-leak", "sees 1 token ahead"),
     "an embedding that looks ahead": (
-        lambda: with_part("embed", lambda _: Centred()),
-        tokens(),
-        "no-future-leak",
-        "before the first layer",
-    ),
-    "mask is not used": (lambda: Encoder(lambda mask: None), (padded(), mask_of()), "mask-works", "hides no token"),
-    "mask is inverted": (Encoder, (padded(), mask_of(inverted=True)), "mask-works", "is it inverted"),
+        with_part("embed", lambda _: Centred()), ids(), "no-future-leak", "before the first layer"),
+    "mask is not used": (lambda: Padded(lambda mask: None), (padded(), padded() == 0), "mask-works", "hides no token"),
     "padding is attended": (
-        lambda: Encoder(lambda mask: None, padding=0),
-        padded(),
-        "mask-works",
-        "padding is attended",
-    ),
-    "forgotten skip": (lambda: with_block(2, lambda: Bare(causal)), tokens(), "stream-whole", "blocks.2"),
-    "dead branch": (
-        lambda: scaled(lambda m: [one.zero_() for one in m.blocks[1].mlp.down.parameters()]),
-        tokens(),
-        "stream-whole",
-        "blocks.1.mlp",
-    ),
-    "exploding branch": (
-        lambda: scaled(lambda m: m.blocks[2].mlp.down.weight.mul_(300)),
-        tokens(),
-        "activations-sane",
-        "blocks.2.mlp",
-    ),
-    "massive activation": (
-        lambda: scaled(lambda m: m.blocks[1].mlp.down.bias[3].fill_(3000)),
-        tokens(),
-        "activations-sane",
-        "blocks.1.mlp",
-    ),
-    "dead units": (
-        lambda: scaled(lambda m: m.blocks[1].mlp.up.bias.fill_(-10), function=nn.ReLU()),
-        tokens(),
-        "activations-sane",
-        "blocks.1.mlp",
-    ),
-    "saturated units": (
-        lambda: scaled(lambda m: m.blocks[1].mlp.up.bias.fill_(9), function=nn.Tanh()),
-        tokens(),
-        "activations-sane",
-        "blocks.1.mlp",
-    ),
-    "collapsed entropy": (
-        lambda: scaled(lambda m: m.blocks[1].attention.qkv.weight[: 2 * WIDTH].mul_(40)),
-        tokens(),
-        "attention-alive",
-        "blocks.1.attention",
-    ),
-    "tokens become one vector": (
-        no_rank,
-        tokens(),
-        "rank-kept",
-        "one vector",
-    ),
-    "detached branch": (lambda: with_part("blocks.1.mlp", Detached), tokens(), "gradients-flow", "blocks.1.mlp"),
-    "mask behind the softmax": (
-        lambda: Decoder(weigh=lambda scores, mask: scores.softmax(-1) * mask),
-        tokens(),
-        "no-future-leak",
-        "a triangular mask is made",
-    ),
-    "mask of small numbers": (
-        lambda: Decoder(weigh=lambda scores, mask: scores.masked_fill(~mask, 1e-9).softmax(-1)),
-        tokens(),
-        "no-future-leak",
-        "a triangular mask is made",
-    ),
-    "softmax over heads": (
-        lambda: Decoder(weigh=lambda scores, mask: scores.masked_fill(~mask, -1e9).softmax(1)),
-        tokens(),
-        "no-future-leak",
-        "axis of the softmax",
-    ),
-    "positions along the batch": (
-        lambda: with_part("embed", lambda _: ByPlace()),
-        tokens(),
-        "samples-independent",
-        "place in the batch",
-    ),
+        lambda: Padded(lambda mask: None, padding=0), padded(), "mask-works", "padding is attended"),
     "pooled over padding": (
-        lambda: Encoder(pool=lambda x: x.mean(1)),
-        (padded(), mask_of()),
-        "mask-works",
-        "pooled over padding",
-    ),
-    "skip added twice": (lambda: with_block(1, lambda: Twice(causal)), tokens(), "stream-whole", "blocks.1"),
-    "layers in a plain list": (plain_list, tokens(), "gradients-flow", "plain list"),
-    "detached stream": (lambda: Decoder(between=torch.Tensor.detach), tokens(), "gradients-flow", "embed.weight"),
-    "loud logits": (lambda: scaled(lambda m: m.head.weight.mul_(40)), tokens(), "initial-loss", "log 50"),
-}
+        lambda: Padded(pool=lambda x: x.mean(1)), (padded(), padded() == 0), "mask-works", "pooled over padding"),
+    "dead branch": (
+        changed(lambda m: [one.zero_() for one in m.blocks[1].mlp[2].parameters()]), ids(), "stream-whole", "blocks.1.mlp"),
+    "exploding branch": (
+        changed(lambda m: m.blocks[2].mlp[2].weight.mul_(300)), ids(), "activations-sane", "blocks.2.mlp"),
+    "massive activation": (
+        changed(lambda m: m.blocks[1].mlp[2].bias[3].fill_(3000)), ids(), "activations-sane", "blocks.1.mlp"),
+    "dead units": (saturated(nn.ReLU(), -10), ids(), "activations-sane", "blocks.1.mlp"),
+    "saturated units": (saturated(nn.Tanh(), 9), ids(), "activations-sane", "blocks.1.mlp"),
+    "collapsed entropy": (changed(sharpen), ids(), "attention-alive", "blocks.1.mixer"),
+    "tokens become one vector": (changed(no_rank), ids(), "rank-kept", "one vector"),
+    "detached branch": (with_part("blocks.1.mlp", Detached), ids(), "gradients-flow", "blocks.1.mlp"),
+    "mask behind the softmax": (
+        of_attention(every, weigh=lambda s: s.softmax(-1) * causal(T)), ids(), "no-future-leak", "a triangular mask is made"),
+    "mask of small numbers": (
+        of_attention(every, weigh=lambda s: s.masked_fill(~causal(T), 1e-9).softmax(-1)),
+        ids(), "no-future-leak", "a triangular mask is made"),
+    "softmax over heads": (
+        of_attention(every, weigh=lambda s: s.masked_fill(~causal(T), -1e9).softmax(1)),
+        ids(), "no-future-leak", "axis of the softmax"),
+    "skip added twice": (models.with_block(1, lambda: Twice(Attention())), ids(), "stream-whole", "blocks.1"),
+    "layers in a plain list": (changed(plain_list), ids(), "gradients-flow", "plain list"),
+    "detached stream": (lambda: Between(lambda: Block(Attention())), ids(), "gradients-flow", "embed.weight"),
+    "loud logits": (changed(lambda m: m.head.weight.mul_(40)), ids(), "initial-loss", "log 40"),
+}  # fmt: skip
+
+
+def decoder() -> nn.Module:
+    return models.language(Attention)
 
 
 def distributions() -> nn.Module:
-    return Decoder(end=lambda y: y.softmax(-1))
+    model: Any = decoder()
+    model.head = nn.Sequential(model.head, nn.Softmax(-1))
+    return model
 
 
-def cross_entropy(reduction: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    return lambda y: nn.functional.cross_entropy(y.flatten(0, 1), tokens().flatten(), reduction=reduction)
+def cross_entropy(reduction: str) -> Callable[[Tensor], Tensor]:
+    return lambda y: nn.functional.cross_entropy(y.flatten(0, 1), ids().flatten(), reduction=reduction)
 
 
 def test_a_loss_that_takes_another_softmax_fails_and_a_sum_warns() -> None:
-    assert "takes another one" in first_failure(distributions(), tokens(), loss=cross_entropy("mean")).sentence
-    assert first_failure(Decoder(), tokens(), loss=cross_entropy("mean")) is None
-    assert "fails on the output" in first_failure(Decoder(), tokens(), loss=lambda y: y.nothing()).sentence
+    assert "takes another one" in first_failure(distributions(), ids(), loss=cross_entropy("mean")).sentence
+    assert first_failure(decoder(), ids(), loss=cross_entropy("mean")) is None
+    assert "fails on the output" in first_failure(decoder(), ids(), loss=lambda y: y.nothing()).sentence
 
 
 # what may be meant -> model, options, the check that warns, where it is or what it says
 DOUBTFUL: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str, str]] = {
-    "a sum": (Decoder, {"loss": cross_entropy("sum")}, "initial-loss", "a sum over tokens"),
+    "a sum": (decoder, {"loss": cross_entropy("sum")}, "initial-loss", "a sum over tokens"),
     "distributions": (distributions, {}, "initial-loss", "takes logits"),
-    "rectifier in place": (lambda: with_block(1, lambda: Rectified(causal)), {}, "stream-whole", "in place"),
-    "one layer many times": (one_layer, {}, "stream-whole", "4 entries of blocks are one module"),
-    "frozen layer": (frozen, {}, "gradients-flow", "blocks.1.attention.qkv.weight"),
-}
+    "rectifier in place": (models.with_block(1, lambda: Rectified(Attention())), {}, "stream-whole", "in place"),
+    "one layer many times": (
+        changed(lambda m: setattr(m, "blocks", nn.ModuleList([m.blocks[0]] * DEPTH))),
+        {}, "stream-whole", "3 entries of blocks are one module"),
+    "frozen layer": (
+        changed(lambda m: m.blocks[1].requires_grad_(False)), {}, "gradients-flow", "blocks.1.mixer.q.weight"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", DOUBTFUL)
 def test_what_may_be_meant_warns(kind: str) -> None:
     make, options, name, said = DOUBTFUL[kind]
     torch.manual_seed(0)
-    (report,) = check(make(), tokens(), changes=False, **options)
+    (report,) = check(make(), ids(), changes=False, **options)
     found = report.result(name)
     assert found.verdict == "warn" and said in f"{found.sentence} {found.where}"
 
@@ -263,35 +205,3 @@ def test_the_first_check_that_fails_is_the_cause(bug: str) -> None:
     found = first_failure(make(), inputs)
     assert found is not None and found.check == name, found
     assert said in f"{found.sentence} {found.where}"
-
-
-HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {
-    "decoder": (Decoder, tokens()),
-    "encoder with padding": (lambda: Encoder(padding=0), padded()),
-    "encoder with a mask": (Encoder, (padded(), mask_of())),
-    "vectors": (
-        lambda: nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(WIDTH, 4, 64, batch_first=True, norm_first=True),
-            DEPTH,
-            enable_nested_tensor=False,
-        ),
-        torch.randn(2, TOKENS, WIDTH, generator=torch.Generator().manual_seed(0)),
-    ),
-    "encoder and decoder": (
-        lambda: nn.Transformer(WIDTH, 4, 2, 2, 64, batch_first=True),
-        tuple(torch.randn(2, n, WIDTH, generator=torch.Generator().manual_seed(n)) for n in (9, 7)),
-    ),
-    "rectifiers": (lambda: Decoder(function=nn.ReLU()), tokens()),
-    "a head of zeros": (lambda: scaled(lambda m: m.head.weight.zero_()), tokens()),
-    "gates of zero": (
-        lambda: scaled(lambda m: [one.zero_() for b in m.blocks for one in b.mlp.down.parameters()]),
-        tokens(),
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", HEALTHY)
-def test_healthy_models_fail_no_check(kind: str) -> None:
-    torch.manual_seed(0)
-    make, inputs = HEALTHY[kind]
-    assert first_failure(make(), inputs) is None

@@ -50,18 +50,6 @@ def test_a_hybrid_has_weights_in_its_attention_layers_only():
     assert any("jamba" in band.of for band in report.bands)
 
 
-def test_an_encoder_and_a_decoder_are_told_apart_and_what_is_fixed_is_said():
-    found, name = reports_of("t5")
-    by_stream = {report.stream: report for report in found}
-    assert set(by_stream) == {"encoder", "decoder"}
-    assert by_stream["decoder"].causal and not by_stream["encoder"].causal
-    said = {stream: text([report], name) for stream, report in by_stream.items()}
-    assert "4 read outside the stream" in said["decoder"].splitlines()[0]
-    assert "such as the output of an encoder, stays as it is" in said["decoder"]
-    assert "outside the stream" not in said["encoder"]
-    assert all(f"{name} {stream}: " in one for stream, one in said.items())
-
-
 def made_report(residuals, gradient, tried, bands=()):
     layers = [LayerReport(n, residual=value) for n, value in enumerate(residuals)]
     layers[0].gradient = gradient

@@ -1,4 +1,4 @@
-"""Unusual kinds of models fail no check, and bugs that no check was made for are named: cases in tests/models/unusual_models.py."""
+"""Models of many kinds fail no check, and bugs in them are named: cases in tests/models/unusual_models.py."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import torch
 import unusual_models as models
 from torch import nn
 
+from rankfall.check.library import library_model
 from rankfall.check.named import FAIL, ORDER, WARN
 from rankfall.check.report import check
 from rankfall.errors import RankfallError
+
+LIBRARY = ("gpt2", "llama", "bert", "vit")
+LONG = ("t5", "albert", "modernbert", "mamba", "mixtral", "deberta-v2", "xlnet")
 
 
 def results_of(make: Any, inputs: Any, verdict: str) -> list[Any]:
@@ -21,9 +25,15 @@ def results_of(make: Any, inputs: Any, verdict: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", models.HEALTHY)
-def test_unusual_kinds_fail_no_check(kind: str) -> None:
+def test_healthy_models_fail_no_check(kind: str) -> None:
     make, inputs = models.HEALTHY[kind]
     assert results_of(make, inputs, FAIL) == []
+
+
+@pytest.mark.parametrize("kind", [*LIBRARY, *(pytest.param(one, marks=pytest.mark.long) for one in LONG)])
+def test_types_of_the_library_fail_no_check(kind: str) -> None:
+    model, inputs, _ = library_model(kind, {}, small=True, length=12, seed=0, say=lambda line: None)
+    assert results_of(lambda: model, inputs, FAIL) == []
 
 
 @pytest.mark.parametrize("bug", [*models.SICK, *models.DOUBTFUL])
@@ -46,3 +56,19 @@ def test_dropout_at_evaluation_is_refused() -> None:
         RankfallError, match=r"two answers for the same inputs in eval mode, first in blocks\.1\.mixer\.0: does it draw"
     ):
         check(model, models.ids())
+
+
+@pytest.mark.parametrize("model", [nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3)), nn.LSTM(32, 32)])
+def test_a_model_without_layers_is_refused_and_not_failed(model: nn.Module) -> None:
+    with pytest.raises(RankfallError, match="no residual additions"):
+        check(model, models.vectors())
+
+
+def test_the_number_of_threads_is_restored() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        check(models.vision(models.ReZero), models.vectors(), changes=False, only=("stream-whole",))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -25,7 +25,7 @@ PRE = {"norm": "layer", "norm_placement": "pre"}
 
 
 def network(**architecture: Any) -> tuple[Network, list[Any]]:
-    own = {"depth": 3, "position": "none", "norm": "none", "residual": "add", "mlp": "gelu"} | architecture
+    own = {"depth": 2, "position": "none", "norm": "none", "residual": "add", "mlp": "gelu"} | architecture
     return network_of(noise=0.5, seed=3, **own), cells(architecture=own, grid={"seed": [0, 1]})
 
 
@@ -48,13 +48,16 @@ def test_residuals_by_layer_are_those_of_the_states(kind: str, name: str, around
     assert len(found) == 2 * len(direct)
     for (member, layer), value in found.items():
         assert value == pytest.approx(float(direct[layer][member].mean()), rel=1e-9)
-    for row in by_member(law, context, samples=2):
+    # The derivatives of a block take seconds.
+    for row in by_member(law, context, samples=1) if not around else ():
         assert row["method"] == "centred" or row["method_reason"]
         assert row["log10_residual"] is not None and not math.isnan(row["log10_residual"])
 
 
-@pytest.mark.parametrize(("kind", "name"), PARTS)
-@pytest.mark.parametrize("normaliser", ["softmax", "l2"])
+@pytest.mark.parametrize(
+    ("kind", "name", "normaliser"),
+    [*((*part, "l2") for part in PARTS), *((*part, "softmax") for part in PARTS if part[0] in ("block", "attention"))],
+)
 def test_theory_of_equal_tokens_knows_what_stands_around(kind: str, name: str, normaliser: str) -> None:
     parts: dict[str, Any] = {"position": "rope", "sentinels": "none", "mask": "causal", "normaliser": normaliser}
     named = {field: Component(one) for field, one in (parts | needed(kind, name) | {kind: name}).items()}

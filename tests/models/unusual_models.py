@@ -1,4 +1,4 @@
-"""Small modules of unusual kinds, healthy, and bugs in them: cases for tests that no check was made for."""
+"""Small modules of many kinds, healthy, and bugs in them: cases for the tests of `check`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-D, H, T, DEPTH, V = 32, 4, 12, 4, 40
+D, H, T, DEPTH, V = 32, 4, 12, 3, 40
 
 
 def ids(seed: int = 1) -> Tensor:
@@ -56,8 +56,8 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Sequential):
-    def __init__(self, width: int = D) -> None:
-        super().__init__(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+    def __init__(self, width: int = D, function: nn.Module | None = None) -> None:
+        super().__init__(nn.Linear(width, 2 * width), function or nn.GELU(), nn.Linear(2 * width, width))
 
 
 class Block(nn.Module):
@@ -525,6 +525,120 @@ class MakesMask(Attention):
         return super().forward(x)
 
 
+class ReZero(Block):
+    def __init__(self) -> None:
+        super().__init__(Attention())
+        self.gate = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.gate * self.mixer(x)
+        return x + self.gate * self.mlp(x)
+
+
+class PeriNorm(Block):
+    def __init__(self) -> None:
+        super().__init__(Attention())
+        self.norm3, self.norm4 = nn.RMSNorm(D), nn.RMSNorm(D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.norm3(self.mixer(self.norm1(x)))
+        return x + self.norm4(self.mlp(self.norm2(x)))
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.lstm = nn.LayerNorm(D), nn.LSTM(D, D, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.lstm(self.norm(x))[0]
+
+
+class Convolutions(nn.Module):
+    """A block of a residual network, (B, C, H, W)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = (nn.Conv2d(D, D, 3, padding=1) for _ in range(2))
+        self.norm1, self.norm2 = nn.BatchNorm2d(D), nn.BatchNorm2d(D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x + self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))).relu()
+
+
+class HyperBlock(Block):
+    """Static hyper-connections of two streams a token, (B, T, 2, D)."""
+
+    def __init__(self) -> None:
+        super().__init__(Attention())
+        self.read, self.write = nn.Parameter(torch.tensor([1.0, 0.5])), nn.Parameter(torch.ones(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for branch, norm in ((self.mixer, self.norm1), (self.mlp, self.norm2)):
+            y = branch(norm((self.read[:, None] * x).sum(-2)))
+            x = x + self.write[:, None] * y[..., None, :]
+        return x
+
+
+class Hyper(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(HyperBlock() for _ in range(DEPTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x[..., None, :].repeat(1, 1, 2, 1)
+        for block in self.blocks:
+            x = block(x)
+        return x.sum(-2)
+
+
+class Padded(nn.Module):
+    """A BERT of PyTorch's layers with a padding mask. `use`: what becomes of the mask, `pool`: of the last states."""
+
+    def __init__(
+        self,
+        use: Callable[[Tensor], Tensor | None] = lambda mask: mask,
+        padding: int | None = None,
+        pool: Callable[[Tensor], Tensor] = lambda x: x,
+    ) -> None:
+        super().__init__()
+        self.embed, self.use, self.pool = nn.Embedding(V, D, padding_idx=padding), use, pool
+        self.layers = of_pytorch()
+
+    def forward(self, numbers: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        mask = numbers == 0 if padding_mask is None else padding_mask
+        return self.pool(self.layers(self.embed(numbers), src_key_padding_mask=self.use(mask)))
+
+
+def of_pytorch(**options: Any) -> nn.Module:
+    layer = nn.TransformerEncoderLayer(D, H, 2 * D, batch_first=True, **options)
+    return nn.TransformerEncoder(layer, DEPTH, enable_nested_tensor=False)
+
+
+def drawn(model: Any, std: float | None) -> nn.Module:
+    """Draw the matrices of a model anew, orthogonal or with a standard deviation."""
+    for one in model.parameters():
+        if one.dim() > 1:
+            nn.init.orthogonal_(one) if std is None else nn.init.normal_(one, std=std)
+    return model
+
+
+def nano(std: float) -> nn.Module:
+    """Follow nanoGPT: learned positions, tied logits."""
+    model: Any = drawn(language(Attention), std)
+    model.head.weight = model.embed.weight
+    for name, one in model.named_parameters():
+        if name.endswith("bias"):
+            nn.init.zeros_(one)
+    return model
+
+
+def padded() -> Tensor:
+    numbers = ids()
+    numbers[:, T - 3 :] = 0
+    return numbers
+
+
 # kind -> model, inputs
 HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "experts": (lambda: Language(lambda: Block(Attention(), Experts())), ids()),
@@ -557,6 +671,24 @@ HEALTHY: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "keys of as many heads as tokens": (lambda: WithKeys(lambda: Block(Attention())), ids()[:, :H]),
     "as many tokens, first, as samples": (lambda: TokensFirst(0), ids()[:, :3]),
     "mask that is not used": (lambda: language(lambda: MakesMask(every)), ids()),
+    "post-norm encoder": (of_pytorch, vectors()),
+    "pre-norm encoder, orthogonal": (lambda: drawn(of_pytorch(norm_first=True), None), vectors()),
+    "nanoGPT": (lambda: nano(0.02), ids()),
+    "nanoGPT, std 0.1": (lambda: nano(0.1), ids()),
+    "ReZero": (lambda: vision(ReZero), vectors()),
+    "peri-norm": (lambda: vision(PeriNorm), vectors()),
+    "LSTM": (lambda: vision(Recurrent), vectors()),
+    "convolutions": (lambda: vision(Convolutions), vectors(2, D, 5, 5)),
+    "hyper-connections": (Hyper, vectors()),
+    "small weights": (lambda: drawn(vision(lambda: Block(Attention())), 0.05), vectors()),
+    "encoder with padding": (lambda: Padded(padding=0), padded()),
+    "encoder with a mask": (Padded, (padded(), padded() == 0)),
+    "encoder and decoder": (
+        lambda: nn.Transformer(D, H, 2, 2, 64, batch_first=True),
+        (vectors(2, 9, D), vectors(2, 7, D)),
+    ),
+    "rectifiers": (lambda: Language(lambda: Block(Attention(), MLP(function=nn.ReLU()))), ids()),
+    "a head of zeros": (lambda: changed(lambda m: m.head.weight.zero_())(), ids()),
 }
 
 

@@ -130,38 +130,15 @@ def same_tables(one: Checkout, other: Checkout) -> None:
         assert not differences(one.table(name), other.table(name))
 
 
-def test_tables_of_a_local_run_with_a_component_of_ones_own(stored: StoredCheckout, tmp_path: Path) -> None:
-    config = changed(CONFIG)
-    config["architectures"]["own"] = {**config["architectures"]["soft"], "normaliser": "lab:cubes"}
-    config["grid"][0]["architecture"] = ["soft", "own"]
+def test_a_killed_job_loses_only_what_is_unfinished_and_another_machine_finds_all(
+    stored: StoredCheckout, tmp_path: Path
+) -> None:
+    """With a component of one's own; the tables are those of a local run."""
+    config = changed(SLOW)
+    config["architectures"]["soft"]["normaliser"] = "lab:cubes"
     stored.configure(config)
     local = Checkout.make(tmp_path / "local", config)
     (local.folder / "lab.py").write_text(OWN)
-    local.run()
-
-    done = stored.run_all()
-    assert done.returncode == 0, done.stdout + done.stderr
-    same_tables(stored, local)
-    assert not (stored.results / "store" / "stacks").exists()
-    kinds = {name.partition(".")[0] for name in stored.job_folders()}
-    assert kinds == {"train", "measure"}
-    before, jobs = stored.objects("store") | stored.objects("work"), stored.job_folders()
-
-    # Nothing to do; and on another machine, the bucket is all there is.
-    again = stored.run_all()
-    assert again.returncode == 0, again.stdout + again.stderr
-    shutil.rmtree(stored.results)
-    shutil.rmtree(stored.folder / ".snakemake")
-    elsewhere = stored.run_all()
-    assert elsewhere.returncode == 0, elsewhere.stdout + elsewhere.stderr
-    same_tables(stored, local)
-    assert stored.job_folders() == jobs
-    assert stored.objects("store") | stored.objects("work") == before
-
-
-def test_a_killed_job_loses_only_what_is_unfinished(stored: StoredCheckout, tmp_path: Path) -> None:
-    stored.configure(SLOW)
-    local = Checkout.make(tmp_path / "local", SLOW)
     local.run()
 
     process = stored.start()
@@ -181,6 +158,18 @@ def test_a_killed_job_loses_only_what_is_unfinished(stored: StoredCheckout, tmp_
     logs = [path.read_text() for path in (stored.results / "logs" / "train").rglob("*.log")]
     assert any("resuming a stack" in log for log in logs)
     assert len(stored.job_folders()) == len(folders) + 2  # training again, and measuring
+    assert {name.partition(".")[0] for name in stored.job_folders()} == {"train", "measure"}
+    assert not (stored.results / "store" / "stacks").exists()
+
+    # On another machine, the bucket is all there is.
+    before, jobs = stored.objects("store") | stored.objects("work"), stored.job_folders()
+    shutil.rmtree(stored.results)
+    shutil.rmtree(stored.folder / ".snakemake")
+    elsewhere = stored.run_all()
+    assert elsewhere.returncode == 0, elsewhere.stdout + elsewhere.stderr
+    same_tables(stored, local)
+    assert stored.job_folders() == jobs
+    assert stored.objects("store") | stored.objects("work") == before
 
 
 @pytest.mark.usefixtures("plans")

@@ -15,7 +15,6 @@ from rankfall.measure.context import Context
 from rankfall.overview.claims import decide, measure
 from rankfall.report import claim as module
 from rankfall.report.claim import Claim, check_claims, claims
-from rankfall.report.claim_text import as_lines, in_full
 from rankfall.report.decision import (
     HOLDS,
     Band,
@@ -109,30 +108,3 @@ def test_evidence_of_no_claim_is_refused() -> None:
         RankfallError, match="'norms_prevent_colapse', which is not a claim; did you mean 'norms_prevent_collapse'"
     ):
         measure(Context(table={"evidence": rows}.get))
-
-
-def test_a_verdict_is_shown_with_its_number_and_its_source() -> None:
-    texts = {
-        name: f"the {name}"
-        for name in (
-            "says",
-            "paper",
-            "link",
-            "seen",
-            "setting",
-            "threshold",
-            "changed",
-            "cells",
-            "shown",
-            "said",
-            "wants",
-            "defects",
-        )
-    }
-    one = texts | {"claim": "deep_is_bad", "verdict": "holds", "extends": "", "study": "deep_is_bad"}
-    table = pd.DataFrame([one | {"number": 2.0, "low": 1.5, "high": 2.5, "seeds": 5, "published": 0}])
-    assert next(as_lines(table)).startswith("1 claim: holds 1, holds only in part 0, contradicted 0, undecided 0")
-    full = "\n".join(in_full(table, "deep_is_bad"))
-    assert "number: 2 (1.5 to 2.5), 5 seeds" in full and "read: the seen" in full
-    with pytest.raises(RankfallError, match="did you mean 'deep_is_bad'"):
-        list(in_full(table, "deep_is_bda"))

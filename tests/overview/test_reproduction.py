@@ -189,13 +189,13 @@ def test_the_files_of_facts_are_whole() -> None:
         assert not value["least"] or value["least"] in by
 
 
-@pytest.mark.parametrize("value", list(published_numbers()), ids=lambda value: value["name"])
-def test_no_verdict_is_vacuous(value: dict[str, Any]) -> None:
+def test_no_verdict_is_vacuous() -> None:
     """Nothing at all and ten times as much do not hold, but where that is what is said."""
-    wanted, sense, tolerance = float(value["published"]), value["sense"], float(value["tolerance"])
-    nothing, much = (0.0, 10 * wanted) if wanted else (-1.0, 1.0)  # a difference is 0 where there is none
-    assert holds(nothing, wanted, sense, tolerance) == (sense in ("below", "all below", "floor"))
-    assert holds(much, wanted, sense, tolerance) == (sense in ("above", "all above"))
+    for value in published_numbers():
+        wanted, sense, tolerance = float(value["published"]), value["sense"], float(value["tolerance"])
+        nothing, much = (0.0, 10 * wanted) if wanted else (-1.0, 1.0)  # a difference is 0 where there is none
+        assert holds(nothing, wanted, sense, tolerance) == (sense in ("below", "all below", "floor")), value["name"]
+        assert holds(much, wanted, sense, tolerance) == (sense in ("above", "all above")), value["name"]
 
 
 def test_every_published_path_count_is_what_the_measure_counts() -> None:
@@ -236,16 +236,6 @@ def test_the_published_settings_are_those_of_the_preset() -> None:
     assert {task for task, _, _ in circles} == {"circle", "circle_script", "circle_script_skip", "circle_step"}
     for cell in map(cell_columns, make_plan(PAPER.with_name("urpe.yaml")).cells):
         assert all(equals(cell[name], wanted) for name, wanted in conditions(PUBLISHED["urpe"]))
-
-
-def test_published_path_counts_are_binomial() -> None:
-    """Share of paths of length k among those that take one of H heads or none in each of L layers."""
-    from scipy.stats import binom
-
-    found = [value for value in published_numbers() if value["table"] == "path_counts"]
-    for value in found:
-        length, depth, heads = (int(dict(conditions(value["where"]))[name]) for name in ("length", "depth", "heads"))
-        assert binom.pmf(length, depth, heads / (heads + 1)) == pytest.approx(value["published"], abs=5e-4)
 
 
 def test_rows_fit_the_declared_table(tmp_path) -> None:

@@ -10,7 +10,7 @@ from matplotlib.collections import PolyCollection
 
 from rankfall import components
 from rankfall.report import style
-from rankfall.report.captions import describe_coinciding, describe_ends, describe_missing
+from rankfall.report.captions import describe_coinciding, describe_ends
 from rankfall.report.lines import legend_below, lines, steps
 from rankfall.report.looks import looks
 
@@ -150,13 +150,6 @@ def test_ends_of_several_settings_are_not_compared() -> None:
     assert describe_ends(table[table.architecture == "b"], "value", "{:.1f}".format) == "0.5 (b)"
     deeper = table.assign(depth=table.depth + (table.architecture == "b"))
     assert describe_ends(deeper, "value", 2) == "not compared, since lines have different settings"
-
-
-def test_values_that_a_model_lacks_are_counted_with_their_reason() -> None:
-    table = pd.DataFrame({"panel": "bert", "variant": ["SAN", "SAN", "transformer"], "value": [None, 1.0, 1.0],
-                          "value_reason": ["beyond float64", "", ""]}).convert_dtypes()  # fmt: skip
-    assert describe_missing(table, ["panel", "variant"], "value") == " Not drawn: 1 value (beyond float64: bert 1)."
-    assert describe_missing(table.iloc[1:], ["panel", "variant"], "value") == ""
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from rankfall.report.page import build
 from rankfall.report.page.build import Given, page
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import choose_findings, findings
-from rankfall.report.page.pack import finite, pack, share_values, unpack
 from rankfall.report.page.question import MOST
 from rankfall.report.page.rows import chart_rows, encode, select_missing
 from rankfall.report.quantities import STUDIES
@@ -86,18 +85,6 @@ def test_provenance_is_of_each_cell(text: str) -> None:
     assert (about["architecture"], about["training"], about["seed"], about["device"]) == ("SAN", "init", 3, "cpu")
     assert len(found["cells"]) == COUNT and len(found["values"]["code"]) == 1
     assert about["final"] == {"test": {"loss": "nan"}}
-
-
-def test_packed_data_come_back() -> None:
-    value = {"a": [1, 2.5, None, "ü", True], "b": {"c": []}}
-    assert unpack(pack(value)) == value
-    assert finite({"a": [float("inf"), 1.0, (2,)]}) == {"a": ["inf", 1.0, [2]]}
-    one, other = {"key": "k", "x": {"deep": 1}, "y": 1}, {"key": "l", "x": {"deep": 1}, "y": 2}
-    assert share_values([one, other]) == {
-        "fields": ["x", "y"],
-        "values": {"x": [{"deep": 1}], "y": [1, 2]},
-        "cells": {"k": [0, 0], "l": [0, 1]},
-    }
 
 
 def test_nulls_and_infinities() -> None:

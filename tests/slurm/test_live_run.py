@@ -4,23 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from checkout import Checkout
 from cluster import Cluster, wait_for
-from runs import CELLS, HURRY, PROFILE, SLOW, ClusterCheckout
+from runs import HURRY, PROFILE, ClusterCheckout, nothing_lost
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def place(cluster: Cluster, tmp_path: Path) -> Iterator[ClusterCheckout]:
-    made = ClusterCheckout.make(tmp_path / "checkout", SLOW)
-    assert isinstance(made, ClusterCheckout)
-    yield made
-    made.abandon()
-    cluster.clear()
 
 
 def begin(place: ClusterCheckout, said: Path) -> "subprocess.Popen[bytes]":
@@ -32,8 +23,10 @@ def begin(place: ClusterCheckout, said: Path) -> "subprocess.Popen[bytes]":
         )
 
 
-def test_a_run_is_shown_stopped_and_ended(cluster: Cluster, place: ClusterCheckout, tmp_path: Path) -> None:
-    said = tmp_path / "said"
+def test_a_run_is_shown_stopped_and_ended(
+    cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout, tmp_path: Path
+) -> None:
+    place, said = checkout, tmp_path / "said"
     run = begin(place, said)
     try:
         place.wait_until_in_the_middle()
@@ -56,6 +49,5 @@ def test_a_run_is_shown_stopped_and_ended(cluster: Cluster, place: ClusterChecko
             os.killpg(run.pid, signal.SIGKILL)
     lines = said.read_text().splitlines()
     assert any("] train sorting 0: " in line for line in lines) and any(line.startswith("==> done: ") for line in lines)
-    assert kept.items() <= place.finished().items() and len(place.kept()) == CELLS, (
-        "what was finished is not made again"
-    )
+    assert "resuming a stack of 1 at step" in place.log()
+    nothing_lost(place, kept, undisturbed)

@@ -21,7 +21,7 @@ from studies.prediction.prediction_scores.verdict import of_alone, of_gain
 
 def test_a_predictor_that_decides_has_an_auc_of_one() -> None:
     found = networks()
-    rows = analysis(found.assign(birth_residual=-found.over_chance))
+    rows = analysis(found.assign(birth_residual=-found.over_chance), "trains", "over_chance", "steps")
     for kind in ("alone", "added"):
         row = one(rows, task="a", outcome="trains", kind=kind, predictor="residual", over=SIZE)
         assert row.value > 0.995 and row.low > 0.99

@@ -13,13 +13,12 @@ from rankfall.run.plan import make_plan
 FILES = sorted((Path(__file__).parents[2] / "studies").rglob("*.py"))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: "/".join(file.parts[-2:]))
-def test_a_study_imports_only_what_is_public(file: Path) -> None:
-    for node in ast.walk(ast.parse(file.read_text())):
+def test_studies_import_only_what_is_public() -> None:
+    for file, node in ((path, node) for path in FILES for node in ast.walk(ast.parse(path.read_text()))):
         if isinstance(node, ast.Import):
-            assert not [name.name for name in node.names if name.name.startswith("rankfall")]
+            assert not [name.name for name in node.names if name.name.startswith("rankfall")], file
         elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("rankfall"):
-            assert node.module == "rankfall" and {name.name for name in node.names} <= {*rankfall.__all__}
+            assert node.module == "rankfall" and {name.name for name in node.names} <= {*rankfall.__all__}, file
 
 
 def test_every_public_name_is_there() -> None:

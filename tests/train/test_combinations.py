@@ -1,4 +1,4 @@
-"""Parts of attention together: each trains in a stack as it does alone, and any that the plan accepts trains without NaN."""
+"""Parts of attention together: attentions train in a stack as they do alone, and any parts that the plan accepts train without NaN."""
 
 from itertools import combinations, product
 from typing import Any
@@ -56,7 +56,7 @@ def trained(architecture: dict[str, Any], seeds: list[int], samples: int = 30, *
 
 @pytest.mark.parametrize(
     ("kind", "part"),
-    [(kind, part) for kind in KINDS for part in choices(kind)],
+    [(kind, part) for kind in KINDS for part in choices(kind) if kind == "attention" or not isinstance(part, str)],
     ids=lambda it: it if isinstance(it, str) else f"{it['name']}_with_options",
 )
 def test_two_steps_in_a_stack_are_those_alone(kind: str, part: Any) -> None:

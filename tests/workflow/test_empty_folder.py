@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from checkout import CONFIG, Checkout
+from checkout import Checkout
 
 from rankfall.report import tables
 from rankfall.report.runs import differences
@@ -39,9 +39,8 @@ def run_job(checkout: Checkout, key: str, folder: Path, seen: list[Path], *argum
     return done.stdout + done.stderr
 
 
-def test_a_job_needs_its_part_of_the_plan_and_the_networks_of_its_shard(tmp_path: Path) -> None:
-    checkout = Checkout.make(tmp_path / "checkout", CONFIG)
-    checkout.run()
+def test_a_job_needs_its_part_of_the_plan_and_the_networks_of_its_shard(base: Checkout, tmp_path: Path) -> None:
+    checkout = base
     (plan,) = (checkout.results / "plan").iterdir()
     every = [plan / name for name in ("config.json", "jobs.json", "plan.pickle")]
     shard = plan / "shards" / "sorting" / "0.pickle"

@@ -46,23 +46,3 @@ def test_a_second_run_changes_nothing_of_a_live_one(tmp_path: Path) -> None:
     assert checkout.run().trained == 4  # from data that are dated ahead
     assert rates(checkout) == {3.0e-3}
     assert "Nothing to be done" in checkout.run().output
-
-
-def test_a_job_of_a_cluster_reads_what_was_planned(tmp_path: Path) -> None:
-    """And not what config.yaml says by the time that it starts: it parses the workflow again. With an `sbatch` that only notes
-    what it is asked for.
-    """
-    checkout = Checkout.make(tmp_path / "checkout")
-    (tmp_path / "bin").mkdir()
-    for command in ("sbatch", "sacct", "squeue", "scancel", "sinfo", "scontrol"):
-        path = tmp_path / "bin" / command
-        path.write_text(f'#!/bin/sh\necho "$@" RANKFALL_PLAN=$RANKFALL_PLAN >> {tmp_path}/{command}\nexit 1\n')
-        path.chmod(0o755)
-    cluster = ["--executor", "slurm", "--jobs", "1", "--retries", "0"]
-    cluster += ["--default-resources", "slurm_partition=main"]
-    done = checkout.finish(checkout.start(*cluster, path=f"{tmp_path}/bin:{os.environ['PATH']}"))
-    assert done.code != 0 and "train" not in done.jobs, done.output
-    (plan,) = (checkout.results / "plan").glob("*/config.json")
-    assert (tmp_path / "sbatch").exists(), done.output
-    said = (tmp_path / "sbatch").read_text()
-    assert "--export=ALL" in said and f"RANKFALL_PLAN={plan.parent.relative_to(checkout.folder)}" in said

@@ -17,7 +17,7 @@ from checkout import CONFIG, Checkout, changed
 MESS = re.compile(r"Traceback|RuleException|died with|WorkflowError|SNAKEMAKE|jobid")
 LONG = changed(
     CONFIG,
-    trainings={"short": {"lr": 1.0e-3, "epochs": 4000, "batch": 30}},
+    trainings={"short": {"lr": 1.0e-3, "epochs": 2500, "batch": 30}},
     compute={"engine": "plain", "stack": 4, "threads": 1},
 )
 
@@ -84,18 +84,9 @@ def log_of_training(results: Path) -> str:
     return "".join(path.read_text() for path in (results / "logs" / "train" / "sorting" / "0").glob("*.log"))
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
-    """A run from nothing in a pipe, and what it said."""
-    checkout = Checkout.make(tmp_path_factory.mktemp("run") / "checkout")
-    done = piped(checkout)
-    assert done.returncode == 0, done.stdout
-    return checkout, done.stdout
-
-
 @pytest.mark.slow
-def test_a_failing_job_is_one_line_with_its_log(finished: tuple[Checkout, str], tmp_path: Path) -> None:
-    checkout = finished[0].copy(tmp_path / "checkout")
+def test_a_failing_job_is_one_line_with_its_log(base: Checkout, tmp_path: Path) -> None:
+    checkout = base.copy(tmp_path / "checkout")
     figure = checkout.source("rank/paths/figure.py")
     text = figure.read_text().replace("    asked = {", '    raise ValueError("no ink left")\n    asked = {', 1)
     figure.write_text(text)
@@ -114,9 +105,9 @@ def test_a_failing_job_is_one_line_with_its_log(finished: tuple[Checkout, str], 
 
 
 @pytest.mark.slow
-def test_what_fails_takes_nothing_else_with_it(finished: tuple[Checkout, str], tmp_path: Path) -> None:
+def test_what_fails_takes_nothing_else_with_it(base: Checkout, tmp_path: Path) -> None:
     """A measure and a figure fail: everything else is made, and the page, which says what it lacks; mended, the page lacks nothing."""
-    checkout = finished[0].copy(tmp_path / "checkout")
+    checkout = base.copy(tmp_path / "checkout")
     broken = {"residuals": {}, "attention_identity": {"lengths": [4000]}, "scorecard": {}}
     figures = {"paths": {}, "residuals": {"where": {"layer": 99}}, "more": {"figure": "residuals"}}
     anywhere = {name: parts | {"position": "none"} for name, parts in CONFIG["architectures"].items()}

@@ -20,17 +20,6 @@ pytestmark = pytest.mark.slow  # each starts Snakemake, most of them several tim
 CELLS = 4  # two architectures x two seeds
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A finished first run; never changed by a test."""
-    made = Checkout.make(tmp_path_factory.mktemp("base") / "checkout")
-    first = made.run()
-    assert first.trained == CELLS, first.output
-    assert set(first.jobs) == {"data", "train", "measure", "table", "figure"}
-    assert len(made.kept()) == CELLS
-    return made
-
-
 @pytest.fixture
 def checkout(base: Checkout, tmp_path: Path) -> Checkout:
     return base.copy(tmp_path / "checkout")

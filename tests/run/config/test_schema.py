@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from plans import VALID, changed
+from plans import changed
 
 from rankfall.run.config.schema import as_text, config_schema
 
@@ -17,10 +17,6 @@ VALIDATOR = jsonschema.Draft202012Validator(config_schema())
 def test_file_is_up_to_date() -> None:
     path = ROOT / "workflow" / "schemas" / "config.schema.json"
     assert path.read_text() == as_text(), f"run: rankfall plan --schema {path.relative_to(ROOT)}"
-
-
-def test_is_a_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(config_schema())
 
 
 @pytest.mark.parametrize(
@@ -38,10 +34,6 @@ BAD = {
     "null component": ("architectures/san/mask", None),
     "empty axis": ("grid/0/depth", []),
 }
-
-
-def test_base_fits() -> None:
-    VALIDATOR.validate(VALID)
 
 
 @pytest.mark.parametrize("name", BAD)
