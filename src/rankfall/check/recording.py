@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import masked_scores, weights_of
+from rankfall.check.attention import ScoreScale, ScoreScales, masked_scores, weights_of
 from rankfall.check.layer import StreamReport
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
@@ -66,10 +66,11 @@ class HeadNumbers:
     largest: Tensor
     first: Tensor  # share of the first token
     distance: Tensor  # mean distance in tokens
-    logit: float  # largest absolute score
+    logit: float  # largest score
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
     # axis of the softmax, if the product with the values sums over another
     sideways: list[int] = field(default_factory=list)
+    scale: ScoreScale = ScoreScale(math.nan)
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     square = (report.tokens, report.tokens)
     before: list[Tensor] = []  # the state and the branch of the addition before
     names = {id(one): name for name, one in examined.model.named_parameters()}
+    scales = ScoreScales()
     across: list[tuple[Tensor, int, HeadNumbers]] = []  # weights whose softmax is not over their last axis
 
     def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -165,6 +167,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
             operation = next(one for one, at in flow.attends.items() if at == number)
             heads = heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
+            heads = [replace(one, scale=scales.of_attention(func, args, kwargs)) for one in heads]
             found.heads += heads
             if func in SOFTMAX and weights.shape[-2:] == square:
                 axis = args[1] if len(args) > 1 else kwargs.get("dim")
@@ -175,7 +178,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             if bool(((weights > 0) == visible).all()):
                 found.misaligned.append((branch, weights.shape[-1]))
         size = weights.shape[-1]
-        if branch.kind == TOKENWISE and weights.dim() > 3 and report.tokens != size == weights.shape[-2]:
+        inner = branch.kind == TOKENWISE or weights.shape[1:2] == (report.tokens,)  # (B, T, H, H)
+        if inner and weights.dim() > 3 and report.tokens != size == weights.shape[-2]:
             found.within.append((branch, size))
         return result
 
@@ -183,6 +187,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         result = in_float64(func, args, kwargs)
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(args, kwargs)
+            scales.see(func, args, kwargs, result)
         for weights, axis, heads in across:
             if axis not in summed_axes(func, args, weights):
                 heads.sideways.append(axis)
@@ -268,7 +273,7 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
         return torch.where(rows, values, 0.0).sum((0, 2)) / rows.sum((0, 2)).clamp_min(1)
 
     entropy = torch.special.entr(weights).sum(-1) / count.clamp_min(2).log()
-    logit = float(scores[scores > MASKED].abs().max()) if scores is not None else math.nan
+    logit = float(scores[scores > MASKED].max()) if scores is not None else math.nan
     distance = mean((weights * apart).sum(-1))
     largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
     return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, is_triangular(weights, scores))]
