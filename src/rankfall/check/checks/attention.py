@@ -108,9 +108,9 @@ def describe_scale(seen: RecordedStream, heads: HeadNumbers) -> str:
         return ""
     tokens, width = seen.report.tokens, seen.flow.width
     sources = {
-        1.0: "that is, not scaled", 1 / size: "1/d: right under muP alone, or scaled twice?", size**0.5: "multiplied by the root, not divided",
-        width**-0.5: f"by the root of the width {width}", tokens**-0.5: f"by the root of {tokens} tokens",
-        len(heads.entropy) ** -0.5: f"by the root of {len(heads.entropy)} heads",
+        len(heads.entropy) ** -0.5: f"by the root of {len(heads.entropy)} heads", tokens**-0.5: f"by the root of {tokens} tokens",
+        width**-0.5: f"by the root of the width {width}", size**0.5: "multiplied by the root, not divided",
+        1 / size: "1/d: right under muP alone, or scaled twice?", 1.0: "that is, not scaled",
     }  # fmt: skip
     source = next((said for value, said in sources.items() if abs(scale / value - 1) < 1e-3), "is that meant?")
     return f"scores of layer {heads.layer} are q k times {scale:.3g} ({source}); usual is 1/sqrt({size}) = {size**-0.5:.3g}"
