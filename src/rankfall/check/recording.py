@@ -20,7 +20,7 @@ from rankfall.streams.examine import Examined
 from rankfall.streams.flow import TOKENWISE, Branch, Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.passes import run_through
-from rankfall.streams.record import SOFTMAX, tensors_in
+from rankfall.streams.record import PRODUCTS, SAME_STATE, SOFTMAX, tensors_in
 
 MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
 RECTIFIERS = {
@@ -112,7 +112,9 @@ class RecordedStream:
         default_factory=list
     )  # attention inside tokens, with the size of its weights
     misaligned: list[tuple[Branch, int]] = field(default_factory=list)  # causal from the first of more keys than tokens
-    triangles: bool = False  # whether an operation reads a triangular mask (T, T), or makes one
+    triangles: bool = False  # whether an operation reads a triangular mask (T, T) with another matrix, or cuts one
+    unread_mask: bool = False  # whether a triangular mask is made or held and meets no scores
+    unbent: list[str] = field(default_factory=list)  # linear maps of a layer that read another one's wider output as it is
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
 
@@ -134,9 +136,11 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     found = RecordedStream(examined, flow, report)
     module = [""]
     known = dict(examined.model.named_modules())
+    layers = tuple(f"{one}." for one in flow.layers)
     square = (report.tokens, report.tokens)
     before: list[Tensor] = []  # the state and the branch of the addition before
     names = {id(one): name for name, one in examined.model.named_parameters()}
+    mapped: dict[int, tuple[Tensor, str]] = {}  # outputs of linear maps that are at least as wide as their inputs
     scales = ScoreScales()
     across: list[tuple[Tensor, int, HeadNumbers]] = []  # weights whose softmax is not over their last axis
 
@@ -184,7 +188,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         return result
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = in_float64(func, args, kwargs)
+        result, name = in_float64(func, args, kwargs), getattr(func, "__name__", "")
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(args, kwargs)
             scales.see(func, args, kwargs, result)
@@ -195,9 +199,19 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             "torch.nn."
         ):  # which looks at masks
             squares = [one for _, one in tensors_in((args, kwargs)) if one.shape[-2:] == square]
-            cut = getattr(func, "__name__", "") in ("tril", "triu") and len(squares) and squares[0].dim() > 2
+            cut = name in ("tril", "triu") and len(squares) and squares[0].dim() > 2
+            found.unread_mask |= name in ("tril", "triu") and bool(squares)
             # a mask that is made and not used meets no scores
             found.triangles = cut or (len(squares) > 1 and any(is_triangle(one) for one in squares))
+        if func in PRODUCTS or name in SAME_STATE:
+            given = next((one for _, one in tensors_in((args, kwargs))), None)
+            before_ = mapped.get(id(given), (None, ""))[1]
+            if func in PRODUCTS and isinstance(given, Tensor) and result.shape[-1] >= given.shape[-1]:
+                mapped[id(result)] = result, module[-1]
+            elif func not in PRODUCTS and before_ and isinstance(result, Tensor):
+                mapped[id(result)] = result, before_
+            if func in PRODUCTS and before_ and before_ != module[-1] and module[-1].startswith(layers):
+                found.unbent.append(module[-1])
         if func in RECTIFIERS or func in SQUASHERS:
             held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
             found.units.append(units_of(module[-2 if held else -1], func, result))
@@ -218,6 +232,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     finally:
         for handle in handles:
             handle.remove()
+    held = (one[..., : report.tokens, : report.tokens] for one in examined.model.buffers() if one.dim() > 1)
+    found.unread_mask |= any(one.shape[-2:] == square and is_triangle(one) for one in held)
     found.states = [flow.layout.to_rows(state) for state in seen.states]
     found.output = seen.output
     return found

@@ -127,7 +127,7 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
     zero = [name for name, one in found.items() if one is not None and not bool(one.any()) and name.startswith(layers)]
     blocks = [name for name, one in found.items() if one is not None and name.startswith(layers) and has_silent_block(one)]
     tables = {f"{name}." for name, one in held.items() if isinstance(one, nn.Embedding)}
-    unread = [name for name, one in model.named_parameters() if name not in seen.used and name.startswith((*layers, *tables))]
+    unread = [name for name, one in model.named_parameters() if name not in seen.used and (name.startswith((*layers, *tables)) or "pos" in name)]
     quiet = any(
         not one.value for one in seen.additions
     )  # gates of zero, as of ReZero, pass nothing to what lies before them
