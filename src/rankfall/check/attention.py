@@ -124,7 +124,9 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
 
 TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
 OVER = frozenset({"div", "__truediv__", "div_", "__itruediv__", "__div__", "true_divide", "divide"})
-NORMS = frozenset({"rsqrt", "sqrt", "norm", "vector_norm", "normalize", "layer_norm", "rms_norm", "group_norm", "std", "var"})
+NORMS = frozenset(
+    {"rsqrt", "sqrt", "norm", "vector_norm", "normalize", "layer_norm", "rms_norm", "group_norm", "std", "var"}
+)
 EVEN = 0.5  # keys this share of sqrt(d) times as large as queries make up for a scale, as in T5
 
 
@@ -135,6 +137,9 @@ class ScoreScale:
     factor: float
     size: int = 0  # of a head; 0: not yet a product
     even: bool = True  # whether queries and keys are about equally large
+
+
+UNKNOWN = ScoreScale(math.nan)
 
 
 class ScoreScales:
@@ -172,9 +177,9 @@ class ScoreScales:
             if id(q) in self.known and id(k) in self.known:
                 scale = named.get("scale") or q.shape[-1] ** -0.5
                 return multiply_scales(self.known[id(q)][1], self.known[id(k)][1], q, k.mT, scale)
-            return ScoreScale(math.nan)
+            return UNKNOWN
         scores = (*args, *kwargs.values())[0]
-        return self.known[id(scores)][1] if id(scores) in self.known else ScoreScale(math.nan)
+        return self.known[id(scores)][1] if id(scores) in self.known else UNKNOWN
 
 
 def multiply_scales(one: ScoreScale, other: ScoreScale, q: Tensor, k: Tensor, alpha: float) -> ScoreScale:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import ScoreScale, ScoreScales, masked_scores, weights_of
+from rankfall.check.attention import UNKNOWN, ScoreScale, ScoreScales, masked_scores, weights_of
 from rankfall.check.layer import StreamReport
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
@@ -70,7 +70,7 @@ class HeadNumbers:
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
     # axis of the softmax, if the product with the values sums over another
     sideways: list[int] = field(default_factory=list)
-    scale: ScoreScale = ScoreScale(math.nan)
+    scale: ScoreScale = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ class RecordedStream:
     misaligned: list[tuple[Branch, int]] = field(default_factory=list)  # causal from the first of more keys than tokens
     triangles: bool = False  # whether an operation reads a triangular mask (T, T) with another matrix, or cuts one
     unread_mask: bool = False  # whether a triangular mask is made or held and meets no scores
-    unbent: list[str] = field(default_factory=list)  # linear maps of a layer that read another one's wider output as it is
+    unbent: list[str] = field(
+        default_factory=list
+    )  # linear maps of a layer that read another one's wider output as it is
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
 

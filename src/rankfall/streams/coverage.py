@@ -73,7 +73,14 @@ def with_coverage(
         joins = between(graph, end, first.state) if end is not None else ()
         resized = end is not None and graph.nodes[end].shape != graph.nodes[first.state].shape
         parts.append(
-            replace(flow, follows=before, joins=joins, resized=resized, missing=tuple(missing), unmeasured=(*unmeasured, *(older if mild else ())))
+            replace(
+                flow,
+                follows=before,
+                joins=joins,
+                resized=resized,
+                missing=tuple(missing),
+                unmeasured=(*unmeasured, *(older if mild else ())),
+            )
         )
     return parts
 

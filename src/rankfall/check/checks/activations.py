@@ -60,7 +60,10 @@ def activations_sane(seen: RecordedStream) -> Result:
     norms = [layer.norm or 0.0 for layer in seen.report.layers]
     most = max(one.ratio for one in seen.additions if one.state) if any(one.state for one in seen.additions) else 0.0
     if seen.unbent:
-        return warned(f"{len(seen.unbent)} linear maps read the output of another one as it is: is a function missing between them?", seen.unbent[0])
+        return warned(
+            f"{len(seen.unbent)} linear maps read the output of another one as it is: is a function missing between them?",
+            seen.unbent[0],
+        )
     if 0 < most < TINY and seen.flow.skips:
         return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")
     return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")

@@ -31,9 +31,9 @@ def gradients_flow(seen: RecordedStream) -> Result:
 
     First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
     fails, as do detached queries or keys, and a parameter that `model.parameters()` lacks. Matrices of the layers that are not read, get a
-    gradient of zero, as those of an expert without tokens, or are frozen warn. A joint matrix of which a half or a third of the rows has no gradient fails. Then the gradient of <V, X_L> for random V at the first
-    state is taken, over that at the last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred
-    times as long have gradients a hundred times as small.
+    gradient of zero, as those of an expert without tokens, or are frozen warn. A joint matrix of which a half or a third of the rows has
+    no gradient fails. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the last. It counts as steep
+    only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a hundred times as small.
     """
     layers = seen.report.layers
     if seen.foreign:
@@ -53,7 +53,10 @@ def gradients_flow(seen: RecordedStream) -> Result:
             detached[0],
         )
     if blocks:
-        return failed(f"{len(blocks)} joint matrices have a block of rows without gradient, {blocks[0]} first: are values or weights detached?", blocks[0])
+        return failed(
+            f"{len(blocks)} joint matrices have a block of rows without gradient, {blocks[0]} first: are values or weights detached?",
+            blocks[0],
+        )
     size = layers[0].gradient
     if size is not None and not layers[0].norm:
         return skipped("the first state is zero, and a norm of zeros has any gradient")
@@ -116,18 +119,28 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
         loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
         if not matrices or not isinstance(loss, torch.Tensor):
             return [], [], [], [], []
-        found = dict(zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True, retain_graph=True)))
+        found = dict(
+            zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True, retain_graph=True))
+        )
         outputs = [one.sum() for _, one in tensors_in(after.output) if one.requires_grad]
-        reached = torch.autograd.grad(outputs, list(matrices.values()), allow_unused=True) if outputs else found.values()
+        reached = (
+            torch.autograd.grad(outputs, list(matrices.values()), allow_unused=True) if outputs else found.values()
+        )
     held = dict(model.named_modules())
     lists = {name.rpartition(".")[0] for name in seen.flow.layers}
     around = {f"{name}." for name in lists if isinstance(held.get(name), nn.ModuleList | nn.Sequential) and name}
     layers = (*around, *(f"{name}." for name in seen.flow.layers if name))
     detached = [name for name, one in zip(found, reached) if one is None and name in seen.used - seen.frozen]
     zero = [name for name, one in found.items() if one is not None and not bool(one.any()) and name.startswith(layers)]
-    blocks = [name for name, one in found.items() if one is not None and name.startswith(layers) and has_silent_block(one)]
+    blocks = [
+        name for name, one in found.items() if one is not None and name.startswith(layers) and has_silent_block(one)
+    ]
     tables = {f"{name}." for name, one in held.items() if isinstance(one, nn.Embedding)}
-    unread = [name for name, one in model.named_parameters() if name not in seen.used and (name.startswith((*layers, *tables)) or "pos" in name)]
+    unread = [
+        name
+        for name, one in model.named_parameters()
+        if name not in seen.used and (name.startswith((*layers, *tables)) or "pos" in name)
+    ]
     quiet = any(
         not one.value for one in seen.additions
     )  # gates of zero, as of ReZero, pass nothing to what lies before them

@@ -52,9 +52,16 @@ def positions_differ(seen: RecordedStream) -> Result:
     if not any(branch.mixes for branch in seen.flow.branches):
         return skipped("nothing mixes tokens")
     said = "equal tokens stay equal" if last is not None else "tokens cannot be set equal"
-    if seen.report.equal_tokens == IN_INPUTS and seen.flow.mixer == "attention" and heads and all(even for _, even in heads):
+    if (
+        seen.report.equal_tokens == IN_INPUTS
+        and seen.flow.mixer == "attention"
+        and heads
+        and all(even for _, even in heads)
+    ):
         who = "only the causal mask knows" if seen.flow.causal else "nothing knows"
-        return warned(f"{said}, and each weighs all that it sees alike: {who} the order; are positions missing, or on another axis?")
+        return warned(
+            f"{said}, and each weighs all that it sees alike: {who} the order; are positions missing, or on another axis?"
+        )
     if knows_order(seen):
         return passed(f"{said}, and other states follow if their order is reversed")
     if seen.report.equal_tokens != IN_INPUTS:
@@ -116,7 +123,13 @@ def misplaced(seen: RecordedStream) -> Result | None:
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
         one = read.get(branch.number)
-        if found or one is None or not branch.mixes or state.shape != value.shape or unequal(flow.layout.to_rows(state)):
+        if (
+            found
+            or one is None
+            or not branch.mixes
+            or state.shape != value.shape
+            or unequal(flow.layout.to_rows(state))
+        ):
             return
         said = describe_rows(one, tokens, unequal(flow.layout.to_rows(value)))
         if said:
@@ -141,9 +154,9 @@ def describe_rows(one: EqualRows, tokens: int, returned: bool) -> str:
     if q != k and all(turned_alone(x) for x in known[:2]):
         return f"positions turn {'queries' if q else 'keys'} and not {'keys' if q else 'queries'}"
     scores = known[0] @ known[1].mT if known[0].shape == known[1].shape else None
-    if q and k and scores is not None and all(turned_alone(x) for x in known[:2]):
-        if unequal(scores[..., :-1, :-1] - scores[..., 1:, 1:], like=scores):
-            return "scores depend on more than the distance of tokens: are queries and keys turned in opposite directions?"
+    turned = q and k and scores is not None and all(turned_alone(x) for x in known[:2])
+    if turned and scores is not None and unequal(scores[..., :-1, :-1] - scores[..., 1:, 1:], like=scores):
+        return "scores depend on more than the distance of tokens: are queries and keys turned in opposite directions?"
     return ""
 
 
@@ -182,7 +195,7 @@ def weighed_heads(seen: RecordedStream) -> list[tuple[bool, bool]]:
 
 
 def rise_with_distance(weights: Tensor) -> Tensor:
-    """Return by how much more a visible token weighs than its nearer neighbour, as a share of the largest. (B, H, T, T) -> (B, H, T, T - 1)"""
+    """Return by how much more a visible token weighs than its nearer neighbour, as a share of the largest, (B, H, T, T - 1)"""
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4)
     nearer, later = weights[..., 1:], weights[..., :-1]  # neighbours j + 1 and j
     place = torch.arange(weights.shape[-1])
