@@ -152,22 +152,22 @@ class ScoreScales:
         name, tensors = getattr(func, "__name__", ""), [one for _, one in tensors_in((args, kwargs))]
         given = [self.known[id(one)][1] for one in tensors if id(one) in self.known]
         weights = sum(isinstance(one, nn.Parameter) for one in tensors)
-        scale = None
+        scale: ScoreScale | None = None
         if func in PRODUCTS or name.startswith("conv") or (name in PRODUCTS_OF_TWO and weights):
             scale = ScoreScale(1.0)
         elif name in PRODUCTS_OF_TWO and len(given) == 2:
-            scale = multiply_scales(*given, *tensors[-2:], kwargs.get("alpha", 1.0))
+            scale = multiply_scales(given[0], given[1], tensors[-2], tensors[-1], kwargs.get("alpha", 1.0))
         elif given:
             products = [one for one in given if one.size]
             scale = (products or given)[0]
             number = single_number(args)
             if name in NORMS or (weights and name in TIMES | OVER) or len(set(products or given)) > 1:
                 scale = ScoreScale(math.nan, scale.size)
-            elif number is not None and name in TIMES | OVER:
+            elif number and name in TIMES | OVER:
                 factor = scale.factor * number if name in TIMES else scale.factor / number
                 scale = ScoreScale(factor, scale.size, scale.even)
-        for _, one in tensors_in(result) if scale is not None else ():
-            self.known[id(one)] = one, scale
+        if scale is not None:
+            self.known.update({id(one): (one, scale) for _, one in tensors_in(result)})
 
     def of_attention(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ScoreScale:
         """Return the scale of the scores of a softmax, or of a fused attention."""
@@ -193,6 +193,6 @@ def multiply_scales(one: ScoreScale, other: ScoreScale, q: Tensor, k: Tensor, al
 def single_number(args: tuple[Any, ...]) -> float | None:
     """Return the number by which an operation multiplies or divides a tensor, or None."""
     for one in args[::-1]:
-        if isinstance(one, int | float) or (isinstance(one, Tensor) and one.numel() == 1):
+        if isinstance(one, int | float) or (isinstance(one, Tensor) and one.numel() == 1 and one.is_floating_point()):
             return float(one)
     return None

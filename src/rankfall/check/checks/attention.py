@@ -88,8 +88,8 @@ def attention_alive(seen: RecordedStream) -> Result:
     loud = max(seen.heads, key=lambda one: one.logit if one.logit == one.logit else 0.0)
     if loud.logit > LOGIT:
         return warned(f"the largest score is {loud.logit:.3g}, in layer {loud.layer}", loud.where)
-    if wrong := [(one, said) for one in seen.heads if (said := describe_scale(seen, one))]:
-        return warned(wrong[0][1], wrong[0][0].where)
+    if odd := [(one, said) for one in seen.heads if (said := describe_scale(seen, one))]:
+        return warned(odd[0][1], odd[0][0].where)
     sinks = sum(int((one.first > SINK).sum()) for one in seen.heads) if seen.report.tokens > 3 else 0
     most = max(seen.heads, key=lambda one: float(one.first.max()))
     if 2 * sinks > total:
@@ -104,7 +104,7 @@ def attention_alive(seen: RecordedStream) -> Result:
 def describe_scale(seen: RecordedStream, heads: HeadNumbers) -> str:
     """Return a sentence on scores with another scale than 1/sqrt(d), or '' of usual ones and where norms or weights scale them."""
     scale, size = heads.scale.factor, heads.scale.size
-    if not scale > 0 or abs(scale * size**0.5 - 1) <= SCALE or (scale == 1 and not heads.scale.even):
+    if not size or not scale > 0 or abs(scale * size**0.5 - 1) <= SCALE or (scale == 1 and not heads.scale.even):
         return ""
     tokens, width = seen.report.tokens, seen.flow.width
     sources = {
