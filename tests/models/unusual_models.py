@@ -802,6 +802,11 @@ def encoder(**options: Any) -> Callable[[], nn.Module]:
     return lambda: language(lambda: Attention(every, **options))
 
 
+def with_mask(model: nn.Module) -> nn.Module:
+    model.register_buffer("mask", causal(T))
+    return model
+
+
 def zero_values(model: Any) -> None:
     for one in model.blocks[1].mixer.kv.parameters():
         one[D : D + D // H].zero_()
@@ -818,6 +823,27 @@ def zero_output(model: Any) -> None:
 
 def detach_queries(model: Any) -> None:
     model.blocks[1].mixer.q.register_forward_hook(lambda module, inputs, output: output.detach())
+
+
+def detach_values(model: Any) -> None:
+    model.blocks[1].mixer.kv.register_forward_hook(
+        lambda module, inputs, output: torch.cat([output[..., :D], output[..., D:].detach()], -1)
+    )
+
+
+def turn_values(model: Any) -> None:
+    model.blocks[1].mixer.kv.register_forward_hook(
+        lambda module, inputs, output: torch.cat([output[..., :D], rotary(output[..., D:])], -1)
+    )
+
+
+class JoinedWrong(Attention):
+    """Heads are joined without a transpose."""
+
+    def forward(self, x: Tensor, other: Tensor | None = None) -> Tensor:
+        q, (k, v) = self.q(x), self.kv(x).chunk(2, -1)
+        scores = heads(q) @ heads(k).mT * self.scale
+        return self.out((scores.softmax(-1) @ heads(v)).reshape(x.shape))
 
 
 def tie_mlps(model: Any) -> None:
@@ -862,6 +888,12 @@ SICK: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
     "heads not transposed in a layer": (
         "attention-alive", "blocks.1", changed(lambda m: setattr(m.blocks[1], "mixer", OverHeads()))),
     "state added to itself": ("stream-whole", "added twice", with_block(1, lambda: Doubled(Attention()))),
+    "values detached in a joint matrix": ("gradients-flow", "block of rows", changed(detach_values)),
+    "head detached": (
+        "gradients-flow",
+        "detached",
+        changed(lambda m: m.head.register_forward_pre_hook(lambda module, inputs: inputs[0].detach())),
+    ),
     "queries detached": ("gradients-flow", "queries of layer 2", changed(detach_queries)),
 }  # fmt: skip
 # the same for what may be meant: the check warns
@@ -872,6 +904,21 @@ DOUBTFUL: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
         lambda: Language(lambda: NoSkip(Attention())),
     ),
     "scores times d": ("attention-alive", "read one token", encoder(scale=float(D))),
+    "scores by the root of the width": ("attention-alive", "root of the width", encoder(scale=D**-0.5)),
+    "scores not scaled": ("attention-alive", "not scaled", encoder(scale=1.0)),
+    "positions missing": ("positions-differ", "only the causal mask", lambda: language(Attention, placed=False)),
+    "positions in values": ("positions-differ", "values differ", changed(turn_values)),
+    "heads joined wrongly": ("positions-differ", "heads joined", lambda: language(JoinedWrong)),
+    "function forgotten": (
+        "activations-sane",
+        "is a function missing",
+        lambda: Language(lambda: Block(Attention(), nn.Sequential(nn.Linear(D, 2 * D), nn.Linear(2 * D, D)))),
+    ),
+    "mask held and not used": (
+        "no-future-leak",
+        "is the mask forgotten",
+        lambda: with_mask(language(lambda: Attention(every))),
+    ),
     "MLPs tied": ("stream-whole", "one matrix", changed(tie_mlps)),
     "output tied to queries": ("stream-whole", "one matrix", changed(tie_output)),
     "attention shared": (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import masked_scores, weights_of
+from rankfall.check.attention import UNKNOWN, ScoreScale, ScoreScales, masked_scores, weights_of
 from rankfall.check.layer import StreamReport
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
@@ -20,7 +20,7 @@ from rankfall.streams.examine import Examined
 from rankfall.streams.flow import TOKENWISE, Branch, Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.passes import run_through
-from rankfall.streams.record import SOFTMAX, tensors_in
+from rankfall.streams.record import PRODUCTS, SAME_STATE, SOFTMAX, tensors_in
 
 MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
 RECTIFIERS = {
@@ -66,10 +66,11 @@ class HeadNumbers:
     largest: Tensor
     first: Tensor  # share of the first token
     distance: Tensor  # mean distance in tokens
-    logit: float  # largest absolute score
+    logit: float  # largest score
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
     # axis of the softmax, if the product with the values sums over another
     sideways: list[int] = field(default_factory=list)
+    scale: ScoreScale = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,11 @@ class RecordedStream:
         default_factory=list
     )  # attention inside tokens, with the size of its weights
     misaligned: list[tuple[Branch, int]] = field(default_factory=list)  # causal from the first of more keys than tokens
-    triangles: bool = False  # whether an operation reads a triangular mask (T, T), or makes one
+    triangles: bool = False  # whether an operation reads a triangular mask (T, T) with another matrix, or cuts one
+    unread_mask: bool = False  # whether a triangular mask is made or held and meets no scores
+    unbent: list[str] = field(
+        default_factory=list
+    )  # linear maps of a layer that read another one's wider output as it is
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
 
@@ -133,9 +138,12 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     found = RecordedStream(examined, flow, report)
     module = [""]
     known = dict(examined.model.named_modules())
+    layers = tuple(f"{one}." for one in flow.layers)
     square = (report.tokens, report.tokens)
     before: list[Tensor] = []  # the state and the branch of the addition before
     names = {id(one): name for name, one in examined.model.named_parameters()}
+    mapped: dict[int, tuple[Tensor, str]] = {}  # outputs of linear maps that are at least as wide as their inputs
+    scales = ScoreScales()
     across: list[tuple[Tensor, int, HeadNumbers]] = []  # weights whose softmax is not over their last axis
 
     def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -165,6 +173,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
             operation = next(one for one, at in flow.attends.items() if at == number)
             heads = heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
+            heads = [replace(one, scale=scales.of_attention(func, args, kwargs)) for one in heads]
             found.heads += heads
             if func in SOFTMAX and weights.shape[-2:] == square:
                 axis = args[1] if len(args) > 1 else kwargs.get("dim")
@@ -175,14 +184,16 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             if bool(((weights > 0) == visible).all()):
                 found.misaligned.append((branch, weights.shape[-1]))
         size = weights.shape[-1]
-        if branch.kind == TOKENWISE and weights.dim() > 3 and report.tokens != size == weights.shape[-2]:
+        inner = branch.kind == TOKENWISE or weights.shape[1:2] == (report.tokens,)  # (B, T, H, H)
+        if inner and weights.dim() > 3 and report.tokens != size == weights.shape[-2]:
             found.within.append((branch, size))
         return result
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = in_float64(func, args, kwargs)
+        result, name = in_float64(func, args, kwargs), getattr(func, "__name__", "")
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(args, kwargs)
+            scales.see(func, args, kwargs, result)
         for weights, axis, heads in across:
             if axis not in summed_axes(func, args, weights):
                 heads.sideways.append(axis)
@@ -190,9 +201,19 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             "torch.nn."
         ):  # which looks at masks
             squares = [one for _, one in tensors_in((args, kwargs)) if one.shape[-2:] == square]
-            cut = getattr(func, "__name__", "") in ("tril", "triu") and len(squares) and squares[0].dim() > 2
+            cut = name in ("tril", "triu") and len(squares) and squares[0].dim() > 2
+            found.unread_mask |= name in ("tril", "triu") and bool(squares)
             # a mask that is made and not used meets no scores
             found.triangles = cut or (len(squares) > 1 and any(is_triangle(one) for one in squares))
+        if func in PRODUCTS or name in SAME_STATE:
+            given = next((one for _, one in tensors_in((args, kwargs))), None)
+            before_ = mapped.get(id(given), (None, ""))[1]
+            if func in PRODUCTS and isinstance(given, Tensor) and result.shape[-1] >= given.shape[-1]:
+                mapped[id(result)] = result, module[-1]
+            elif func not in PRODUCTS and before_ and isinstance(result, Tensor):
+                mapped[id(result)] = result, before_
+            if func in PRODUCTS and before_ and before_ != module[-1] and module[-1].startswith(layers):
+                found.unbent.append(module[-1])
         if func in RECTIFIERS or func in SQUASHERS:
             held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
             found.units.append(units_of(module[-2 if held else -1], func, result))
@@ -213,6 +234,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     finally:
         for handle in handles:
             handle.remove()
+    held = (one[..., : report.tokens, : report.tokens] for one in examined.model.buffers() if one.dim() > 1)
+    found.unread_mask |= any(one.shape[-2:] == square and is_triangle(one) for one in held)
     found.states = [flow.layout.to_rows(state) for state in seen.states]
     found.output = seen.output
     return found
@@ -268,7 +291,7 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
         return torch.where(rows, values, 0.0).sum((0, 2)) / rows.sum((0, 2)).clamp_min(1)
 
     entropy = torch.special.entr(weights).sum(-1) / count.clamp_min(2).log()
-    logit = float(scores[scores > MASKED].abs().max()) if scores is not None else math.nan
+    logit = float(scores[scores > MASKED].max()) if scores is not None else math.nan
     distance = mean((weights * apart).sum(-1))
     largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
     return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, is_triangular(weights, scores))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from torch import nn
@@ -34,15 +35,18 @@ def with_coverage(
         for call in outside_of(model, graph, tracer, [call for stream in calls for call in stream])
         if not in_branches(graph, call, items)
     ]
+    held = {item.node.index for item in items}
+    links = {item.before for item in items}
+    between_layers = [one for one in sums.values() if one.node.index not in held and one.node.index in links]
     added = {name for flow in flows for name in flow.outside}
     apart = [
         call
         for call in outside
         if any(name == call.module or is_inside(name, call.module) for name in added)
         or returns_sum(graph, tracer, call, sums)
+        or in_branches(graph, call, between_layers)
     ]
     bare = [call for call in outside if call not in apart]
-    held = {item.node.index for item in items}
     loose = {index: one for index, one in sums.items() if index not in held}
     measured = sum(map(len, calls))
     lines: tuple[str, ...] = ()
@@ -62,17 +66,21 @@ def with_coverage(
         first = layers[0][1][0]
         ends = [(other[-1][1][-1].node.index, one.name) for one, other in zip(flows, chains) if other is not layers]
         end, before = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
-        missing = [
-            *lines,
-            *without_skip(graph, tracer, layers, own),
-            *on_older_states(graph, [item for _, group in layers for item in group], loose),
-        ]
+        older, mild = on_older_states(graph, [item for _, group in layers for item in group], loose)
+        missing = [*lines, *without_skip(graph, tracer, layers, own), *([] if mild else older)]
         if before is None:
             missing += begins_behind(model, graph, tracer, first, own, outside)
         joins = between(graph, end, first.state) if end is not None else ()
         resized = end is not None and graph.nodes[end].shape != graph.nodes[first.state].shape
         parts.append(
-            replace(flow, follows=before, joins=joins, resized=resized, missing=tuple(missing), unmeasured=unmeasured)
+            replace(
+                flow,
+                follows=before,
+                joins=joins,
+                resized=resized,
+                missing=tuple(missing),
+                unmeasured=(*unmeasured, *(older if mild else ())),
+            )
         )
     return parts
 
@@ -83,8 +91,10 @@ def returns_sum(graph: Graph, tracer: Tracer, call: Call, sums: dict[int, Summan
     return any(own & without_maps(graph, node, own) for _, node in tracer.outputs.get(call, []))
 
 
-def on_older_states(graph: Graph, items: Group, apart: dict[int, Summand]) -> list[str]:
+def on_older_states(graph: Graph, items: Group, apart: dict[int, Summand]) -> tuple[list[str], bool]:
     """Return a line if skips are older than the state that their branch reads, so that the stream lacks what was added meanwhile.
+
+    It is mild if only some layers have such a part and no layer adds one to the stream, as the shared attention of Zamba.
 
     `apart`: the residual additions of no stream. A group of layers with a skip around it, as of a residual network in a residual network,
     holds its inner additions in inner calls.
@@ -100,11 +110,13 @@ def on_older_states(graph: Graph, items: Group, apart: dict[int, Summand]) -> li
         and graph.source(one.branch) not in without_maps(graph, item.branch)
     ]
     if not found:
-        return []
+        return [], False
     later, earlier = found[0]
+    kinds = {re.sub(r"\d+", "#", made_in(graph, item)) for item in items}
+    mild = len(found) < len(items) and re.sub(r"\d+", "#", earlier) not in kinds
     return [
         f"{len(found)} of {len(items)} skips are older states: {later} is added to a state without what {earlier} added to it"
-    ]
+    ], mild
 
 
 def made_in(graph: Graph, item: Summand) -> str:

@@ -188,6 +188,9 @@ class Editor(TorchFunctionMode):
             return output
 
     def _keep(self, layer: int, state: Tensor) -> None:
+        shape = self._flow.entry.shape if self._flow.entry is not None else ()
+        if len(shape) == 3 and tuple(state.shape) == (shape[1], shape[0], shape[2]) != shape:
+            state = state.transpose(0, 1)  # an addition in (B, T, D) of a stream in (T, B, D)
         if self._edits.sink is None:
             self.states[layer] = state
         else:

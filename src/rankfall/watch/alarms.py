@@ -21,8 +21,10 @@ ENTROPY = (0.1, 0.2)  # nats: raised below the first, ended above the second
 NORM = (10.0, 5.0)  # times the median of the last logs
 GROWN = 1000.0  # times the median of the first logs; our choice, since training makes vectors longer
 DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
-SPIKE = 0.3  # of the median loss
-RISES = 2.0  # times the largest rise of the loss from log to log
+# Of a single log, and of each of two in a row: shares of the median loss, times the largest rise of the loss from log to log, and times
+# the standard deviation, by the median absolute deviation. docs/watch.md counts false alarms.
+SPIKE, RISES, NOISE = (0.3, 0.05), (2.0, 1.0), (12.0, 5.0)
+SIGMA = 1.4826  # standard deviations in a median absolute deviation
 GAINED = 0.02  # of what training has gained, so that a loss near 0 may vary
 DEVIATIONS = 6.0  # median absolute deviations
 MOVED = 1.5  # ratio to the median from which a layer has moved
@@ -50,6 +52,7 @@ class Alarms:
         )  # by column and layer
         self.first: dict[tuple[str, int], list[float]] = defaultdict(list)  # the first values, `FEWEST` at most
         self.steps: deque[int] = deque(maxlen=LAST + FEWEST)
+        self.high = False  # whether the loss of the last log was high enough for the first of two
         self.gradients: list[Row] = []  # rows whose gradient is not finite, of the first of the last logs with such
 
     def update(self, rows: Sequence[Row]) -> list[Event]:
@@ -133,12 +136,15 @@ class Alarms:
         if loss is None or len(past) < FEWEST:
             return
         middle = median(past)
-        rise, gained = (
-            max(after - one for one, after in pairwise(past)),
-            median(self.first["loss", rows[0]["layer"]]) - middle,
+        rise = max(after - one for one, after in pairwise(past))
+        noise = SIGMA * median(abs(one - middle) for one in past)
+        gained = GAINED * (median(self.first["loss", rows[0]["layer"]]) - middle)
+        alone, twice = (
+            middle + max(share * abs(middle), times * rise, wide * noise, gained)
+            for share, times, wide in zip(SPIKE, RISES, NOISE)
         )
-        most = middle + max(SPIKE * abs(middle), RISES * rise, GAINED * gained)
-        if not self.switch("loss", 0, loss > most, loss < (middle + most) / 2):
+        before, self.high = self.high, loss > twice
+        if not self.switch("loss", 0, loss > alone or (self.high and before), loss < (middle + twice) / 2):
             return
         text = f"the loss is {loss:.4g}, after {middle:.4g} in the last logs"
         moved = self.first_moved(rows)

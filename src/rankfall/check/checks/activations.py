@@ -49,7 +49,7 @@ def activations_sane(seen: RecordedStream) -> Result:
     Three ratios: the RMS of a branch over the RMS of the state that it is added to; the largest absolute number of a state over the median
     one that is not zero, with the branch that writes most to its channel; the share of units of an activation function that are zero (below
     0.001 of the largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example. Then the eps of each
-    norm, over the median variance of its rows.
+    norm, over the median variance of its rows. A linear map behind another one, which is not narrower than its input, warns.
     """
     if not seen.additions:
         return skipped("no branches")
@@ -59,6 +59,11 @@ def activations_sane(seen: RecordedStream) -> Result:
         return bad
     norms = [layer.norm or 0.0 for layer in seen.report.layers]
     most = max(one.ratio for one in seen.additions if one.state) if any(one.state for one in seen.additions) else 0.0
+    if seen.unbent:
+        return warned(
+            f"{len(seen.unbent)} linear maps read the output of another one as it is: is a function missing between them?",
+            seen.unbent[0],
+        )
     if 0 < most < TINY and seen.flow.skips:
         return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")
     return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")

@@ -30,15 +30,23 @@ SINK = Limit(
 )
 
 
-@named("attention-alive", ONE_HOT, COLLAPSED, SILENT, LOGIT, SINK)
+SCALE = Limit(
+    0.1,
+    "a scale of the scores that differs by more than this share from 1/sqrt(d), with d the size of a head, warns",
+    "Vaswani et al. 2017, arXiv:1706.03762; a root of another size differs by more; muP divides by d, T5 scales its weights",
+)
+
+
+@named("attention-alive", ONE_HOT, COLLAPSED, SILENT, LOGIT, SCALE, SINK)
 def attention_alive(seen: RecordedStream) -> Result:
     """Does attention read more than one token, in every head?
 
     By head, over rows that see at least two tokens: entropy over the log of the number of visible tokens, largest weight, share of the
     first token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions. A softmax over another axis than
     the one over which the product with the values sums fails, since rows of weights then do not sum to one, and so does attention of which
-    no token reads another. A head without gradient at its
-    queries or keys is dead: its values or its output are zero, or its queries or keys.
+    no token reads another. A head without gradient at its queries or keys is dead: its values or its output are zero, or its queries or
+    keys. The scale of scores is the product of all numbers that multiply queries, keys and scores; it is not judged behind a norm of
+    queries or a learned scale.
     """
     mixing = {branch.name for branch in seen.flow.branches if branch.mixes}
     if inside := [pair for pair in seen.within if not mixing or pair[0].name in mixing]:
@@ -80,6 +88,8 @@ def attention_alive(seen: RecordedStream) -> Result:
     loud = max(seen.heads, key=lambda one: one.logit if one.logit == one.logit else 0.0)
     if loud.logit > LOGIT:
         return warned(f"the largest score is {loud.logit:.3g}, in layer {loud.layer}", loud.where)
+    if odd := [(one, said) for one in seen.heads if (said := describe_scale(seen, one))]:
+        return warned(odd[0][1], odd[0][0].where)
     sinks = sum(int((one.first > SINK).sum()) for one in seen.heads) if seen.report.tokens > 3 else 0
     most = max(seen.heads, key=lambda one: float(one.first.max()))
     if 2 * sinks > total:
@@ -89,6 +99,21 @@ def attention_alive(seen: RecordedStream) -> Result:
     least = min(float(one.entropy.min()) for one in seen.heads)
     apart = sum(float(one.distance.mean()) for one in seen.heads) / len(seen.heads)
     return passed(f"{total} heads; entropy at least {least:.2f} of uniform, mean distance {apart:.1f} tokens")
+
+
+def describe_scale(seen: RecordedStream, heads: HeadNumbers) -> str:
+    """Return a sentence on scores with another scale than 1/sqrt(d), or '' of usual ones and where norms or weights scale them."""
+    scale, size = heads.scale.factor, heads.scale.size
+    if not size or not scale > 0 or abs(scale * size**0.5 - 1) <= SCALE or (scale == 1 and not heads.scale.even):
+        return ""
+    tokens, width = seen.report.tokens, seen.flow.width
+    sources = {
+        len(heads.entropy) ** -0.5: f"by the root of {len(heads.entropy)} heads", tokens**-0.5: f"by the root of {tokens} tokens",
+        width**-0.5: f"by the root of the width {width}", size**0.5: "multiplied by the root, not divided",
+        1 / size: "1/d: right under muP alone, or scaled twice?", 1.0: "that is, not scaled",
+    }  # fmt: skip
+    source = next((said for value, said in sources.items() if abs(scale / value - 1) < 1e-3), "is that meant?")
+    return f"scores of layer {heads.layer} are q k times {scale:.3g} ({source}); usual is 1/sqrt({size}) = {size**-0.5:.3g}"
 
 
 def one_hot(heads: HeadNumbers) -> list[int]:

@@ -73,7 +73,11 @@ def no_future_leak(seen: RecordedStream) -> Result:
         return verdict(
             f"a triangular mask is made, but all {len(leaks)} branches see later tokens", seen.path_of(leaks[0])
         )
-    return skipped("the model reads both ways, and no mask is triangular")
+    if seen.unread_mask and len(seen.examined.flows) == 1:
+        return warned("a triangular mask is made or held, and no scores meet it: is the mask forgotten?")
+    return skipped(
+        "the model reads both ways, and no mask is triangular; if it is to predict the next token, its mask is missing"
+    )
 
 
 def sees_few_ahead(seen: RecordedStream) -> bool:

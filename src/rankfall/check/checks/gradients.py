@@ -31,9 +31,9 @@ def gradients_flow(seen: RecordedStream) -> Result:
 
     First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
     fails, as do detached queries or keys, and a parameter that `model.parameters()` lacks. Matrices of the layers that are not read, get a
-    gradient of zero, as those of an expert without tokens, or are frozen warn. Then the gradient of <V, X_L> for random V at the first
-    state is taken, over that at the last. It counts as steep only if it is so relative to the states' lengths, too, since states a hundred
-    times as long have gradients a hundred times as small.
+    gradient of zero, as those of an expert without tokens, or are frozen warn. A joint matrix of which a half or a third of the rows has
+    no gradient fails. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the last. It counts as steep
+    only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a hundred times as small.
     """
     layers = seen.report.layers
     if seen.foreign:
@@ -42,7 +42,7 @@ def gradients_flow(seen: RecordedStream) -> Result:
             f"{len(seen.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain list?"
         )
     halves: list[tuple[int, str]] = []
-    detached, zero, unread, frozen = parameters_without(seen, halves)
+    detached, zero, blocks, unread, frozen = parameters_without(seen, halves)
     if halves:
         branch = seen.flow.branches[halves[0][0]]
         numbers = ", ".join(dict.fromkeys(str(seen.flow.branches[one].layer) for one, _ in halves))
@@ -52,7 +52,14 @@ def gradients_flow(seen: RecordedStream) -> Result:
             f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it, or what follows it, detached?",
             detached[0],
         )
+    if blocks:
+        return failed(
+            f"{len(blocks)} joint matrices have a block of rows without gradient, {blocks[0]} first: are values or weights detached?",
+            blocks[0],
+        )
     size = layers[0].gradient
+    if size is not None and not layers[0].norm:
+        return skipped("the first state is zero, and a norm of zeros has any gradient")
     if size is None:
         return skipped(seen.report.reasons.get("gradients", "the first state cannot be differentiated"))
     relative = size * seen.report.shorter
@@ -84,7 +91,8 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
     """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
 
     `halves` receives the number of each attention whose queries or keys have no gradient, with their names. The differentiated function is
-    a random projection of the output and of the last state, since a head that begins at zero passes nothing.
+    a random projection of the output and of the last state, since a head that begins at zero passes nothing. Connected is what the output
+    alone can be differentiated by.
     """
     model, arguments = seen.examined.model, seen.examined.arguments
     matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
@@ -110,17 +118,42 @@ def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> t
         tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]
         loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
         if not matrices or not isinstance(loss, torch.Tensor):
-            return [], [], [], []
-        found = dict(zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True)))
+            return [], [], [], [], []
+        found = dict(
+            zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True, retain_graph=True))
+        )
+        outputs = [one.sum() for _, one in tensors_in(after.output) if one.requires_grad]
+        reached = (
+            torch.autograd.grad(outputs, list(matrices.values()), allow_unused=True) if outputs else found.values()
+        )
     held = dict(model.named_modules())
     lists = {name.rpartition(".")[0] for name in seen.flow.layers}
     around = {f"{name}." for name in lists if isinstance(held.get(name), nn.ModuleList | nn.Sequential) and name}
     layers = (*around, *(f"{name}." for name in seen.flow.layers if name))
-    detached = [name for name, one in found.items() if one is None and name in seen.used - seen.frozen]
+    detached = [name for name, one in zip(found, reached) if one is None and name in seen.used - seen.frozen]
     zero = [name for name, one in found.items() if one is not None and not bool(one.any()) and name.startswith(layers)]
-    unread = [name for name, one in found.items() if one is None and name not in seen.used and name.startswith(layers)]
+    blocks = [
+        name for name, one in found.items() if one is not None and name.startswith(layers) and has_silent_block(one)
+    ]
+    tables = {f"{name}." for name, one in held.items() if isinstance(one, nn.Embedding)}
+    unread = [
+        name
+        for name, one in model.named_parameters()
+        if name not in seen.used and (name.startswith((*layers, *tables)) or "pos" in name)
+    ]
     quiet = any(
         not one.value for one in seen.additions
     )  # gates of zero, as of ReZero, pass nothing to what lies before them
     frozen = [name for name in found if name in seen.frozen and name.startswith(layers)]
-    return detached, [] if quiet else zero, unread, frozen
+    return detached, [] if quiet else zero, [] if quiet else blocks, unread, frozen
+
+
+def has_silent_block(gradient: torch.Tensor) -> bool:
+    """Return whether a half, a third or two of the rows of a joint matrix have no gradient, one after the other, and others have."""
+    rows = gradient.flatten(1).any(1)  # (outputs,)
+    for parts in (2, 3):
+        if len(rows) % parts == 0 and len(rows) >= 8 * parts:
+            by_part = rows.view(parts, -1).double().mean(1)
+            if bool((by_part == 0).any()) and float(by_part.max()) == 1:
+                return True
+    return False

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.equal import change_named, exchange_token, holders_of_tokens, named_tensors, token_inputs
-from rankfall.check.named import Result, failed, named, passed, skipped
+from rankfall.check.named import Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream, is_triangle
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, call_model
@@ -32,6 +32,8 @@ def mask_works(seen: RecordedStream) -> Result:
     for name, mask in masks.items():
         said = call_argument(name)
         if inverted_changes(seen, name) == (False, True):
+            if len(masks) == 1 < len(seen.examined.flows) and bool((mask != mask.flatten()[0]).any()):
+                return warned(f"{said} changes the output and no state of these tokens: do they read what it hides?")
             continue  # of a loss
         leaks = [first_leak(seen, name, mask, value) for value in (0, 1)]
         if leaks == [None, None]:

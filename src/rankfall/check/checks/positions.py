@@ -1,16 +1,21 @@
 """The check of positions."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.attention import weights_of
+from rankfall.check.attention import SDPA, by_name, weights_of
 from rankfall.check.equal import IN_INPUTS, change_entry, turned, with_equal_tokens
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
+from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
+from rankfall.streams.flow import Branch
+from rankfall.streams.forward import in_float64
 from rankfall.streams.passes import run_through
 
 FAR = Limit(
@@ -26,20 +31,37 @@ def positions_differ(seen: RecordedStream) -> Result:
 
     All tokens of a sample are set equal, in the inputs where these are token numbers, and the distinct rows of each state are counted
     (relative distance above 1e-9). If they stay equal, as with relative positions, the order of the tokens is reversed: a model of sets
-    returns the same rows in reversed order. A causal mask knows the order, too. Scores of equal tokens differ by their positions alone: if
-    all heads then weigh a token the more the farther it is, a bias for near tokens, such as ALiBi, has the wrong sign.
+    returns the same rows in reversed order. A causal mask knows the order, too, but if nothing else does, it warns. Scores of equal tokens
+    differ by their positions alone: if all heads then weigh a token the more the farther it is, a bias for near tokens, such as ALiBi, has
+    the wrong sign. In attention whose input has equal rows, values must have equal rows and the branch returns equal rows, and rotary
+    positions turn queries and keys alike, so that scores depend on the distance of two tokens alone.
     """
     last, tokens = seen.report.layers[-1].distinct, seen.report.tokens
-    grow = far_heads(seen)
-    if len(grow) >= FAR and all(grow):
+    heads = weighed_heads(seen)
+    if len(heads) >= FAR and all(rises for rises, _ in heads):
         return failed(
-            f"all {len(grow)} heads weigh equal tokens the more the farther they are: is the sign of a bias wrong?"
+            f"all {len(heads)} heads weigh equal tokens the more the farther they are: is the sign of a bias wrong?"
         )
+    mixers = [one for one in seen.additions if one.branch.mixes]
+    if mixers and not any(one.value for one in mixers):
+        return skipped("what mixes tokens returns zero, as zero-initialised last maps do")
+    if (odd := misplaced(seen)) is not None:
+        return odd
     if last is not None and last > 1:
         return passed(f"equal tokens come out as {last} different rows of {tokens}")
     if not any(branch.mixes for branch in seen.flow.branches):
         return skipped("nothing mixes tokens")
     said = "equal tokens stay equal" if last is not None else "tokens cannot be set equal"
+    if (
+        seen.report.equal_tokens == IN_INPUTS
+        and seen.flow.mixer == "attention"
+        and heads
+        and all(even for _, even in heads)
+    ):
+        who = "only the causal mask knows" if seen.flow.causal else "nothing knows"
+        return warned(
+            f"{said}, and each weighs all that it sees alike: {who} the order; are positions missing, or on another axis?"
+        )
     if knows_order(seen):
         return passed(f"{said}, and other states follow if their order is reversed")
     if seen.report.equal_tokens != IN_INPUTS:
@@ -63,31 +85,120 @@ def knows_order(seen: RecordedStream) -> bool:
     return rows.shape == seen.states[-1].shape and bool(differs(rows.flip(1), seen.states[-1]).any())
 
 
-def far_heads(seen: RecordedStream) -> list[bool]:
-    """Return, for each head that mixes the tokens of the stream, whether it weighs equal tokens the more the farther they are."""
+@dataclass
+class EqualRows:
+    """What one attention reads and returns where the rows of its state are equal: queries, keys and values (B, H, T, d)."""
+
+    queries: Tensor | None = None
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+
+def misplaced(seen: RecordedStream) -> Result | None:
+    """Return a warning on positions in the values, rotations of queries or keys alone, or rows that heads mix up; None if all is well."""
+    flow, tokens = seen.flow, seen.report.tokens
+    read: dict[int, EqualRows] = {}
+    found: list[Result] = []
+    weights: dict[int, tuple[int, Tensor]] = {}
+
+    def enter(tensor: Tensor) -> Tensor:
+        return change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
+
+    def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = in_float64(func, args, kwargs)
+        if func is F.scaled_dot_product_attention:
+            named = by_name(SDPA, args, kwargs)
+            read[number] = EqualRows(named["query"], named["key"], named["value"])
+        elif isinstance(result, Tensor):
+            weights[id(result)] = number, result
+        return result
+
+    def score(number: int, pair: list[Tensor]) -> None:
+        read[number] = EqualRows(pair[0], pair[-1].mT if pair[-1].shape[-1] == tokens else pair[-1])
+
+    def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if len(args) == 2 and id(args[0]) in weights and getattr(func, "__name__", "") in PRODUCTS_OF_TWO:
+            read.setdefault(weights[id(args[0])][0], EqualRows()).values = args[1]
+        return in_float64(func, args, kwargs)
+
+    def look(branch: Branch, state: Tensor, value: Tensor) -> None:
+        one = read.get(branch.number)
+        if (
+            found
+            or one is None
+            or not branch.mixes
+            or state.shape != value.shape
+            or unequal(flow.layout.to_rows(state))
+        ):
+            return
+        said = describe_rows(one, tokens, unequal(flow.layout.to_rows(value)))
+        if said:
+            found.append(warned(f"in layer {branch.layer}, for equal tokens, {said}", seen.path_of(branch)))
+
+    if seen.heads and flow.entry is not None and flow.skips:
+        edits = Edits(edit=look, enter=enter, attend=attend, score=score, compute=compute)
+        run_through(seen.examined.model, seen.examined.arguments, flow, edits)
+    return found[0] if found else None
+
+
+def describe_rows(one: EqualRows, tokens: int, returned: bool) -> str:
+    """Return what is wrong with the rows of an attention whose tokens are equal. `returned`: whether it returns rows that differ."""
+    known = [x for x in (one.queries, one.keys, one.values) if x is not None and x.shape[-2] == tokens]
+    if len(known) < 3:
+        return ""
+    q, k, v = (unequal(x) for x in known)
+    if v:
+        return "values differ: are positions in them, or are heads split without a transpose?"
+    if returned:
+        return "values are equal and what attention returns is not: are heads joined without a transpose?"
+    if q != k and all(turned_alone(x) for x in known[:2]):
+        return f"positions turn {'queries' if q else 'keys'} and not {'keys' if q else 'queries'}"
+    scores = known[0] @ known[1].mT if known[0].shape == known[1].shape else None
+    turned = q and k and scores is not None and all(turned_alone(x) for x in known[:2])
+    if turned and scores is not None and unequal(scores[..., :-1, :-1] - scores[..., 1:, 1:], like=scores):
+        return "scores depend on more than the distance of tokens: are queries and keys turned in opposite directions?"
+    return ""
+
+
+def unequal(x: Tensor, like: Tensor | None = None) -> bool:
+    """Return whether rows (..., T, d) in the middle of a sample differ, or, with `like`, whether numbers of this size are not 0."""
+    if like is not None:
+        return bool(x.abs().max() > 1e-6 * like.abs().max())
+    middle = x[..., x.shape[-2] // 4 : -(x.shape[-2] // 4) or None, :]  # convolutions see the ends
+    return bool((middle - middle[..., :1, :]).abs().max() > 1e-6 * x.abs().max())
+
+
+def turned_alone(x: Tensor) -> bool:
+    """Return whether all rows (..., T, d) have one length, as after a rotation."""
+    return not unequal(x.norm(dim=-1, keepdim=True))
+
+
+def weighed_heads(seen: RecordedStream) -> list[tuple[bool, bool]]:
+    """Return, for each head, whether it weighs equal tokens the more the farther they are, and whether it weighs them alike."""
     flow, examined = seen.flow, seen.examined
     equal, enter = with_equal_tokens(examined, flow, seen.report.shape)
-    grow: list[bool] = []
+    heads: list[tuple[bool, bool]] = []
 
     def look(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
         weights = weights_of(func, args, kwargs, result)
         if flow.branches[number].mixes and weights.shape[-2:] == (seen.report.tokens, seen.report.tokens):
-            grow.extend(grows_with_distance(weights.detach()).tolist())
+            rise = rise_with_distance(weights.detach())  # (B, H, T, T - 1)
+            far = (rise >= -1e-9).all(-1).all(-1).all(0) & (rise > 1e-6).any(-1).any(-1).all(0)
+            heads.extend(zip(far.tolist(), (rise.abs() < 1e-6).all(-1).all(-1).all(0).tolist()))
         return result
 
     if seen.heads and seen.report.tokens > 4:
         edits = Edits(attend=look) if equal else Edits(enter=enter, attend=look)
         run_through(examined.model, equal or examined.arguments, flow, edits)
-    return grow
+    return heads
 
 
-def grows_with_distance(weights: Tensor) -> Tensor:
-    """Return for each head whether no visible token has less weight than a nearer one on its side. (B, H, T, T) -> (H,)"""
+def rise_with_distance(weights: Tensor) -> Tensor:
+    """Return by how much more a visible token weighs than its nearer neighbour, as a share of the largest, (B, H, T, T - 1)"""
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4)
     nearer, later = weights[..., 1:], weights[..., :-1]  # neighbours j + 1 and j
     place = torch.arange(weights.shape[-1])
     before = place[:-1] < place[:, None]  # j + 1 is at most i
     rise = torch.where(before, later - nearer, nearer - later)  # from the nearer to the farther
-    rise = torch.where((nearer > 0) & (later > 0), rise, 0.0) / weights.amax(-1, keepdim=True).clamp_min(1e-300)
-    return (rise >= -1e-9).all(-1).all(-1).all(0) & (rise > 1e-6).any(-1).any(-1).all(0)
+    return torch.where((nearer > 0) & (later > 0), rise, 0.0) / weights.amax(-1, keepdim=True).clamp_min(1e-300)
