@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import inspect
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from rankfall.check.layer import StreamReport
-from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Flow
 from rankfall.streams.passes import run_through
-from rankfall.streams.record import PRODUCTS, tensors_in
 
 
 def by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -120,79 +117,3 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
             )
         return ""
     return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"
-
-
-TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
-OVER = frozenset({"div", "__truediv__", "div_", "__itruediv__", "__div__", "true_divide", "divide"})
-NORMS = frozenset(
-    {"rsqrt", "sqrt", "norm", "vector_norm", "normalize", "layer_norm", "rms_norm", "group_norm", "std", "var"}
-)
-EVEN = 0.5  # keys this share of sqrt(d) times as large as queries make up for a scale, as in T5
-
-
-@dataclass(frozen=True)
-class ScoreScale:
-    """The numbers that multiply q k between the maps of queries and keys and the softmax: NaN if a norm or a weight does, too."""
-
-    factor: float
-    size: int = 0  # of a head; 0: not yet a product
-    even: bool = True  # whether queries and keys are about equally large
-
-
-UNKNOWN = ScoreScale(math.nan)
-
-
-class ScoreScales:
-    """The scales of all tensors that follow from linear maps, operation by operation. Tensors are kept, so that no id is used twice."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, tuple[Tensor, ScoreScale]] = {}
-
-    def see(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name, tensors = getattr(func, "__name__", ""), [one for _, one in tensors_in((args, kwargs))]
-        given = [self.known[id(one)][1] for one in tensors if id(one) in self.known]
-        weights = sum(isinstance(one, nn.Parameter) for one in tensors)
-        scale: ScoreScale | None = None
-        if func in PRODUCTS or name.startswith("conv") or (name in PRODUCTS_OF_TWO and weights):
-            scale = ScoreScale(1.0)
-        elif name in PRODUCTS_OF_TWO and len(given) == 2:
-            scale = multiply_scales(given[0], given[1], tensors[-2], tensors[-1], kwargs.get("alpha", 1.0))
-        elif given:
-            products = [one for one in given if one.size]
-            scale = (products or given)[0]
-            number = single_number(args)
-            if name in NORMS or (weights and name in TIMES | OVER) or len(set(products or given)) > 1:
-                scale = ScoreScale(math.nan, scale.size)
-            elif number and name in TIMES | OVER:
-                factor = scale.factor * number if name in TIMES else scale.factor / number
-                scale = ScoreScale(factor, scale.size, scale.even)
-        if scale is not None:
-            self.known.update({id(one): (one, scale) for _, one in tensors_in(result)})
-
-    def of_attention(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ScoreScale:
-        """Return the scale of the scores of a softmax, or of a fused attention."""
-        if func is F.scaled_dot_product_attention:
-            named = by_name(SDPA, args, kwargs)
-            q, k = (named[one] for one in ("query", "key"))
-            if id(q) in self.known and id(k) in self.known:
-                scale = named.get("scale") or q.shape[-1] ** -0.5
-                return multiply_scales(self.known[id(q)][1], self.known[id(k)][1], q, k.mT, scale)
-            return UNKNOWN
-        scores = (*args, *kwargs.values())[0]
-        return self.known[id(scores)][1] if id(scores) in self.known else UNKNOWN
-
-
-def multiply_scales(one: ScoreScale, other: ScoreScale, q: Tensor, k: Tensor, alpha: float) -> ScoreScale:
-    """Return the scale of a product of queries and keys, by whose common size it sums."""
-    sizes = [float(x.detach().double().pow(2).mean().sqrt()) for x in (q, k)]
-    apart = max(sizes) / min(sizes) if min(sizes) > 0 else 1.0
-    width = q.shape[-1]
-    return ScoreScale(one.factor * other.factor * alpha, width, apart < EVEN * width**0.5)
-
-
-def single_number(args: tuple[Any, ...]) -> float | None:
-    """Return the number by which an operation multiplies or divides a tensor, or None."""
-    for one in args[::-1]:
-        if isinstance(one, int | float) or (isinstance(one, Tensor) and one.numel() == 1 and one.is_floating_point()):
-            return float(one)
-    return None

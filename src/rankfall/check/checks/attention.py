@@ -1,7 +1,8 @@
 """The check of attention weights, by head."""
 
+from rankfall.check.heads import HeadNumbers
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import HeadNumbers, RecordedStream
+from rankfall.check.recording import RecordedStream
 
 ONE_HOT = Limit(
     0.95,
