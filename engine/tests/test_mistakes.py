@@ -215,17 +215,31 @@ def test_a_step_that_does_not_use_a_parameter_does_not_count_for_it(by_data: boo
             torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
+class Shifted(nn.Module):
+    """A linear layer with a plain tensor that the seed determines."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.layer, self.shift = nn.Linear(5, 3), torch.full((3,), float(seed), dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.layer(x) * self.shift
+
+
 @pytest.mark.parametrize(
     ("build", "what"),
     [
         (lambda seed: nn.Sequential(nn.Linear(5, 3), nn.Dropout(seed / 10)), "1.p"),
         (lambda seed: nn.Sequential(nn.Linear(5, 3), nn.ReLU() if seed == 4 else nn.GELU()), "the type of 1"),
-        (lambda seed: setattr(module := nn.Linear(5, 3), "shift", torch.tensor(seed)) or module, "shift"),
+        (Shifted, "shift"),
     ],
 )
-def test_modules_that_differ_in_more_than_parameters_and_buffers_are_refused(build: Any, what: str) -> None:
-    with pytest.raises(EngineError, match=rf"alone; members 0 and 1 differ in {what}: make it a buffer"):
-        train(build=lambda seed: build(seed).double())
+def test_modules_that_differ_in_attributes_are_trained_one_by_one(build: Any, what: str) -> None:
+    together = train(build=lambda seed: build(seed).double())
+    assert together.engine == "loop" and f"members differ in {what}, which is no parameter or buffer" in together.reason
+    for k, seed in enumerate(SEEDS):
+        alone = train(build=lambda seed: build(seed).double(), seeds=[seed])
+        torch.testing.assert_close(together.losses[:, k], alone.losses[:, 0], rtol=1e-10, atol=1e-10)
 
 
 def test_integers_beyond_those_of_float32_are_compared_exactly() -> None:

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -145,7 +146,7 @@ class AutogradServer:
 
     def __init__(self, stack: Stack, loss: Loss, together: bool) -> None:
         self.name, self.together = "stack" if together else "loop", together
-        self.loss, self.sites = loss, dict[Forms, list[Site]]()
+        self.loss, self.sites = loss, dict[tuple[Forms, int], list[Site]]()  # by member where modules differ
 
     def steps_at_once(self, members: int) -> int:
         return 1
@@ -160,54 +161,62 @@ class AutogradServer:
     def passes(self, stack: Stack, batch: Batch, only: Sequence[int] | None = None, as_double: bool = False) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`. `only`: compute these members, and no others.
         `as_double`: compute in float64, and keep the buffers."""
-        tensors, module = flatten(batch), LossModule(stack.template, self.loss, batch)
-        members = list(range(len(stack)) if only is None else only)
-        masks = drawn_masks(stack.seeds, self.find_sites(stack, module, batch), stack.step_count, stack.weights)
-        values, before = dict(zip(stack.names, stack.parameters)), attributes_of(stack.template)
+        tensors, values = flatten(batch), dict(zip(stack.names, stack.parameters))
 
         def compute(
-            weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], drawn: Sequence[Tensor], *given: Tensor
+            module: LossModule,
+            weights: Mapping[str, Tensor],
+            buffers: Mapping[str, Tensor],
+            drawn: Sequence[Tensor],
+            *given: Tensor,
         ) -> Results:
             # Fused attention has no rule for `vmap`, and would be computed member by member.
             with MemberFunctions(lambda x, site, threshold: drawn[site]), sdpa_kernel(SDPBackend.MATH):
                 return call_loss(module, {**weights, **buffers}, given)
 
         if self.together and only is None:
+            module = LossModule(stack.templates[0], self.loss, batch)
+            masks = drawn_masks(stack.seeds, self.find_sites(stack, module, batch, 0), stack.step_count, stack.weights)
             with keeping_generators():
-                results = torch.func.vmap(compute)(values, stack.buffers, masks, *tensors)
+                results = torch.func.vmap(partial(compute, module))(values, stack.buffers, masks, *tensors)
             replaced = [(slice(None), take_buffers(results))]
             stack.differentiate(results[LOSS])
         else:
             each, replaced = [], []
             stack.clear_gradients()
             with keeping_generators():
-                for k in members:
+                for k in range(len(stack)) if only is None else only:
+                    template = stack.templates[k if stack.apart else 0]
+                    module = LossModule(template, self.loss, batch)
+                    before = attributes_of(template) if only is not None else {}
+                    sites = self.find_sites(stack, module, batch, k if stack.apart else 0)
+                    masks = drawn_masks(stack.seeds[k : k + 1], sites, stack.step_count, stack.weights)
                     # Changes in place of one member's buffers would spoil the gradients of others, were these not copies.
                     own = {name: value[k].clone() for name, value in stack.buffers.items()}
                     weights = {name: value.detach()[k] for name, value in values.items()}
-                    others = pick([masks, tensors], k)
+                    others = [pick(masks, 0), pick(tensors, k)]
                     if as_double:
                         weights, own, others = (to_double(some) for some in (weights, own, others))
                     for value in weights.values():
                         value.requires_grad_()
                     seed_generators((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
                     module.differentiated = list(weights.values())
-                    each.append(compute(weights, own, others[0], *others[1]))
+                    each.append(compute(module, weights, own, others[0], *others[1]))
                     stack.write_gradient(k, module.gradient)
                     replaced.append((slice(k, k + 1), own | take_buffers(each[-1])))
+                    if only is not None:
+                        check_attributes(before, attributes_of(template))
             results = {name: torch.stack([one[name] for one in each]) for name in each[0]}
-        if only is not None:
-            check_attributes(before, attributes_of(stack.template))
         results = {name: value.detach().clone() for name, value in results.items()}  # some may be views of buffers
         for those, buffers in replaced:  # after the gradient, which may need the old ones
             if not as_double:
                 stack.replace(those, buffers)
         return results
 
-    def find_sites(self, stack: Stack, module: LossModule, batch: Batch) -> list[Site]:
-        """Return the sites of dropout in a step for batches of this form."""
+    def find_sites(self, stack: Stack, module: LossModule, batch: Batch, k: int) -> list[Site]:
+        """Return the sites of dropout in a step of member k for batches of this form."""
         forms, tensors = forms_of(batch), flatten(batch)
-        if forms not in self.sites:
+        if (forms, k) not in self.sites:
             sites: list[Site] = []
 
             def note(x: Tensor, site: int, threshold: int) -> Tensor:
@@ -215,13 +224,13 @@ class AutogradServer:
                 return torch.full_like(x, scale_of(threshold))
 
             values = dict(zip(stack.names, stack.parameters)) | stack.buffers
-            own = {name: value[0].detach().clone() for name, value in values.items()}
+            own = {name: value[k].detach().clone() for name, value in values.items()}
             for name in stack.names:
                 own[name].requires_grad_()  # a loss may differentiate by them
             with keeping_generators(), MemberFunctions(note):
-                call_loss(module, own, pick(tensors, 0))
-            self.sites[forms] = sites
-        return self.sites[forms]
+                call_loss(module, own, pick(tensors, k))
+            self.sites[forms, k] = sites
+        return self.sites[forms, k]
 
 
 @contextmanager

@@ -29,7 +29,8 @@ class Stack:
         check_alike(modules)
         check_apart(modules, seeds)
         self.modules, self.seeds, self.optimizer, self.device = modules, list(seeds), optimizer, device
-        self.template = deepcopy(modules[0]).to(device)
+        self.apart = what_differs(modules)  # an attribute; then each member needs its own module
+        self.templates = [deepcopy(module).to(device) for module in (modules if self.apart else modules[:1])]
         trained = [trained_parameters(module) for module in modules]
         self.names = list(trained[0])
         self.weights = torch.cat(
@@ -217,18 +218,20 @@ def check_alike(modules: Sequence[nn.Module]) -> None:
             raise EngineError(
                 f"expected modules that differ in numbers alone; member 0 has {one}, member {k} has {other}"
             )
-    first = attributes_of(modules[0])
-    for k, module in enumerate(modules):
-        own = attributes_of(module)
-        for name in first | own:
-            if not is_same(first.get(name), own.get(name)) and "_torchdynamo" not in name:
-                raise EngineError(
-                    f"expected modules that differ in parameters and buffers alone; members 0 and {k} differ in {name}: "
-                    "make it a buffer, or train them by calls of their own"
-                )
     formats = {value.dtype for value in trained_parameters(modules[0]).values()}
     if len(formats) != 1 or not formats <= {torch.float32, torch.float64}:
         raise EngineError(f"expected weights in float32 or float64; found {sorted(map(str, formats)) or 'none'}")
+
+
+def what_differs(modules: Sequence[nn.Module]) -> str:
+    """Return the name of an attribute in which modules differ, or an empty text."""
+    first = attributes_of(modules[0])
+    for module in modules[1:]:
+        own = attributes_of(module)
+        for name in first | own:
+            if not is_same(first.get(name), own.get(name)) and "_torchdynamo" not in name:
+                return name
+    return ""
 
 
 def attributes_of(module: nn.Module) -> dict[str, Any]:

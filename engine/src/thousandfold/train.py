@@ -144,7 +144,7 @@ def explain(build: Build, loss: Loss, batch: Batch, *, device: torch.device | st
         server.steps(stack, [all_members])
         seconds.append((time.perf_counter() - began) / len(stack))
     return Explanation(
-        server.name, reason, "".join(where[:1]), count_weights(stack.template), statistics.median(seconds)
+        server.name, reason, "".join(where[:1]), count_weights(stack.templates[0]), statistics.median(seconds)
     )
 
 
@@ -205,6 +205,8 @@ def choose(stack: Stack, loss: Loss, batch: Batch, engine: str, where: list[str]
 
 
 def server_of(name: str, stack: Stack, loss: Loss) -> Server:
+    if stack.apart and name != "loop":
+        raise Untraceable(f"members differ in {stack.apart}, which is no parameter or buffer")
     if name == "program":
         return ProgramServer(stack, loss, engine_kind(stack.device))
     return AutogradServer(stack, loss, together=name == "stack")
