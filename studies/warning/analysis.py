@@ -55,15 +55,26 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
     return answers
 
 
+def explained(rows: DataFrame, by: list[str]) -> float:
+    """Return the share of the variance of the effect that flags of these columns explain, corrected for their number (epsilon squared)."""
+    within = rows.effect - rows.groupby(by).effect.transform("mean")
+    free = len(rows) - rows.groupby(by).ngroups
+    return float(1 - (within @ within / free) / rows.effect.var())
+
+
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return what the advice did to each network, and how often, by whether a network is flagged and learns as it is (score of .5), and
-    how many of them learn with the change."""
+    """Return what the advice did to each network, and how often, by whether a network is flagged and learns as it is (score of .5), how
+    many of them learn with the change, and the null model: how far placement x depth explain the effect in flagged networks."""
     rows = outcomes(table, thresholds)
     small = rows[~rows.placement.isin(TYPES)]
     counts = pd.crosstab([small.flagged, (small.before >= LEARNS).rename("learns")], small.says).reset_index()
     learn = small.assign(learns=small.before >= LEARNS, learns_changed=small.after >= LEARNS)
     learn = learn.groupby(["flagged", "learns"]).learns_changed.agg(["sum", "size"]).reset_index()
-    return {"outcomes": rows, "counts": counts, "learn": learn}
+    flagged = small[small.flagged].assign(learns=small.before >= LEARNS)
+    null = pd.DataFrame(
+        {"flags": one, "explained": explained(flagged, one)} for one in (["placement", "depth"], ["learns"])
+    )
+    return {"outcomes": rows, "counts": counts, "learn": learn, "null": null}
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:

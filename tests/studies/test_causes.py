@@ -403,6 +403,13 @@ def test_counts_that_the_page_states():
     assert details["learn"].set_index(["flagged", "learns"])["sum"][True, False] == 11
     assert [counts.loc[(True, learns)].sum() for learns in (False, True)] == [18, 11]
     assert [counts.helps[True, learns] for learns in (False, True)] == [17, 4] and counts.helps[False, True] == 0
+    flagged = details["outcomes"].query("flagged and placement in ('post', 'pre', 'peri')")
+    flags = (flagged.placement + flagged.depth.astype(str), flagged.before >= 0.5)
+    for one, found, stated in zip(flags, details["null"].explained, (0.22, 0.55)):
+        x = OneHotEncoder(sparse_output=False).fit_transform(one.to_frame())
+        r2 = LinearRegression(fit_intercept=False).fit(x, flagged.effect).score(x, flagged.effect)
+        adjusted = 1 - (1 - r2) * (len(x) - 1) / (len(x) - x.shape[1])
+        assert found == pytest.approx(adjusted) and found == pytest.approx(stated, abs=0.005)
     table, _, limits = read("cause")
     details = cause_analysis.details(table, limits)
     for name, found in (("skips", [[8, 8], [3, 16]]), ("matched", [[8, 8], [0, 8]])):

@@ -21,6 +21,7 @@ ENTROPY = (0.1, 0.2)  # nats: raised below the first, ended above the second
 NORM = (10.0, 5.0)  # times the median of the last logs
 GROWN = 1000.0  # times the median of the first logs; our choice, since training makes vectors longer
 DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
+MANY = 256  # tokens in a log, of which fewer leave too many units of a trained network unused
 # Of a single log, and of each of two in a row: shares of the median loss, times the largest rise of the loss from log to log, and times
 # the standard deviation, by the median absolute deviation. docs/watch.md counts false alarms.
 SPIKE, RISES, NOISE = (0.3, 0.05), (2.0, 1.0), (12.0, 5.0)
@@ -122,7 +123,7 @@ class Alarms:
                 )
                 yield event(row, "norm", f"token vectors of {layer_name(row)} are {when}")
         first = self.first["dead_units", layer]
-        if dead is not None and len(first) == FEWEST:
+        if dead is not None and len(first) == FEWEST and row["tokens"] >= MANY:
             grown = dead - median(first)
             if self.switch("dead", layer, grown > DEAD[0], grown < DEAD[1]):
                 yield event(
