@@ -71,6 +71,7 @@ def read_page(folder: Path, architecture: str | None = None) -> str:
         if architecture is None:
             text = page.locator("main").get_by_text(QUESTION).first.locator("..").inner_text()
         else:
+            page.click("#unfold")
             text = page.locator("table tr", has=page.get_by_text(architecture, exact=True)).first.inner_text()
         browser.close()
     return " ".join(text.split()).removeprefix(QUESTION).partition(". ")[0].strip()

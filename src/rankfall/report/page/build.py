@@ -164,9 +164,9 @@ def shade_scores(scores: DataFrame) -> DataFrame:
     from pandas import concat
 
     found = scores.drop(columns=[column for column in scores if column.endswith("_each")])
-    settings = settings_in(scores)
+    parts = [(setting, rows_at(scores, setting)) for setting in settings_in(scores)]
     for headline in headlines():
-        shades = [shade(rows_at(scores, one), headline, one) for one in settings]
+        shades = [shade(rows, headline, setting) for setting, rows in parts]
         found[f"{headline.name}_shade"] = concat(shades).reindex(scores.index) if shades else 0.0
     return found
 
