@@ -20,7 +20,7 @@ HEALTHY = {
     "gradient_keys": 0.1,
 }
 HEALTHY |= {"dead_units": 0.05, "broken": 0.0, "loss": 3.0, "dtype": "float32"}
-HEALTHY |= {"gradient_reason": "", "loss_reason": ""}
+HEALTHY |= {"gradient_reason": "", "loss_reason": "", "tokens": 512}
 
 
 def run(changes, logs=14, depth=3):
@@ -69,6 +69,8 @@ def test_an_alarm_is_raised_once_until_it_has_ended():
     values = [1.5, 0.05, 0.15, 0.05, 0.3, 0.05]
     events = events_of_run(run({(log, 2): {"entropy": value} for log, value in enumerate(values)}))
     assert [one.step for one in events] == [10, 50]
+    few = {(log, None): {"tokens": 64, "dead_units": 0.5 if log > 8 else 0.05} for log in range(14)}
+    assert events_of_run(run(few)) == []  # units that serve few tokens
     assert events_of_run(run({})) == [] and Alarms().update(run({}, 1)) == []
 
 

@@ -123,7 +123,7 @@ class Alarms:
                 )
                 yield event(row, "norm", f"token vectors of {layer_name(row)} are {when}")
         first = self.first["dead_units", layer]
-        if dead is not None and len(first) == FEWEST and row["tokens"] >= MANY:
+        if dead is not None and len(first) == FEWEST and (row["tokens"] or 0) >= MANY:
             grown = dead - median(first)
             if self.switch("dead", layer, grown > DEAD[0], grown < DEAD[1]):
                 yield event(
