@@ -117,9 +117,8 @@ def make(unit: Unit) -> Small:
 def look(module: Small, batch: tuple[Tensor, ...]) -> dict[str, float]:
     """Return what `watch` reads of one step, at the last layer and for gradients as the norm over all layers, and the own share."""
     rows: list[dict[str, float]] = []
-    module = (
-        deepcopy(module).double().requires_grad_(True)
-    )  # residuals of failing networks lie below float32's rounding
+    # Residuals of failing networks lie below the rounding of float32.
+    module = deepcopy(module).double().requires_grad_(True)
     batch = (*batch[:2], batch[2].double())
     with watch(module, every=1, to=rows.extend, alarms=False) as watcher:
         grade(module, batch)[0].backward()

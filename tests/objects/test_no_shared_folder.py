@@ -133,7 +133,7 @@ def same_tables(one: Checkout, other: Checkout) -> None:
 def test_a_killed_job_loses_only_what_is_unfinished_and_another_machine_finds_all(
     stored: StoredCheckout, tmp_path: Path
 ) -> None:
-    """With a component of one's own; the tables are those of a local run."""
+    """Kill a job with a component of the user's: only what is unfinished is lost, and another machine makes the tables of a local run."""
     config = changed(SLOW)
     config["architectures"]["soft"]["normaliser"] = "lab:cubes"
     stored.configure(config)

@@ -18,6 +18,7 @@ from studies.cause import analysis as cause_analysis
 from studies.growth import analysis as growth
 from studies.joint import analysis as joint
 from studies.joint import experiment as joint_experiment
+from studies.scale import analysis as scale_analysis
 from studies.warning import analysis as warning_analysis
 from studies.warning import experiment as warning
 from studies.warning.analysis import NETWORK as WARNED
@@ -394,9 +395,7 @@ def test_check_quotes_what_the_study_found():
 
 
 def test_counts_that_the_page_states():
-    """Of 18 flagged networks that fail advice helps 17, and 11 then learn; of 11 that learn anyway it helps 4.
-
-    Without skips 8 of 8 fail, and with skips none of the same 8."""
+    """Recompute counts and ranges that docs/causes.md quotes outside the tables of verdicts."""
     table, _, limits = read("warning")
     details = warning_analysis.details(table, limits)
     counts = details["counts"].set_index(["flagged", "learns"])
@@ -414,3 +413,11 @@ def test_counts_that_the_page_states():
     details = cause_analysis.details(table, limits)
     for name, found in (("skips", [[8, 8], [3, 16]]), ("matched", [[8, 8], [0, 8]])):
         assert details[name][["sum", "size"]].to_numpy().tolist() == found
+    arms = details["arms"][details["arms"].failing].set_index("arm")
+    assert arms.loc[["sham", "up"], ["networks", "rescued", "broken"]].to_numpy().tolist() == [[33, 2, 2], [33, 4, 0]]
+    assert details["influence"].least[0] == pytest.approx(0.06, abs=0.005)
+    rows = cause_analysis.effects(table, limits).query("arm == 'up' and not failing").groupby("task").effect
+    assert rows.min().round(2).to_dict() == {"memorization": -0.01, "sorting": -0.32} and rows.max()["sorting"] < -0.125
+    table, _, limits = read("scale")
+    alone = scale_analysis.decide(table[~table.type.isin(("roberta", "electra"))], limits)
+    assert alone["one_curve_post"][1].mean == pytest.approx(0.97, abs=0.005)

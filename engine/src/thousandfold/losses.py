@@ -77,8 +77,8 @@ def unflatten(like: Batch, tensors: Sequence[Tensor]) -> Batch:
             return next(left)
         if isinstance(part, Mapping):
             return {name: fill(value) for name, value in part.items()}
-        return (
-            type(part)(*map(fill, part)) if hasattr(part, "_fields") else type(part)(map(fill, part))
-        )  # a named tuple
+        if hasattr(part, "_fields"):  # a named tuple
+            return type(part)(*map(fill, part))
+        return type(part)(map(fill, part))
 
     return fill(like)

@@ -211,7 +211,7 @@ def check_alike(modules: Sequence[nn.Module]) -> None:
     for module in modules:
         if not isinstance(module, nn.Module):
             raise EngineError(f"expected a build that returns a module; found {module!r:.60}")
-    forms = [forms_of(module) for module in modules]
+    forms = [describe_tensors(module) for module in modules]
     for k, form in enumerate(forms):
         if form != forms[0]:
             one, other = next(((a, b) for a, b in zip(forms[0], form) if a != b), (len(forms[0]), len(form)))
@@ -276,7 +276,7 @@ def check_optimizer(optimizer: RowOptimizer) -> None:
         raise EngineError(f"expected an optimiser of this package, such as thousandfold.Adam(lr=1e-3); found {found}")
 
 
-def forms_of(module: nn.Module) -> list[str]:
+def describe_tensors(module: nn.Module) -> list[str]:
     """Return what parameters and buffers must have in common, in order."""
     named = [*module.named_parameters(), *module.named_buffers()]
     return [f"{name} {tuple(x.shape)} {x.dtype}" + " (trained)" * x.requires_grad for name, x in named]

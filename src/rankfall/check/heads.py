@@ -1,4 +1,4 @@
-"""What the checks read of attention's heads."""
+"""Measure attention weights by head, for the checks."""
 
 from __future__ import annotations
 

@@ -191,12 +191,12 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             found.triangles = cut or (len(squares) > 1 and any(is_triangle(one) for one in squares))
         if func in PRODUCTS or name in SAME_STATE:
             given = next((one for _, one in tensors_in((args, kwargs))), None)
-            before_ = mapped.get(id(given), (None, ""))[1]
+            source = mapped.get(id(given), (None, ""))[1]
             if func in PRODUCTS and isinstance(given, Tensor) and result.shape[-1] >= given.shape[-1]:
                 mapped[id(result)] = result, module[-1]
-            elif func not in PRODUCTS and before_ and isinstance(result, Tensor):
-                mapped[id(result)] = result, before_
-            if func in PRODUCTS and before_ and before_ != module[-1] and module[-1].startswith(layers):
+            elif func not in PRODUCTS and source and isinstance(result, Tensor):
+                mapped[id(result)] = result, source
+            if func in PRODUCTS and source and source != module[-1] and module[-1].startswith(layers):
                 found.unbent.append(module[-1])
         if func in RECTIFIERS or func in SQUASHERS:
             held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named

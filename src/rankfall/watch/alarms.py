@@ -23,7 +23,7 @@ GROWN = 1000.0  # times the median of the first logs; our choice, since training
 DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
 MANY = 256  # tokens in a log, of which fewer leave too many units of a trained network unused
 # Of a single log, and of each of two in a row: shares of the median loss, times the largest rise of the loss from log to log, and times
-# the standard deviation, by the median absolute deviation. docs/watch.md counts false alarms.
+# the standard deviation, by the median absolute deviation.
 SPIKE, RISES, NOISE = (0.3, 0.05), (2.0, 1.0), (12.0, 5.0)
 SIGMA = 1.4826  # standard deviations in a median absolute deviation
 GAINED = 0.02  # of what training has gained, so that a loss near 0 may vary

@@ -73,7 +73,7 @@ def judge_rank(report: StreamReport) -> Result:
         return failed(f"{COLUMNS[column]} {becomes}: {describe_curve(report, column)}", path)
     curve = describe_curve(report, "residual")
     if last < ALIKE * start:
-        return warned(f"tokens become more alike: {curve}; mild, since many such models train (docs/causes.md)", path)
+        return warned(f"tokens become more alike: {curve}", path)
     low = next((one for one in report.bands if one.when != TRAINED and not one.alone and last < one.low[-1]), None)
     if low is not None and number(last) != number(low.low[-1]):
         return warned(f"tokens stay apart, but {low.of} keep {span(low.low[-1], low.high[-1])} at birth: {curve}", path)

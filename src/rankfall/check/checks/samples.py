@@ -22,7 +22,7 @@ def samples_independent(seen: RecordedStream) -> Result:
     flow, arguments = seen.flow, seen.examined.arguments
     tensors, tokens = arguments.tensors(), flow.layout.tokens
     samples = seen.states[0].shape[0]
-    # of the samples in the inputs; behind the axis of members in a network of a configuration, (1, B, T, D)
+    # The axis of samples in the inputs. A network of a configuration, (1, B, T, D), has that of members before it.
     axis = int(samples > 1 and all(one.dim() > 2 and len(one) == 1 for one in tensors))
     sizes = (seen.report.tokens, samples)
     turned = [one for one in tensors if tokens == (axis,) and one.shape[axis : axis + 2] == sizes]
