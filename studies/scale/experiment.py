@@ -22,6 +22,7 @@ PLACES = {  # as the census measures it; the tenth has the types before the bar.
     "before, behind and inside the branch": "gemma3_text | afmoe",
     "behind the branch": "olmo2 | olmo3",
 }
+COPIES = ("roberta", "electra")  # of BERT at these sizes
 
 
 def units(size: str) -> list[Unit]:
@@ -35,7 +36,7 @@ def units(size: str) -> list[Unit]:
         (place, one)
         for place, known in PLACES.items()
         for one in (known.replace("|", "") if size == "full" else known.partition("|")[0]).split()
-        if size != "tiny" or one in ("bert", "gpt2")
+        if (size != "tiny" or one in ("bert", "gpt2")) and not (size == "full" and one in COPIES)
     ]
     return [
         {"place": place, "type": kind, "width": width, "depth": depth, "seed": seed}

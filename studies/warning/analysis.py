@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from rankfall import BLUE, GREY, RED, DataFrame, band
-from studies.common import Answer, by_band, wilson
-from studies.warning.experiment import TYPES
+from studies.common import Answer, above, by_band, wilson
+from studies.warning.experiment import QUARTER, TYPES
 
 NETWORK = ["placement", "skip", "depth", "gain"]
 LEARNS = 0.5  # of the score: half way from chance to 1
@@ -16,14 +16,14 @@ SAYS = ("helps", "does nothing", "harms", "undecided")
 
 
 def summarise(table: DataFrame) -> DataFrame:
-    names = ["flagged", "flags", "change", "residual", "residual_changed", "seed", "before", "after"]
-    return table[[*NETWORK, "steps", *names]]
+    names = ["flagged", "flags", "change", "residual", "residual_changed", "seed", "before", "after", "quartered"]
+    return table[[*NETWORK, "steps", *names, "before_early", "after_early"]]
 
 
-def outcomes(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
+def outcomes(table: DataFrame, thresholds: dict[str, float], before: str = "before", after: str = "after") -> DataFrame:
     """Return one row for each network: the paired effect with its interval over seeds, and what the advice did."""
     rows, least = [], thresholds["matters"]
-    for key, one in table.groupby(NETWORK):
+    for key, one in table.assign(before=table[before], after=table[after]).groupby(NETWORK):
         found = band(one.after - one.before)
         inside = -least <= found.low and found.high <= least
         says = "helps" if found.low > least else "harms" if found.high < -least else SAYS[1] if inside else SAYS[3]
@@ -47,11 +47,15 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
         answers["pays_real"] = by_band(
             wilson(int((of_library.says == "helps").sum()), len(of_library)), thresholds["most"]
         )
-    for key, some in (("harmless", flagged), ("control", healthy), ("harmless_real", rows[real])):
+    early = outcomes(table, thresholds, "before_early", "after_early")[~rows.flagged & ~real]
+    arms = (("harmless", flagged), ("control", healthy), ("control_early", early), ("harmless_real", rows[real]))
+    for key, some in arms:
         if len(some):
             found = wilson(int((some.says == "harms").sum()), len(some))
             few = thresholds["few"]
             answers[key] = ("holds" if found.high < few else "contradicted" if found.low > few else "undecided"), found
+    unlike = outcomes(table, thresholds, "quartered")[rows.flagged & ~real & (rows.change != QUARTER)]
+    answers["beats_one_change"] = above(unlike.effect, thresholds["matters"])
     return answers
 
 

@@ -1,4 +1,5 @@
-"""Judge each network by `rankfall check`, then train it as it is and with the change that the check measured as most helpful."""
+"""Judge each network by `rankfall check`, then train it as it is, with the change that the check measured as most helpful, and with
+one change for all."""
 
 import json
 import os
@@ -19,19 +20,23 @@ from thousandfold import Adam, train_many
 
 SEEDS, RATE, LAST, WIDTH = 5, 2e-3, 20, 32
 TYPES = ("bert", "megatron-bert", "roberta-prelayernorm")  # norms after the addition, and before the branch
+QUARTER = (
+    "weights of the layers times 0.25"  # the advice for most; an arm of its own shows what judging each network adds
+)
 FLAGS = ("rank-kept", "gradients-flow", "activations-sane", "attention-alive")
 ROOT = Path(__file__).parents[2]
 
 
 def units(size: str) -> list[Unit]:
-    steps = {"tiny": 20, "tenth": 300, "full": 1500}[size]
-    depths = {"tiny": (2,), "tenth": (4, 8), "full": (2, 4, 6, 8, 12)}[size]
+    steps = {"tiny": 20, "tenth": 300, "full": 600}[size]
+    depths = {"tiny": (2,), "tenth": (4, 8), "full": (2, 4, 8, 12)}[size]
     gains = (1.0, 3.0) if size != "tiny" else (3.0,)
     skips = (1.0, 0.5, 0.0) if size != "tiny" else (0.0,)
     designs = list(product(depths, ("post", "pre") if size != "tiny" else ("pre",), skips, gains))
     if size != "tiny":  # expected to be healthy: controls
         designs += product(depths, ("peri",), (1.0,), (0.25, 0.5, 1.0))
-        designs += product(depths, ("post", "pre"), (1.0,), (0.25, 0.5))
+        gains = (0.1, 0.25, 0.35, 0.5, 0.7) if size == "full" else (0.25, 0.5)
+        designs += product(depths, ("post", "pre"), (1.0,), gains)
         designs += product(depths, TYPES, (1.0,), (1.0, 3.0))
     return [{"placement": p, "skip": s, "depth": d, "gain": g, "steps": steps} for d, p, s, g in designs]
 
@@ -45,26 +50,6 @@ def measure(unit: Unit, device: str) -> Rows:
     if unit["placement"] in TYPES:  # whose code stays as it is
         tried = [one for one in tried if one["name"].startswith("weights of the layers")]
     best = max(tried, key=lambda one: one["residuals"][-1])
-    found: dict[str, list[float]] = {}
-    for arm, change in (("as it is", {}), ("changed", options_of(best["name"]))):
-
-        def build(seed: int, change: dict[str, Any] = change) -> nn.Module:
-            torch.manual_seed(seed)
-            return make(unit, change)
-
-        result = train_many(
-            build,
-            grade,
-            sorting,
-            optimizer=Adam(lr=RATE, clip=1.0),
-            seeds=range(SEEDS),
-            steps=unit["steps"],
-            device=device,
-        )
-        accuracy = result.metrics["accuracy"][-LAST:].mean(0).tolist()  # (members,)
-        found[arm] = [
-            0.0 if dead is not None else score(value, "sorting") for value, dead in zip(accuracy, result.diverged)
-        ]
     about = {
         "flagged": bool(flagged),
         "flags": " ".join(flagged),
@@ -72,10 +57,32 @@ def measure(unit: Unit, device: str) -> Rows:
         "residual": report["layers"][-1]["residual"],
         "residual_changed": best["residuals"][-1],
     }
-    return [
-        about | {"seed": seed, "before": found["as it is"][seed], "after": found["changed"][seed]}
-        for seed in range(SEEDS)
-    ]
+    (before, before_early), (after, after_early) = (
+        train(unit, change, device) for change in ({}, options_of(best["name"]))
+    )
+    quartered = after if best["name"] == QUARTER else train(unit, options_of(QUARTER), device)[0]
+    scores = {"before": before, "after": after, "quartered": quartered}
+    scores |= {"before_early": before_early, "after_early": after_early}
+    return [about | {"seed": seed} | {name: found[seed] for name, found in scores.items()} for seed in range(SEEDS)]
+
+
+def train(unit: Unit, change: dict[str, Any], device: str) -> tuple[list[float], list[float]]:
+    """Return the scores by seed at the end, and after a quarter of the steps, when healthy networks have not learned all."""
+
+    def build(seed: int) -> nn.Module:
+        torch.manual_seed(seed)
+        return make(unit, change)
+
+    optimizer = Adam(lr=RATE, clip=1.0)
+    steps, seeds = unit["steps"], range(SEEDS)
+    result = train_many(build, grade, sorting, optimizer=optimizer, seeds=seeds, steps=steps, device=device)
+    last, early = (
+        result.metrics["accuracy"][:end][-LAST:].mean(0).tolist() for end in (steps, max(steps // 4, 1))
+    )  # (seeds,)
+    return tuple(  # type: ignore[return-value]
+        [0.0 if dead is not None else score(value, "sorting") for value, dead in zip(values, result.diverged)]
+        for values in (last, early)
+    )
 
 
 class Typed(nn.Module):
