@@ -35,24 +35,24 @@ def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -
 
 def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome]:
     """Return the outcomes of leaving out each branch of a layer."""
-    found = []
+    outcomes = []
     for branch in flow.of_layer(layer):
 
-        def edit(one: Branch, state: Tensor, value: Tensor, number: int = branch.number) -> Tensor | None:
-            return state if one.number == number else None
+        def edit(addition: Branch, state: Tensor, value: Tensor, number: int = branch.number) -> Tensor | None:
+            return state if addition.number == number else None
 
-        found.append(replace(measure_edit(examined, flow, branch.name, edit), does=DOES[branch.kind]))
-    return found
+        outcomes.append(replace(measure_edit(examined, flow, branch.name, edit), does=DOES[branch.kind]))
+    return outcomes
 
 
 def interventions(examined: Examined, flow: Flow) -> list[Outcome]:
     """Return the outcomes of all interventions."""
-    found = [measure_edit(examined, flow, name, edit) for name, edit in edits_of(flow)]
+    outcomes = [measure_edit(examined, flow, name, edit) for name, edit in edits_of(flow)]
     matrices = matrices_of_layers(examined, flow)
     for scale in SCALES if matrices else ():
         with suppress(*FAILURES), multiplied(matrices, scale):
-            found.append(measure_edit(examined, flow, f"weights of the layers times {scale:g}", None))
-    return found
+            outcomes.append(measure_edit(examined, flow, f"weights of the layers times {scale:g}", None))
+    return outcomes
 
 
 def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
@@ -89,8 +89,8 @@ def normalise(flow: Flow, value: Tensor) -> Tensor:
 def matrices_of_layers(examined: Examined, flow: Flow) -> list[Tensor]:
     """Return the weight matrices of the layers, a shared one once; none if the layers are not modules."""
     known = dict(examined.model.named_modules())
-    found = [one for name in flow.layers if name in known for one in known[name].parameters()]
-    return [one for one in dict.fromkeys(found) if one.dim() > 1 and one.is_floating_point()]
+    weights = [weight for name in flow.layers if name in known for weight in known[name].parameters()]
+    return [weight for weight in dict.fromkeys(weights) if weight.dim() > 1 and weight.is_floating_point()]
 
 
 @contextmanager

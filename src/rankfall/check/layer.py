@@ -87,7 +87,7 @@ class StreamReport:
 
     def result(self, check: str) -> Result:
         """Return the result of a named check."""
-        return next(one for one in self.results if one.check == check)
+        return next(result for result in self.results if result.check == check)
 
     @property
     def shape(self) -> tuple[int, int]:

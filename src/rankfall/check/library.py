@@ -100,9 +100,9 @@ def running_part(
             whole = build_model(kind, config(), seed, FEW)
         except Exception:  # whatever the library raises
             continue
-        found = part_of(whole, seed, tokens)
-        if found is not None:
-            return found
+        part = part_of(whole, seed, tokens)
+        if part is not None:
+            return part
     return None
 
 
@@ -110,14 +110,17 @@ def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, d
     """Return the first part that runs. Parts of the model's own type come before those of other types, and the largest first."""
     from transformers import PreTrainedModel
 
-    parts = [one for one in whole.modules() if isinstance(one, PreTrainedModel) and one is not whole]
+    parts = [part for part in whole.modules() if isinstance(part, PreTrainedModel) and part is not whole]
     home = type(whole).__module__.rpartition(".")[0]
     parts.sort(
-        key=lambda one: (not type(one).__module__.startswith(home), -sum(weight.numel() for weight in one.parameters()))
+        key=lambda part: (
+            not type(part).__module__.startswith(home),
+            -sum(weight.numel() for weight in part.parameters()),
+        )
     )
-    for one in parts[:MOST_PARTS]:
+    for part in parts[:MOST_PARTS]:
         try:
-            return one, one.config, example_inputs(one, one.config, tokens=tokens, seed=seed, thorough=False)
+            return part, part.config, example_inputs(part, part.config, tokens=tokens, seed=seed, thorough=False)
         except RankfallError:
             continue
     return None
@@ -158,7 +161,7 @@ def build_model(name: str, config: Any, seed: int, most: int = MOST) -> nn.Modul
     try:
         prepare_config(config)
         with quiet(), torch.device("meta"):
-            count = sum(one.numel() for one in make(config).parameters())
+            count = sum(weight.numel() for weight in make(config).parameters())
     except FAILURES:
         count = 0  # some cannot be built without storage
     if count > most:

@@ -117,7 +117,9 @@ def run_checks(recordings: Iterable[RecordedStream], only: tuple[str, ...] = ())
     recordings = list(recordings)
     chosen = [find_check(name) for name in only] or all_checks()
     return [
-        replace(run_check(check, one), check=check.name, stream=one.flow.name) for check in chosen for one in recordings
+        replace(run_check(check, recording), check=check.name, stream=recording.flow.name)
+        for check in chosen
+        for recording in recordings
     ]
 
 

@@ -61,15 +61,15 @@ def record_sums(examined: Examined, flow: Flow) -> UntouchedPass:
     return UntouchedPass(totals, first, entered[0] if entered else first)
 
 
-def values_near(examined: Examined, given: tuple[Arguments, Flow], before: UntouchedPass, change: Change) -> Rows:
+def values_near(examined: Examined, call: tuple[Arguments, Flow], before: UntouchedPass, change: Change) -> Rows:
     """Return the value of each mixing branch that keeps the state's shape, where `change` moves the rows of every state close together."""
-    arguments, flow = given
-    found: Rows = {}
+    arguments, flow = call
+    values: Rows = {}
 
     def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
         rows = flow.layout.to_rows(value)
         if branch.mixes and flow.layout.to_rows(state).shape == rows.shape:
-            found.setdefault(branch.number, rows.clone())
+            values.setdefault(branch.number, rows.clone())
         total = before.totals[branch.number]
         return flow.layout.from_rows(change(flow.layout.to_rows(total)), total)
 
@@ -77,7 +77,7 @@ def values_near(examined: Examined, given: tuple[Arguments, Flow], before: Untou
         return change_entry(flow, before.entry if before.entry.shape == tensor.shape else tensor, change)
 
     run_through(examined.model, arguments, flow, Edits(edit=compare, enter=enter, partial=True))
-    return found
+    return values
 
 
 def nearly_equal(rows: Tensor, near: float) -> Tensor:
@@ -93,9 +93,9 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     before = record_sums(examined, flow)
     samples, tokens = flow.layout.to_rows(before.first).shape[:2]
 
-    def sizes_near(given: tuple[Arguments, Flow], near: float) -> dict[int, tuple[float, float]]:
+    def sizes_near(call: tuple[Arguments, Flow], near: float) -> dict[int, tuple[float, float]]:
         """Return (size of the differences, size) of each mixing branch's value."""
-        values = values_near(examined, given, before, lambda rows: nearly_equal(rows, near))
+        values = values_near(examined, call, before, lambda rows: nearly_equal(rows, near))
         return {
             number: (float((rows - rows.mean(1, keepdim=True)).norm()), float(rows.norm()))
             for number, rows in values.items()
@@ -113,7 +113,7 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
         of_equal = [sizes_near(equal, near) for near in TWO] if equal is not None else [{}, {}]
         sizes = [was | {number: now.get(number, (0.0, 1.0)) for number in again} for was, now in zip(sizes, of_equal)]
     for number in sizes[0]:
-        pair = [one[number] for one in sizes if number in one]
+        pair = [by_branch[number] for by_branch in sizes if number in by_branch]
         if len(pair) == len(TWO) and all(apart > FLOOR * whole for apart, whole in pair):
             branch = flow.branches[number]
             slope = math.log(pair[0][0] / pair[1][0]) / math.log(TWO[0] / TWO[1])
@@ -149,10 +149,10 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
             if number in plain:
                 logs[number].append(log10_clear(plain[number], other[number]))
     return {
-        number: fit(NEAR, torch.stack(found, -1), "float64", last=FITTED)
-        if len(found) == len(NEAR)
+        number: fit(NEAR, torch.stack(points, -1), "float64", last=FITTED)
+        if len(points) == len(NEAR)
         else leave_order_empty("float64", "what it returns has another shape than the state")
-        for number, found in logs.items()
+        for number, points in logs.items()
     }
 
 

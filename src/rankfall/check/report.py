@@ -51,15 +51,19 @@ def check(
     """
     with keep_random_state(), fitting_threads(model, inputs), torch.no_grad():
         examined = examine(model, inputs, blocks=blocks, name=name)
-        needed = {name: one.requires_grad for name, one in examined.model.named_parameters() if one.dim() > 1}
+        needed = {
+            name: parameter.requires_grad
+            for name, parameter in examined.model.named_parameters()
+            if parameter.dim() > 1
+        }
         frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
-        for one in recordings.values():
-            one.loss, one.build, one.frozen = loss, build, frozen
-            link_parts(one, recordings)
+        for recording in recordings.values():
+            recording.loss, recording.build, recording.frozen = loss, build, frozen
+            link_parts(recording, recordings)
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)
-    return [one.report for one in recordings.values()]
+    return [recording.report for recording in recordings.values()]
 
 
 @contextmanager
@@ -186,8 +190,8 @@ def say_outside(flow: Flow) -> list[str]:
     places = ", ".join(names[:4]) + " and others" * (len(names) > 4)
     several = len(flow.outside) > 1
     many = ("s", "are", "they stay as they are") if several else ("", "is", "it stays as it is")
-    said = "{} more residual addition{} of this stream {} in no layer, in {}: {} in all variants"
-    return [said.format(len(flow.outside), *many[:2], places, many[2])] if flow.outside else []
+    sentence = "{} more residual addition{} of this stream {} in no layer, in {}: {} in all variants"
+    return [sentence.format(len(flow.outside), *many[:2], places, many[2])] if flow.outside else []
 
 
 def try_part(function: Callable[[], str]) -> str:

@@ -41,20 +41,20 @@ def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
         return known[path]
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     before = sys.modules.get(path.stem)
-    sys.modules[path.stem] = made
+    sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(made)
+        spec.loader.exec_module(module)
     except Exception as error:  # whatever the file may raise
         raise RankfallError(f"{path.name} fails when it is imported: {describe_error(error)}") from error
     finally:
         if before is not None:
             sys.modules[path.stem] = before
-    known[path] = made
-    return made
+    known[path] = module
+    return module
 
 
 def find_function(module: ModuleType, name: str, path: Path) -> Any:
@@ -82,21 +82,21 @@ def module_from_file(target: str, inputs: str | None, say: Callable[[str], None]
     model = find_function(module_of(path, known), name, path)
     if not isinstance(model, nn.Module):
         model = call(model, name, path) if callable(model) else model
-    given: Any = None
+    example: Any = None
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], nn.Module):
-        model, given = model  # a function may return both
+        model, example = model  # a function may return both
     if not isinstance(model, nn.Module):
         raise RankfallError(f"{path.name}:{name} gives {type(model).__name__}, not an nn.Module: {HELP}")
     if inputs is not None:
-        where, what = split(inputs, "--inputs")
-        given = find_function(module_of(where, known), what, where)
-        given = call(given, what, where) if callable(given) else given
-    if given is None:
+        inputs_path, inputs_name = split(inputs, "--inputs")
+        example = find_function(module_of(inputs_path, known), inputs_name, inputs_path)
+        example = call(example, inputs_name, inputs_path) if callable(example) else example
+    if example is None:
         raise RankfallError(
             f"{path.name}:{name} needs an example of its inputs: --inputs {path.name}:NAME, a tensor, tuple or dict or a function that "
             "returns one"
         )
-    return model, given, f"{path.name}:{name}"
+    return model, example, f"{path.name}:{name}"
 
 
 def read_value(target: str, option: str) -> Any:

@@ -58,7 +58,11 @@ class Alarms:
 
     def update(self, rows: Sequence[Row]) -> list[Event]:
         """Return the events of a log."""
-        events = [*self.not_finite(rows), *(one for row in rows[1:] for one in self.of_layer(row)), *self.spike(rows)]
+        events = [
+            *self.not_finite(rows),
+            *(event for row in rows[1:] for event in self.of_layer(row)),
+            *self.spike(rows),
+        ]
         self.steps.append(rows[0]["step"])
         for row in rows:
             for column in (*FOLLOWED, "dead_units", "loss"):
@@ -78,7 +82,7 @@ class Alarms:
         return on
 
     def past(self, column: str, layer: int) -> list[float]:
-        return [one for one in self.history[column, layer] if not math.isnan(one)][-LAST:]
+        return [value for value in self.history[column, layer] if not math.isnan(value)][-LAST:]
 
     def not_finite(self, rows: Sequence[Row]) -> Iterator[Event]:
         """Raise the alarm of NaN or infinity. If an update has made the weights NaN, all layers show it, and the cause is earlier."""
@@ -137,8 +141,8 @@ class Alarms:
         if loss is None or len(past) < FEWEST:
             return
         middle = median(past)
-        rise = max(after - one for one, after in pairwise(past))
-        noise = SIGMA * median(abs(one - middle) for one in past)
+        rise = max(after - before for before, after in pairwise(past))
+        noise = SIGMA * median(abs(value - middle) for value in past)
         gained = GAINED * (median(self.first["loss", rows[0]["layer"]]) - middle)
         alone, twice = (
             middle + max(share * abs(middle), times * rise, wide * noise, gained)
@@ -161,26 +165,26 @@ class Alarms:
 
         Of several layers in one log, that with the largest change is first.
         """
-        found: list[tuple[int, float, tuple[Row, int, str, float]]] = []
+        candidates: list[tuple[int, float, tuple[Row, int, str, float]]] = []
         for row in rows[1:]:
             for column in FOLLOWED:
                 values = [
                     *self.history[column, row["layer"]],
                     math.nan if row[column] is None else row[column],
                 ]
-                logs = [math.log(one) if one > 0 else math.nan for one in values]
+                logs = [math.log(value) if value > 0 else math.nan for value in values]
                 for at in range(max(len(logs) - FEWEST, FEWEST), len(logs)):
-                    past = [one for one in logs[:at] if not math.isnan(one)][-LAST:]
+                    past = [value for value in logs[:at] if not math.isnan(value)][-LAST:]
                     if len(past) < FEWEST or math.isnan(logs[at]):
                         continue
                     middle = median(past)
-                    least = max(math.log(MOVED), DEVIATIONS * median(abs(one - middle) for one in past))
+                    least = max(math.log(MOVED), DEVIATIONS * median(abs(value - middle) for value in past))
                     change = abs(logs[at] - middle)
                     if change > least:
                         step = [*self.steps, row["step"]][at]
-                        found.append((step, -change, (row, step, column, math.exp(logs[at] - middle))))
+                        candidates.append((step, -change, (row, step, column, math.exp(logs[at] - middle))))
                         break
-        return min(found, key=lambda one: one[:2])[2] if found else None
+        return min(candidates, key=lambda candidate: candidate[:2])[2] if candidates else None
 
 
 def layer_name(row: Row) -> str:
@@ -201,4 +205,4 @@ def events_of_run(rows: Sequence[Row]) -> list[Event]:
     logs: dict[int, list[Row]] = {}
     for row in rows:
         logs.setdefault(row["step"], []).append(row)
-    return [one for log in logs.values() for one in alarms.update(log)]
+    return [event for log in logs.values() for event in alarms.update(log)]

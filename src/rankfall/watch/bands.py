@@ -22,7 +22,7 @@ def bands_of_run(rows: DataFrame) -> tuple[list[ReferenceBand], str]:
     ways = WAYS.get(masks.pop()) if len(masks) == 1 else None
     if ways is None:
         return [], "no band: the direction of attention is not known, by which networks are compared"
-    found = bands_of([f"{way}, attention, {norm}-norm" for way in ways for norm in ("pre", "post")], depth)
-    if not found:
+    bands = bands_of([f"{way}, attention, {norm}-norm" for way in ways for norm in ("pre", "post")], depth)
+    if not bands:
         return [], f"no band: the table has no networks of about {depth} layers"
-    return found, "; ".join(f"{one.when}, of {one.of}" for one in found)
+    return bands, "; ".join(f"{band.when}, of {band.of}" for band in bands)

@@ -45,18 +45,18 @@ class FollowedPass(Editor):
 
     def begin(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Begin inside the call of a module, whose hook calls this."""
-        given = [tensor for _, tensor in tensors_in((args, dict(kwargs)))]
-        if self.layout.groups > 1 and given:
-            self.layout = replace(self.layout, groups=given[0].shape[0])
+        tensors = [tensor for _, tensor in tensors_in((args, dict(kwargs)))]
+        if self.layout.groups > 1 and tensors:
+            self.layout = replace(self.layout, groups=tensors[0].shape[0])
         self.begun = True
         self.frames.__enter__()
-        name = next((name for name, one in inner_modules(self.frames.model) if one is module), None)
+        name = next((name for name, inner in inner_modules(self.frames.model) if inner is module), None)
         if name is not None:
             self.frames.resume(name)
         self.__enter__()
         entry = self._flow.entry
         if entry is not None and entry.operation is None:  # the stream begins with an input
-            alike = [one for one in given if one.dim() == len(entry.shape) and one.is_floating_point()]
+            alike = [tensor for tensor in tensors if tensor.dim() == len(entry.shape) and tensor.is_floating_point()]
             if alike:
                 self.enter(alike[0])
 

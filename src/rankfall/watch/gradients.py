@@ -53,9 +53,12 @@ def query_key_weights(
     if block is None:
         return QueryKeyWeights((), (), "the layer is no module, so that its weights are not known")
     named = [(name, weight) for name, weight in block.named_parameters() if weight.ndim >= 2]
-    *found, reason = by_name(block, named)
-    asked = [choose(block, named, wanted) if wanted is not None else own for wanted, own in zip((queries, keys), found)]
-    return QueryKeyWeights(tuple(asked[0]), tuple(asked[1]), reason if not all(asked) else "")
+    *by_names, reason = by_name(block, named)
+    chosen = [
+        choose(block, named, wanted) if wanted is not None else parts
+        for wanted, parts in zip((queries, keys), by_names)
+    ]
+    return QueryKeyWeights(tuple(chosen[0]), tuple(chosen[1]), reason if not all(chosen) else "")
 
 
 def by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[list[Part], list[Part], str]:
@@ -94,15 +97,15 @@ def choose(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Want
     if callable(wanted):
         return [(weight, 0, -1) for weight in wanted(block)]  # type: ignore[misc]
     globs = [wanted] if isinstance(wanted, str) else list(wanted)
-    found: list[Part] = [
-        (weight, 0, -1) for name, weight in named if any(fnmatch.fnmatchcase(name, one) for one in globs)
+    parts: list[Part] = [
+        (weight, 0, -1) for name, weight in named if any(fnmatch.fnmatchcase(name, glob) for glob in globs)
     ]
-    if not found:
+    if not parts:
         inside = ", ".join(name for name, _ in named[:8])
         raise RankfallError(
             f"{', '.join(globs)} names no weight of a block: say a glob such as '*.q_proj.weight'; there are {inside}"
         )
-    return found
+    return parts
 
 
 def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = False) -> tuple[Tensor | None, str]:
@@ -130,16 +133,16 @@ def local_part(gradient: Any, axis: int, third: int) -> tuple[Tensor, int]:
     if not hasattr(gradient, "to_local"):
         return gradient if third < 0 else gradient.chunk(3, axis)[third], 1
     if (
-        any(one.is_partial() for one in gradient.placements)
-        or sum(one.is_shard(axis) for one in gradient.placements) > 1
+        any(placement.is_partial() for placement in gradient.placements)
+        or sum(placement.is_shard(axis) for placement in gradient.placements) > 1
     ):
         whole = gradient.full_tensor()
         return whole if third < 0 else whole.chunk(3, axis)[third], 1
     local, mesh, shards = gradient.to_local(), gradient.device_mesh, 1
     begin, whole = 0, gradient.shape[axis]
-    for place, one in enumerate(gradient.placements):
-        shards *= mesh.size(place) if one.is_shard() else 1
-        if one.is_shard(axis):  # shards are as large as those of Tensor.chunk
+    for place, placement in enumerate(gradient.placements):
+        shards *= mesh.size(place) if placement.is_shard() else 1
+        if placement.is_shard(axis):  # shards are as large as those of Tensor.chunk
             begin = mesh.get_local_rank(place) * math.ceil(whole / mesh.size(place))
     if third >= 0:
         ends = [min(max(at * (whole // 3) - begin, 0), local.shape[axis]) for at in (third, third + 1)]

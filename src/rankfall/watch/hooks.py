@@ -19,11 +19,11 @@ class WatchHook:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def __call__(self, *given: Any) -> None:
+    def __call__(self, *arguments: Any) -> None:
         if torch.compiler.is_compiling():  # the model is compiled, which its modules do not show
             TRACING.met = True
         else:
-            self.function(*given)
+            self.function(*arguments)
 
     def __deepcopy__(self, memo: Any) -> WatchHook:
         return WatchHook(do_nothing)
@@ -32,7 +32,7 @@ class WatchHook:
         return WatchHook, (do_nothing,)
 
 
-def do_nothing(*given: Any) -> None:
+def do_nothing(*arguments: Any) -> None:
     """Do nothing: the hook in a copied or saved module."""
 
 
@@ -60,11 +60,11 @@ def guarded(function: Callable[..., None], give_up: Callable[[], None]) -> Calla
     """Wrap a hook so that it does nothing in a backward pass, where calls are computed again, and that a `RankfallError` removes all hooks.
     Code that catches the error continues without the watcher."""
 
-    def try_hook(*given: Any) -> None:
+    def try_hook(*arguments: Any) -> None:
         if torch._C._current_graph_task_id() != -1:
             return
         try:
-            function(*given)
+            function(*arguments)
         except RankfallError:
             give_up()
             raise

@@ -53,8 +53,8 @@ class Outbox:
             if self.report is not None:
                 for event in self.alarms.update(rows):
                     self.report(event)
-            for one in self.stop:
-                one.check(rows)
+            for condition in self.stop:
+                condition.check(rows)
 
     def close(self) -> None:
         try:

@@ -96,7 +96,7 @@ def events_of_table(rows: DataFrame) -> list[Event]:
 
 
 def list_events(events: Sequence[Event]) -> str:
-    lines = "".join(f"<li>Step {one.step}: {html.escape(one.text)}.</li>" for one in events[:MOST_EVENTS])
+    lines = "".join(f"<li>Step {event.step}: {html.escape(event.text)}.</li>" for event in events[:MOST_EVENTS])
     more = f"<li>and {len(events) - MOST_EVENTS} more</li>" if len(events) > MOST_EVENTS else ""
     return f"<ul>{lines}{more}</ul>" if events else "<p>No alarm was raised.</p>"
 
@@ -116,18 +116,18 @@ def draw_events(rows: DataFrame, events: Sequence[Event]) -> str:
 
 def mark_events(axes: Axes, events: Sequence[Event], label: bool = True) -> None:
     """Mark steps of events by lines, with the kind and the layer at the upper end."""
-    for one in events[:MOST_EVENTS]:
-        axes.axvline(one.step, color=EVENT_COLOUR, linewidth=0.8, linestyle=":", zorder=0)
-        text = one.kind if one.layer is None else f"{one.kind} {one.layer}"
+    for event in events[:MOST_EVENTS]:
+        axes.axvline(event.step, color=EVENT_COLOUR, linewidth=0.8, linestyle=":", zorder=0)
+        text = event.kind if event.layer is None else f"{event.kind} {event.layer}"
         if label:
-            axes.annotate(text, (one.step, 1.0), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
+            axes.annotate(text, (event.step, 1.0), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
                           fontsize=6, color=EVENT_COLOUR)  # fmt: skip
 
 
 def about(table: DataFrame, rows: DataFrame) -> str:
     steps, runs = rows.step.unique(), table.run.nunique()
     last = rows[rows.step == steps[-1]]
-    names = [one for one in last.block if one]
+    names = [name for name in last.block if name]
     kinds = f"{len(names)} layers, {names[0]} to {names[-1]}" if len(names) > 1 else names[0] if names else "no block"
     mask = ", ".join(sorted(set(last["mask"])))
     several = f" The file has {runs} runs; this is the last." if runs > 1 else ""
@@ -142,21 +142,21 @@ def section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
     head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, describe_column(column))}</p>'
     if not rows[column].notna().any():
         kind = "attention" if column in ATTENTION else "gradient" if column in GRADIENT else "state"
-        why = next((one for one in rows[rows.layer > 0][f"{kind}_reason"] if one), "it was not measured")
+        why = next((reason for reason in rows[rows.layer > 0][f"{kind}_reason"] if reason), "it was not measured")
         why = "no ReLU, GELU or SiLU was seen in a block" if column in UNITS else why
         return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
-    bands, of = bands_of_run(rows) if column in BANDED else ([], "")
-    note = f'<p class="note">{html.escape(describe_bands(bands, of))}</p>' if of else ""
+    bands, source = bands_of_run(rows) if column in BANDED else ([], "")
+    note = f'<p class="note">{html.escape(describe_bands(bands, source))}</p>' if source else ""
     mapped = f'<figure class="chart">{heat_map(rows, column, events)}</figure>' if column in MAPPED else ""
     return f'{head}<figure class="chart">{picture(rows, column, bands, events)}</figure>{note}{mapped}</section>'
 
 
-def describe_bands(bands: Sequence[ReferenceBand], of: str) -> str:
+def describe_bands(bands: Sequence[ReferenceBand], source: str) -> str:
     """Describe the shaded bands, or say why there are none."""
     return (
-        f"Shaded: residuals of networks with attention in the same directions, {of}."
+        f"Shaded: residuals of networks with attention in the same directions, {source}."
         if bands
-        else f"{of.capitalize()}."
+        else f"{source.capitalize()}."
     )
 
 
@@ -180,9 +180,9 @@ def heat_map(rows: DataFrame, column: str, events: Sequence[Event] = ()) -> str:
         figure, ((axes,),) = canvas(1, 1, WIDTH * 1.35, 2.4)
         draw_map(axes, rows, column)
         mark_events(axes, events)
-        for one in events[:MOST_EVENTS]:
-            if one.layer is not None:
-                axes.plot(one.step, one.layer, "x", color=EVENT_COLOUR, markersize=5)
+        for event in events[:MOST_EVENTS]:
+            if event.layer is not None:
+                axes.plot(event.step, event.layer, "x", color=EVENT_COLOUR, markersize=5)
         return as_svg(figure, f"{column}-map", f"{TITLES[column]}: a map of layers and steps")
 
 
@@ -245,12 +245,12 @@ def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
 def draw_bands(over_steps: Axes, over_layers: Axes, rows: DataFrame, bands: Sequence[ReferenceBand]) -> None:
     """Draw the bands behind the curves: over steps the band of the last layer, over layers that of each."""
     depth = int(rows.layer.max())
-    for one, colour in zip(bands, BAND_COLOURS):
-        sides = [one.at(layer, depth) for layer in range(depth + 1)]
+    for band, colour in zip(bands, BAND_COLOURS):
+        sides = [band.at(layer, depth) for layer in range(depth + 1)]
         looks: dict[str, Any] = {"color": colour, "alpha": 0.35, "linewidth": 0, "zorder": 0}
         low, high = zip(*sides)
-        over_layers.fill_between(range(depth + 1), low, high, label=f"band {one.when}", **looks)
-        over_steps.axhspan(*sides[-1], label=f"last layer {one.when}", **looks)
+        over_layers.fill_between(range(depth + 1), low, high, label=f"band {band.when}", **looks)
+        over_steps.axhspan(*sides[-1], label=f"last layer {band.when}", **looks)
     if bands:
         over_layers.legend()
         legend_of_layers(over_steps)
@@ -280,5 +280,5 @@ def last_log(rows: DataFrame) -> str:
 
 
 def describe_column(column: str) -> str:
-    text = next(one.meaning for one in COLUMNS if one.name == column)
+    text = next(entry.meaning for entry in COLUMNS if entry.name == column)
     return html.escape(text[0].upper() + text[1:] + ".")

@@ -21,12 +21,12 @@ class Parameters:
     """The parameters of a model, by their names inside wrappers."""
 
     def __init__(self, model: nn.Module) -> None:
-        found: dict[int, tuple[str, nn.Parameter]] = {}
+        by_id: dict[int, tuple[str, nn.Parameter]] = {}
         for name, module in inner_modules(model):
             for key, weight in module.named_parameters(recurse=False):
-                found.setdefault(id(weight), (f"{name}.{key}".strip("."), weight))
-        self.names = [name for name, _ in found.values()]
-        self.weights = [weight for _, weight in found.values()]
+                by_id.setdefault(id(weight), (f"{name}.{key}".strip("."), weight))
+        self.names = [name for name, _ in by_id.values()]
+        self.weights = [weight for _, weight in by_id.values()]
         self.before: list[Tensor] = []
         self.versions: list[int] = []
         self.gradients: list[Tensor | None] = []
@@ -46,12 +46,12 @@ class Parameters:
     def take_squares(self, together: bool) -> Tensor:
         """Return the squared norms (P, 3) of gradients, of updates, and of the weights before, NaN where not known, and drop the copy."""
         rows = []
-        device = next((one.device for one in self.before), torch.device("cpu"))
+        device = next((weight.device for weight in self.before), torch.device("cpu"))
         none = torch.full((), torch.nan, dtype=wide_dtype(torch.empty(0, device=device)), device=device)
         for weight, before, gradient in zip(self.weights, self.before, self.gradients):
             now, shards = local_part(weight.detach(), 0, -1)
             known = shards == 1 or together
-            squares = [shards * square_of(one) if known else none for one in (now - before, before)]
+            squares = [shards * square_of(values) if known else none for values in (now - before, before)]
             rows.append(torch.stack([none if gradient is None else gradient.to(none.device), *squares]))
         self.before = []
         return torch.stack(rows)
@@ -63,11 +63,11 @@ def square_of(values: Tensor) -> Tensor:
 
 def parameter_rows(names: Sequence[str], sums: Tensor, layers: Sequence[str]) -> list[list[dict[str, Any]]]:
     """Return the parameters of each layer, by the names of their modules; of layer 0 those outside all layers. `sums` (P, 3, 2)."""
-    found: list[list[dict[str, Any]]] = [[] for _ in layers]
+    rows: list[list[dict[str, Any]]] = [[] for _ in layers]
     squares = (sums[..., 0] / sums[..., 1]).tolist()  # 0 / 0 is NaN
     for name, (gradient, update, weight) in zip(names, squares):
-        layer = next((place for place, one in enumerate(layers) if one and name.startswith(f"{one}.")), 0)
+        layer = next((place for place, block in enumerate(layers) if block and name.startswith(f"{block}.")), 0)
         ratio = update / weight if weight else float("nan")
-        values = [None if not 0 <= one < float("inf") else one**0.5 for one in (gradient, ratio)]
-        found[layer].append({"name": name, **dict(zip(PARAMETER, values))})
-    return found
+        values = [None if not 0 <= square < float("inf") else square**0.5 for square in (gradient, ratio)]
+        rows[layer].append({"name": name, **dict(zip(PARAMETER, values))})
+    return rows

@@ -49,13 +49,13 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
     x = x * scale
     whole = composite_norm(x.abs())
     first = x[:, :1] if real is None else x.take_along_dim(real.int().argmax(-1)[:, None, None], 1)  # (S, 1, D)
-    rest = x - first  # about a token, so that equal tokens leave exactly 0
-    rest = rest if mask is None else rest.mul_(mask)
-    rest.sub_((rest.sum(1) / count[:, None])[:, None])
-    rest = rest if mask is None else rest.mul_(mask)
+    centred = x - first  # about a token, so that equal tokens leave exactly 0
+    centred = centred if mask is None else centred.mul_(mask)
+    centred.sub_((centred.sum(1) / count[:, None])[:, None])
+    centred = centred if mask is None else centred.mul_(mask)
     finite = largest.isfinite()
     known = finite & (largest >= least(states.dtype))
-    residual = torch.where(known & (count > 1), share(composite_norm(rest.abs_()), whole), torch.nan)
+    residual = torch.where(known & (count > 1), share(composite_norm(centred.abs_()), whole), torch.nan)
     length = torch.linalg.vector_norm(x, dim=(-2, -1)) / count.sqrt()
     kept = x[: max(many, 0)]
     if min(kept.shape[1:]) > MOST_TOKENS:
@@ -71,7 +71,7 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
         torch.where(known & (count > 1), ratio, torch.nan),
         ~finite,
     )
-    return torch.stack([one.to(wide_dtype(x)) for one in values]), kept
+    return torch.stack([value.to(wide_dtype(x)) for value in values]), kept
 
 
 def broken_samples(states: Tensor, real: Tensor | None) -> Tensor:
@@ -114,7 +114,7 @@ def weight_values(weights: Tensor, rows: Tensor, real: Tensor | None, scores: Te
     is left out of `entropy` and `largest_share`. The value `causal` is 1 if no token attends
     to a later one, as the argument `causal` says without a look.
     """
-    weights, scores = (one if one.dtype == torch.float64 else one.float() for one in (weights, scores))
+    weights, scores = (x if x.dtype == torch.float64 else x.float() for x in (weights, scores))
     tokens = weights.shape[-1]
     queries = (
         torch.ones(len(weights), len(rows), dtype=torch.bool, device=weights.device) if real is None else real[:, rows]
@@ -127,9 +127,9 @@ def weight_values(weights: Tensor, rows: Tensor, real: Tensor | None, scores: Te
         first = real.int().argmax(-1)[:, None]  # (S, 1): padding may be on the left
         others = queries & (rows != first)
         first_weight = weights.gather(-1, first[..., None, None].expand(*weights.shape[:-1], 1)).squeeze(-1)
-    some = later.flatten(1).any(1)  # (S,) or (1,)
-    ahead = some & False if causal else torch.where(later[:, None], weights, 0.0).amax((1, 2, 3)) != 0
-    one_way = (some & ~ahead).expand(len(weights))  # (S,)
+    has_later = later.flatten(1).any(1)  # (S,) or (1,)
+    ahead = has_later & False if causal else torch.where(later[:, None], weights, 0.0).amax((1, 2, 3)) != 0
+    one_way = (has_later & ~ahead).expand(len(weights))  # (S,)
     seeing = torch.where(one_way[:, None], others, queries)
     largest, logit = weights.amax(-1), scores.amax(-1)  # (S, H, R)
     # -log of the largest weight plus the mean distance of scores from the largest: the entropy, with one logarithm a row

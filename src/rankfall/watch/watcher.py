@@ -163,9 +163,9 @@ class Watcher:
 
     def put(self, log: Log) -> None:
         if self.together and process_count() > 1:
-            for one in (log.sums, *log.heads, log.parameters):
-                if one is not None:
-                    add_over_processes(one, log.step)
+            for sums in (log.sums, *log.heads, log.parameters):
+                if sums is not None:
+                    add_over_processes(sums, log.step)
         self.outbox.put(log)
         if not self.logs:  # so that a mistake is reported in the step that shows it
             self.outbox.send(wait=True)

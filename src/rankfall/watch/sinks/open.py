@@ -27,7 +27,7 @@ class RowSink(Protocol):
 def open_sinks(to: Any) -> list[RowSink]:
     """Open one sink or several."""
     if isinstance(to, (list, tuple)):
-        return [sink for one in to for sink in open_sinks(one)]
+        return [sink for destination in to for sink in open_sinks(destination)]
     return [open_sink(to)]
 
 

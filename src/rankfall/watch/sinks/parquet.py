@@ -29,9 +29,9 @@ class RunFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        what = describe_non_file(path)
-        if what is not None:
-            raise RankfallError(f"to={str(path)!r} is {what}: name a file to write, such as 'run.parquet'")
+        kind = describe_non_file(path)
+        if kind is not None:
+            raise RankfallError(f"to={str(path)!r} is {kind}: name a file to write, such as 'run.parquet'")
         self.table = read_table(path) if path.exists() else SCHEMA.empty_table()
         self.runs = 1 + max(self.table["run"].to_pylist(), default=-1)
         self.waiting: list[Mapping[str, Any]] = []
@@ -85,13 +85,13 @@ class ParquetSink:
 def read_table(path: Path) -> pa.Table:
     """Read the table of a watched run. Raise an error for any other file."""
     try:
-        found = pq.ParquetFile(path).read()
+        table = pq.ParquetFile(path).read()
     except (pa.ArrowException, OSError) as error:
         raise RankfallError(
             f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}; name another file, or remove it"
         ) from error
-    if not {"run", "step", "layer", "residual"} <= set(found.schema.names) <= set(SCHEMA.names):
+    if not {"run", "step", "layer", "residual"} <= set(table.schema.names) <= set(SCHEMA.names):
         raise RankfallError(
-            f"{path} is not a table of a watched run: its columns are {', '.join(found.schema.names[:6])}, ...; name another file"
+            f"{path} is not a table of a watched run: its columns are {', '.join(table.schema.names[:6])}, ...; name another file"
         )
-    return pa.Table.from_pylist(found.to_pylist(), SCHEMA)  # columns that an earlier version did not write are null
+    return pa.Table.from_pylist(table.to_pylist(), SCHEMA)  # columns that an earlier version did not write are null
