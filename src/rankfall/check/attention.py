@@ -17,7 +17,7 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.passes import run_through
 
 
-def by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def named_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     return dict(zip(names, args)) | kwargs
 
 
@@ -27,7 +27,7 @@ HEADS = tuple(inspect.signature(F.multi_head_attention_forward).parameters)
 
 def product_scores(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """Return the scores (..., T, S) of `scaled_dot_product_attention`, -inf where they are masked."""
-    named = by_name(SDPA, args, kwargs)
+    named = named_arguments(SDPA, args, kwargs)
     q, k = named["query"], named["key"]
     if named.get("enable_gqa") and q.shape[-3] != k.shape[-3]:
         k = k.repeat_interleave(q.shape[-3] // k.shape[-3], -3)
@@ -50,7 +50,7 @@ def masked_scores(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
 
 def head_weights(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """Return the weights (B, H, T, S) of `multi_head_attention_forward`."""
-    named = by_name(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
+    named = named_arguments(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
     weights: Tensor = func(**named)[1]
     return weights
 

@@ -16,7 +16,7 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-LISTS = ("layer", "name", "parts", "orders", "head_gradients")  # and no quantities
+LISTS = ("layer", "name", "parts", "orders", "head_gradients")  # fields of a layer that are no single quantity
 COLUMNS = tuple(name for name in LayerReport.__dataclass_fields__ if name not in LISTS)
 PLACES = ("first", "last", "min", "max")
 FORM = re.compile(r"\s*([a-z_]+)(?:\[(-?\d+)\])?\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")

@@ -1,7 +1,7 @@
-"""Inputs with equal tokens or with other ones: the number of rows that equal tokens become, and whether layers read inputs again.
+"""Change the tokens of inputs: count the rows that equal tokens become, and find out whether layers read the inputs again.
 
-A pass whose first state is set equal says nothing of layers that read the inputs past it, as x + x0 does; for these the inputs are set
-equal.
+Some layers read the inputs past the first state, as in x + x0. An equal first state does not make their tokens equal, so the inputs
+are set equal instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import put, tensors_in
 
-EQUAL = 1e-9
+EQUAL = 1e-9  # distance of two rows, relative to the longest row, up to which float64 counts them as equal
 NO_TOKENS = ("mask", "position", "type")  # parts of names of arguments
 IN_INPUTS, CONSTANT = "in the inputs", "in the inputs, which are constant"
 UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
@@ -49,7 +49,7 @@ def named_inputs(arguments: Arguments) -> dict[str, Tensor]:
 
 
 def change_named(arguments: Arguments, chosen: set[str], change: Change) -> Arguments | None:
-    """Return the arguments with the chosen ones changed; None if none is chosen."""
+    """Return the arguments with the chosen ones changed, or None if none is chosen."""
     if not chosen:
         return None
     both = (arguments.args, arguments.kwargs)
@@ -77,7 +77,7 @@ def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
 
 
 def exchange_token(tensor: Tensor, place: int, source: int) -> Tensor:
-    """Return a copy with the token of one place at another, or its features in reversed order if the tokens are vectors."""
+    """Return a copy in which the token at `place` is that of `source`, with its features in reversed order if tokens are vectors."""
     moved = tensor.clone()
     if place != source:
         moved[:, place] = tensor[:, source].flip(-1) if tensor.dim() > 2 else tensor[:, source]
@@ -85,7 +85,7 @@ def exchange_token(tensor: Tensor, place: int, source: int) -> Tensor:
 
 
 def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Change) -> Arguments | None:
-    """Return the arguments with tokens (B, T) changed, or vectors, pictures and sounds if there are no tokens; None if nothing is."""
+    """Return the arguments with tokens (B, T) changed. Without tokens, change vectors, pictures and sounds; without these, return None."""
     if tokens := token_inputs(arguments, shape):
         return change_named(arguments, tokens, change)
     vectors = {name: tensor for name, tensor in named_inputs(arguments).items() if tensor.is_floating_point()}
@@ -101,8 +101,8 @@ def change_entry(flow: Flow, tensor: Tensor, change: Change) -> Tensor:
     return flow.layout.from_rows(change(flow.layout.to_rows(tensor)), tensor)
 
 
-def entered_by(flow: Flow, before: Arguments, after: Arguments) -> Flow:
-    """Return the stream for changed arguments: if it begins with one of them, it begins with the changed one."""
+def flow_of_arguments(flow: Flow, before: Arguments, after: Arguments) -> Flow:
+    """Return the stream for changed arguments. If it begins with an argument, it begins with the changed one."""
     entry = flow.entry
     if entry is None or entry.operation is not None:
         return flow
@@ -112,15 +112,15 @@ def entered_by(flow: Flow, before: Arguments, after: Arguments) -> Flow:
     return flow
 
 
-def turned(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
-    """Return the arguments with all tokens in reversed order, and the stream for them; None if there are no tokens to turn."""
+def reverse_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
+    """Return the arguments with all tokens in reversed order, and the stream for them, or None if no tokens are known."""
     changed = change_inputs(examined.arguments, shape, lambda tensor: tensor.flip(tuple(range(1, tensor.dim()))))
-    return None if changed is None else (changed, entered_by(flow, examined.arguments, changed))
+    return None if changed is None else (changed, flow_of_arguments(flow, examined.arguments, changed))
 
 
 def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: Change) -> bool:
     """Return whether states change with the inputs although the first state, which `enter` sets, does not."""
-    other = turned(examined, flow, shape)
+    other = reverse_tokens(examined, flow, shape)
     if other is None:
         return False
     kept: list[Tensor] = []
@@ -141,11 +141,11 @@ def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: C
 def equal_inputs(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
     """Return the arguments with the first token everywhere if the first state then has equal rows, and the stream for them."""
     as_states = lambda tensor: change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows)).clone()  # noqa: E731
-    for change in (as_states, *spreads()):
+    for change in (as_states, *repeating_changes()):
         changed = change_inputs(examined.arguments, shape, change)
         if changed is None:
             return None
-        changed_flow = entered_by(flow, examined.arguments, changed)
+        changed_flow = flow_of_arguments(flow, examined.arguments, changed)
         try:
             first = run_through(examined.model, changed, changed_flow, Edits()).states[0]
         except (*FAILURES, RankfallError):
@@ -156,7 +156,7 @@ def equal_inputs(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tupl
     return None
 
 
-def spreads() -> Iterator[Change]:
+def repeating_changes() -> Iterator[Change]:
     """Yield functions that repeat one place of an input: features last (B, ..., D), and first (B, C, ...)."""
 
     def places(tensor: Tensor, features: int) -> Tensor:
@@ -175,7 +175,7 @@ def count_rows(examined: Examined, arguments: Arguments, flow: Flow, edits: Edit
 
 
 def with_equal_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments | None, Change]:
-    """Return the arguments with the first token everywhere, None if they hold no tokens, and the edit of the first state that does it."""
+    """Return the arguments with the first token everywhere, or None without token numbers, and an edit that sets the first state equal."""
     numbers = token_inputs(examined.arguments, shape)
     equal = change_named(examined.arguments, numbers, lambda x: x[:, :1].expand_as(x).clone())
     return equal, lambda tensor: change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))

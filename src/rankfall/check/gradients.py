@@ -15,14 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.attention import HEADS, SDPA, by_name
+from rankfall.check.attention import HEADS, SDPA, named_arguments
 from rankfall.check.layer import LayerReport
 from rankfall.streams.edits import Edit, Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
 from rankfall.streams.passes import run_through
 
-PROBES = 4
+PROBES = 4  # random functions V of which gradients are averaged
 
 
 def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes: int = PROBES) -> str:
@@ -105,11 +105,11 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
     for parameter in examined.model.parameters():
         parameter.requires_grad_(parameter.is_floating_point())
     edits = Edits(edit=add, enter=enter, attend=attend_scored(flow, score), score=score, copies=True)
-    seen = run_through(examined.model, examined.arguments, flow, edits, grad=True)
-    exits = {layer: tensor for layer, tensor in seen.exits.items() if tensor.requires_grad}
+    passed = run_through(examined.model, examined.arguments, flow, edits, grad=True)
+    exits = {layer: tensor for layer, tensor in passed.exits.items() if tensor.requires_grad}
     if entered:
         exits[0] = entered[0]
-    return exits, heads, seen.states[-1]
+    return exits, heads, passed.states[-1]
 
 
 def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Callable[..., Any]:
@@ -118,10 +118,10 @@ def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Cal
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         mixes = flow.branches[number].mixes
         if func is F.scaled_dot_product_attention and mixes:
-            named = by_name(SDPA, args, kwargs)
+            named = named_arguments(SDPA, args, kwargs)
             score(number, [named["query"], named["key"]])
         elif func is F.multi_head_attention_forward and mixes:
-            return write_out_attention(number, by_name(HEADS, args, kwargs), func, score)
+            return write_out_attention(number, named_arguments(HEADS, args, kwargs), func, score)
         return func(*args, **kwargs)
 
     return attend
@@ -130,7 +130,7 @@ def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Cal
 def differentiate(
     exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
 ) -> dict[str, dict[int, Tensor]]:
-    """Return squared gradients, averaged over probes: by row (S, T) for states, in total for queries and keys, and of these two by head."""
+    """Return squared gradients as means over probes: of states by row (S, T), of queries and keys in total, and of both by head (2, H)."""
     wanted = [("states", layer, tensor) for layer, tensor in exits.items()]
     wanted += [(name, number, tensor) for name, tensors in heads.items() for number, tensor in tensors.items()]
     totals: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}, "heads": {}}
@@ -162,7 +162,7 @@ def differentiate(
 def sum_by_head(queries: Tensor | None, keys: Tensor | None, rows: Tensor) -> Tensor | None:
     """Return the squares of queries and keys by head, (2, H); None if their layout is not known.
 
-    Layouts are (B, H, T, d), (B, T, H, d) or (B * H, T, d), of keys also transposed. rows (S, T, D)
+    Known layouts are (B, H, T, d), (B, T, H, d) and (B * H, T, d). Keys may also be transposed. rows (S, T, D)
     """
     squares = []
     for gradient in (queries, keys):

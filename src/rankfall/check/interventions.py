@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from rankfall.check.gradients import input_gradient
-from rankfall.check.layer import Outcome, mean
+from rankfall.check.layer import Outcome, finite_mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.edits import Edit, Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import CROSS, MIXES, TOKENWISE, Branch, Flow
 
-GATE = 0.1
-SCALES = (0.25, 0.5, 2.0)
+GATE = 0.1  # factor of a branch: small, as that of a gate that training opens
+SCALES = (0.25, 0.5, 2.0)  # factors of the layers' weights
 DOES = {MIXES: "mixes tokens", TOKENWISE: "acts token by token", CROSS: "reads outside the stream"}
 
 
@@ -30,7 +30,7 @@ def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -
     states = states_of(examined, flow, Edits(edit=edit))
     with torch.enable_grad():
         gradient = input_gradient(examined, flow, edit)
-    return Outcome(name, [mean(relative_residual(state)) for state in states], gradient)
+    return Outcome(name, [finite_mean(relative_residual(state)) for state in states], gradient)
 
 
 def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome]:
@@ -56,7 +56,7 @@ def interventions(examined: Examined, flow: Flow) -> list[Outcome]:
 
 
 def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
-    """Yield (description, edit) of each intervention."""
+    """Yield each intervention as (description, edit)."""
     count = len(flow.branches)
     root = count**-0.5
     if not flow.skips:
@@ -75,6 +75,8 @@ def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
 
 
 def scale_branches(scale: float, chosen: Callable[[Branch], bool]) -> Edit:
+    """Return an edit that scales the branches for which `chosen` is true."""
+
     def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
         return state + scale * value if chosen(branch) else None
 
@@ -87,7 +89,7 @@ def normalise(flow: Flow, value: Tensor) -> Tensor:
 
 
 def matrices_of_layers(examined: Examined, flow: Flow) -> list[Tensor]:
-    """Return the weight matrices of the layers, a shared one once; none if the layers are not modules."""
+    """Return the weight matrices of the layers, without repeating a shared one. Return none if the layers are not modules."""
     known = dict(examined.model.named_modules())
     weights = [weight for name in flow.layers if name in known for weight in known[name].parameters()]
     return [weight for weight in dict.fromkeys(weights) if weight.dim() > 1 and weight.is_floating_point()]

@@ -18,7 +18,7 @@ from rankfall.models.load import read_config
 from rankfall.models.source import ModelSource, quiet, usual_phase
 from rankfall.models.weights import load_pretrained, prepare_config
 
-MOST_PARTS = 6
+MOST_PARTS = 6  # of a model that are tried in place of the whole
 MOST_REFUSALS = 4  # small configurations that fail with the same error as the default configuration
 MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
 
@@ -52,14 +52,14 @@ def small_example(
         return running_example(kind, small_config(kind, depth, **settings), seed, tokens)
     except Exception as error:  # whatever the library raises
         first = error
-        if isinstance(error, NoModel) or "there is no model type" in str(error) or absent(error):
+        if isinstance(error, NoModel) or "there is no model type" in str(error) or is_package_missing(error):
             raise
     refused, again = refused_defaults(kind), 0
     for values, most in mended_values(kind, depth, str(first)):
         try:
             return running_example(kind, configure(kind, {**values, **settings}), seed, tokens, most, thorough=False)
         except Exception as error:  # the first error is the one to report
-            again += bool(refused) and same(refused, error)
+            again += bool(refused) and fails_alike(refused, error)
         if again == MOST_REFUSALS:
             break
     part = running_part(kind, depth, settings, seed, tokens)
@@ -70,7 +70,7 @@ def small_example(
     return example_of_few_layers(kind, settings, seed, tokens, RankfallError(line))
 
 
-def same(refused: str, error: BaseException) -> bool:
+def fails_alike(refused: str, error: BaseException) -> bool:
     """Return whether a small configuration fails with the same error as the default one, which no other size repairs."""
     return refused == describe_error(error, 400) or refused[:60] in str(error)
 
@@ -126,7 +126,7 @@ def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, d
     return None
 
 
-def absent(error: BaseException) -> bool:
+def is_package_missing(error: BaseException) -> bool:
     """Return whether a package is missing, without which the model cannot be built in any size."""
     return isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
 

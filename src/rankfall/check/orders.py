@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.check.equal import READ_AGAIN, change_entry, equal_inputs, turned
+from rankfall.check.equal import READ_AGAIN, change_entry, equal_inputs, reverse_tokens
 from rankfall.check.layer import LayerReport
 from rankfall.errors import RankfallError
 from rankfall.rank.orders.slopes import FITTED, NEAR, fit, leave_order_empty, relative
@@ -29,7 +29,7 @@ from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
 from rankfall.streams.passes import run_through
 
-TWO = (1e-2, 1e-3)  # eps of the two passes
+TWO = (1e-2, 1e-3)  # eps of the two passes: small enough for a power law, large enough for float64 to resolve eps^3
 FLOOR = 1e-13  # relative to the branch's norm
 SAME = 1e-3  # relative difference of two sizes of differences
 
@@ -47,6 +47,7 @@ class UntouchedPass:
 
 
 def record_sums(examined: Examined, flow: Flow) -> UntouchedPass:
+    """Run a pass without changes and record its sums."""
     totals: Rows = {}
     entered: list[Tensor] = []
 
@@ -62,7 +63,7 @@ def record_sums(examined: Examined, flow: Flow) -> UntouchedPass:
 
 
 def values_near(examined: Examined, call: tuple[Arguments, Flow], before: UntouchedPass, change: Change) -> Rows:
-    """Return the value of each mixing branch that keeps the state's shape, where `change` moves the rows of every state close together."""
+    """Return the value of each mixing branch in a pass of which `change` changes every state. A branch of another shape is left out."""
     arguments, flow = call
     values: Rows = {}
 
@@ -103,18 +104,23 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
 
     sizes = [sizes_near((examined.arguments, flow), near) for near in TWO]
     again: set[int] = set()
-    if (other := turned(examined, flow, (samples, tokens))) is not None:
+    if (other := reverse_tokens(examined, flow, (samples, tokens))) is not None:
         with suppress(*FAILURES, RankfallError):
-            seen = sizes_near(other, TWO[-1])
-            pairs = {number: (apart, seen.get(number, (apart,))[0]) for number, (apart, _) in sizes[-1].items()}
+            reversed_sizes = sizes_near(other, TWO[-1])
+            pairs = {
+                number: (spread, reversed_sizes.get(number, (spread,))[0]) for number, (spread, _) in sizes[-1].items()
+            }
             again = {number for number, pair in pairs.items() if abs(pair[0] - pair[1]) > SAME * max(pair)}
     if again:  # the branch reads the inputs past its state: these are set equal, too
         equal = equal_inputs(examined, flow, (samples, tokens))
-        of_equal = [sizes_near(equal, near) for near in TWO] if equal is not None else [{}, {}]
-        sizes = [was | {number: now.get(number, (0.0, 1.0)) for number in again} for was, now in zip(sizes, of_equal)]
+        equal_sizes = [sizes_near(equal, near) for near in TWO] if equal is not None else [{}, {}]
+        sizes = [
+            unequal | {number: by_branch.get(number, (0.0, 1.0)) for number in again}
+            for unequal, by_branch in zip(sizes, equal_sizes)
+        ]
     for number in sizes[0]:
         pair = [by_branch[number] for by_branch in sizes if number in by_branch]
-        if len(pair) == len(TWO) and all(apart > FLOOR * whole for apart, whole in pair):
+        if len(pair) == len(TWO) and all(spread > FLOOR * norm for spread, norm in pair):
             branch = flow.branches[number]
             slope = math.log(pair[0][0] / pair[1][0]) / math.log(TWO[0] / TWO[1])
             layers[branch.layer].orders[branch.name] = slope
@@ -126,7 +132,7 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
 def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
     """Return the fit of each mixing branch over eps from 10^-1.5 to 10^-7, with the samples as draws.
 
-    Points are left out if a second pass, whose states differ by a few units of rounding, changes them by a tenth.
+    A second pass has states that differ by a few units of rounding. A point is left out if it changes by a tenth in that pass.
     """
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     if examined.dtype != torch.float64:

@@ -118,7 +118,7 @@ class RecordedStream:
 
 
 def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStream:
-    """Run the pass that is recorded."""
+    """Run one pass of the model, and record what the checks read."""
     recording = RecordedStream(examined, flow, report)
     calls = [""]
     modules = dict(examined.model.named_modules())
@@ -243,7 +243,7 @@ def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
 
 
 def norm_reads(where: str, eps: float, x: Tensor, centred: bool) -> list[NormRead]:
-    """Return what a norm over the last axis reads; nothing if all of its rows are zero."""
+    """Return the eps and the median variance of a norm over the last axis, or nothing if all rows are zero."""
     rows = x.detach().double()
     variance = (rows.var(-1, unbiased=False) if centred else rows.pow(2).mean(-1)).flatten()
     variance = variance[variance > 0]

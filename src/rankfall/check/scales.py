@@ -9,7 +9,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import SDPA, by_name
+from rankfall.check.attention import SDPA, named_arguments
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.record import PRODUCTS, tensors_in
 
@@ -34,12 +34,13 @@ UNKNOWN = ScoreScale(math.nan)
 
 
 class ScoreScales:
-    """The scales of all tensors that follow from linear maps, operation by operation. Tensors are kept, so that no id is used twice."""
+    """Trace the scales of all tensors that follow from linear maps. Tensors are kept, so that Python uses no id twice."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[Tensor, ScoreScale]] = {}
 
     def see(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Derive the scale of an operation's result from those of its arguments."""
         name, tensors = getattr(func, "__name__", ""), [tensor for _, tensor in tensors_in((args, kwargs))]
         scales = [self.known[id(tensor)][1] for tensor in tensors if id(tensor) in self.known]
         weights = sum(isinstance(tensor, nn.Parameter) for tensor in tensors)
@@ -63,7 +64,7 @@ class ScoreScales:
     def of_attention(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ScoreScale:
         """Return the scale of the scores of a softmax, or of a fused attention."""
         if func is F.scaled_dot_product_attention:
-            named = by_name(SDPA, args, kwargs)
+            named = named_arguments(SDPA, args, kwargs)
             q, k = (named[name] for name in ("query", "key"))
             if id(q) in self.known and id(k) in self.known:
                 scale = named.get("scale") or q.shape[-1] ** -0.5
@@ -74,7 +75,7 @@ class ScoreScales:
 
 
 def multiply_scales(queries: ScoreScale, keys: ScoreScale, q: Tensor, k: Tensor, alpha: float) -> ScoreScale:
-    """Return the scale of a product of queries and keys, by whose common size it sums."""
+    """Return the scale of a product of queries and keys, which sums over their last axis."""
     sizes = [float(x.detach().double().pow(2).mean().sqrt()) for x in (q, k)]
     ratio = max(sizes) / min(sizes) if min(sizes) > 0 else 1.0
     width = q.shape[-1]

@@ -34,10 +34,10 @@ SEVERITY = (NONE, PASS, WARN, FAIL)
 RESIDUALS = ("residual", "without_first", "without_largest")
 
 
-def results(report: StreamReport, name: str) -> list[str]:
+def result_lines(report: StreamReport, name: str) -> list[str]:
     """Return a line that describes the stream, and a line for each check."""
     stream = f" {report.stream}" if report.stream else ""
-    head = f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens{along(report)}; {report.kind}"
+    head = f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens{describe_axes(report)}; {report.kind}"
     return [head, *(line_of(result) for result in report.results)]
 
 
@@ -47,7 +47,7 @@ def line_of(result: Result) -> str:
     return f"{verdict:4}  {result.check:19}  {result.sentence}{f' [{result.where}]' * bool(result.where)}"
 
 
-def beside(models: dict[str, list[StreamReport]]) -> list[str]:
+def side_by_side(models: dict[str, list[StreamReport]]) -> list[str]:
     """Return the verdicts of several models side by side, and a line for each that is not passed."""
     worst: dict[str, dict[str, str]] = {name: {} for name in models}
     for name, reports in models.items():
@@ -67,17 +67,17 @@ def beside(models: dict[str, list[StreamReport]]) -> list[str]:
     return output
 
 
-def lines(report: StreamReport, name: str, width: int | None = None) -> list[str]:
+def report_lines(report: StreamReport, name: str, width: int | None = None) -> list[str]:
     """Return the lines of a report. A table wider than `width` is split into parts."""
     output = [
-        *results(report, name),
+        *result_lines(report, name),
         "",
-        *columns(report, width),
+        *layer_table(report, width),
         "",
     ]
-    output += [*variants(report), ""] if report.variants else []
+    output += [*variants_lines(report), ""] if report.variants else []
     if report.interventions:
-        output += [*outcomes(report), ""]
+        output += [*interventions_table(report), ""]
     output += explain_rank(report)
     output += [f"({note})" for note in report.notes]
     output += [f"({column}: {reason})" for column, reason in report.reasons.items()]
@@ -88,16 +88,16 @@ def lines(report: StreamReport, name: str, width: int | None = None) -> list[str
     return output
 
 
-def along(report: StreamReport) -> str:
+def describe_axes(report: StreamReport) -> str:
     """Return the axes of the tokens for the first line, unless tokens lie along axis 1."""
     axes = ", ".join(map(str, report.axes))
     return f" (along ax{'is' if len(report.axes) == 1 else 'es'} {axes})" * (report.axes != (1,))
 
 
-def columns(report: StreamReport, width: int | None = None) -> list[str]:
+def layer_table(report: StreamReport, width: int | None = None) -> list[str]:
     """Return the table by layer, without empty columns. A table that is too wide is split into parts, one below the other."""
     rows = [
-        {"layer": str(layer.layer), **{key: cell(layer, key, report.floor) for key in HEADINGS}}
+        {"layer": str(layer.layer), **{key: layer_cell(layer, key, report.floor) for key in HEADINGS}}
         for layer in report.layers
     ]
     kept = [key for key in HEADINGS if any(row[key] for row in rows)]
@@ -111,13 +111,13 @@ def columns(report: StreamReport, width: int | None = None) -> list[str]:
     return output
 
 
-def cell(layer: LayerReport, key: str, floor: float) -> str:
+def layer_cell(layer: LayerReport, key: str, floor: float) -> str:
     if key == "order":
         return " ".join(f"{round(order, 2) + 0.0:.2f}" for order in layer.orders.values())
-    return mark(getattr(layer, key), floor) if key in RESIDUALS else show_value(getattr(layer, key))
+    return show_residual(getattr(layer, key), floor) if key in RESIDUALS else show_value(getattr(layer, key))
 
 
-def mark(residual: float | None, floor: float) -> str:
+def show_residual(residual: float | None, floor: float) -> str:
     """Format a residual, with ~ before a value that is rounding."""
     return f"{'~' * (residual is not None and residual < floor)}{show_value(residual)}"
 
@@ -129,25 +129,28 @@ def show_value(value: float | int | None) -> str:
     return f"{value:{'.3f' if 0.01 <= size < 100 else '.1f' if 100 <= size < 1e5 else '.1e'}}"
 
 
-def variants(report: StreamReport) -> list[str]:
+def variants_lines(report: StreamReport) -> list[str]:
     """Return a line with the residual of every variant at the last layer."""
-    residuals = [f"{name} {mark(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()]
+    residuals = [
+        f"{name} {show_residual(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()
+    ]
     return [
         f"residual of the last layer: {', '.join(residuals)}"
         + " (~: rounding)" * any("~" in residual for residual in residuals)
     ]
 
 
-def outcomes(report: StreamReport) -> list[str]:
+def interventions_table(report: StreamReport) -> list[str]:
     """Return the table of interventions."""
     rows = [("as it is", report.layers[-1].residual, report.layers[0].gradient)]
     rows += [(outcome.name, outcome.last, outcome.gradient) for outcome in report.interventions]
     width = max(len(name) for name, *_ in rows)
     header = [f"{'changed':{width}}  {'residual':>9}  {'gradient':>9}"]
     return header + [
-        f"{name:{width}}  {mark(last, report.floor):>9}  {show_value(gradient):>9}" for name, last, gradient in rows
+        f"{name:{width}}  {show_residual(last, report.floor):>9}  {show_value(gradient):>9}"
+        for name, last, gradient in rows
     ]
 
 
-def text(reports: Iterable[StreamReport], name: str, width: int | None = None) -> str:
-    return "\n\n".join("\n".join(lines(report, name, width)) for report in reports)
+def report_text(reports: Iterable[StreamReport], name: str, width: int | None = None) -> str:
+    return "\n\n".join("\n".join(report_lines(report, name, width)) for report in reports)

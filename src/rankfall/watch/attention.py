@@ -24,7 +24,7 @@ FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every de
 
 
 class AttentionListener(TorchDispatchMode):
-    """Mode that appends the values of each attention map (B, H, T, T) to `maps` while it is active."""
+    """Append the values of each attention map (B, H, T, T) to `maps` while this mode is active."""
 
     supports_higher_order_operators = True  # flex_attention and the like pass through, unrecorded
 
@@ -69,10 +69,10 @@ class AttentionListener(TorchDispatchMode):
         if self.maps and not (single and self.single):
             return
         self.single = single
-        both = [x.detach().reshape(self.batch, -1, *x.shape[-2:])[: self.samples] for x in (weights, scores)]
-        rows = chosen_queries(self.samples, both[0].shape[1], self.tokens, weights.device)
-        both = [x[:, :, rows] if len(rows) < self.tokens else x for x in both]
-        self.keep(both[0], rows, both[1])
+        pair = [x.detach().reshape(self.batch, -1, *x.shape[-2:])[: self.samples] for x in (weights, scores)]
+        rows = chosen_queries(self.samples, pair[0].shape[1], self.tokens, weights.device)
+        pair = [x[:, :, rows] if len(rows) < self.tokens else x for x in pair]
+        self.keep(pair[0], rows, pair[1])
 
     def keep_fused(self, arguments: Mapping[str, Any]) -> None:
         """Compute and keep the weights of a few samples and queries. Memory does not grow with the square of the length."""

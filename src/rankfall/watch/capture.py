@@ -34,7 +34,7 @@ TRIES = 3  # passes that may differ from the recorded one, as where layers are l
 
 
 class Capture:
-    """Hooks that measure the first pass in training mode, or a pass in eval mode if there is none, until they are removed."""
+    """Measure the first pass in training mode, or a pass in eval mode if there is none, by hooks that `detach` removes."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Capture:
         self.layers, self.weights = layers, self.settle(layers)
 
     def use_blocks(self, error: RankfallError | None) -> None:
-        """Measure what blocks return from now on. `error`: why layers are not found; None if the user says how to read blocks."""
+        """Measure the outputs of blocks from now on. `error`: why layers are not found; None if the user says how to read blocks."""
         if not self.blocks:
             raise refuse_model(self.model, error or RankfallError("it has no list of modules of one class")) from None
         self.axis = axis_of_batch(self.blocks, self.options.batch_axis)

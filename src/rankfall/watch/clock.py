@@ -12,7 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 
 class OptimizerClock:
-    """Calls `before(optimizer)` and `after(optimizer)` around each step of the optimiser of one weight of the model.
+    """Call `before(optimizer)` and `after(optimizer)` around each step of the optimiser of one weight of the model.
 
     The weight belongs to the first optimiser that steps, so a model with two optimisers counts one step when both have stepped. If the
     weight leaves the model (a replaced module), the next optimiser of the model counts.

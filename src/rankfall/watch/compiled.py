@@ -1,8 +1,8 @@
-"""Compiled models: an operator that the graph calls at each block, and at each attention in a block.
+"""Watch compiled models by an operator that the graph calls at each block, and at each attention in a block.
 
 The operator does nothing unless its watcher measures this step, so graphs do not break and logged steps compile nothing. The compiler
-traces the hooks, which stay attached while a compiled model is watched; the operator itself runs as Python. It is marked as unsafe for CUDA
-graphs, so that these are split around it.
+traces the hooks, which stay attached while a compiled model is watched. The operator itself runs as Python. It is marked as unsafe for
+CUDA graphs, so that these are split around it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Heard(Protocol):
 
 
 WATCHED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # captures by number
-TRACED: set[int] = set()  # of those that need `attention` in place of PyTorch's function
+TRACED: set[int] = set()  # numbers of captures that need `attention` in place of PyTorch's function
 
 
 class Tracing:
@@ -93,7 +93,7 @@ def is_compiled(model: nn.Module) -> bool:
 
 
 class TracedHooks:
-    """Hooks of ancestors and blocks that the compiler traces. `state_in` and `state_out` pick the states of a block."""
+    """Attach hooks to ancestors and blocks, which the compiler traces. `state_in` and `state_out` pick the states of a block."""
 
     def __init__(
         self,
@@ -124,6 +124,8 @@ class TracedHooks:
             ]
 
     def entering(self, names: tuple[str, ...]) -> Callable[..., None]:
+        """Return a hook that passes on the padding mask in a call of an ancestor, whose parameters have these names."""
+
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
             arguments = {**dict(zip(names, args)), **kwargs}
             shape = next((argument for argument in (*args, *kwargs.values()) if isinstance(argument, Tensor)), None)
@@ -158,6 +160,7 @@ class TracedHooks:
 
     @staticmethod
     def kind(module: nn.Module) -> int:
+        """Return the kind of a pass, as in `PassRecord`."""
         return int(torch.is_grad_enabled()) * (1 + module.training)
 
     def remove(self) -> None:

@@ -27,7 +27,7 @@ class RankLoss(RankfallError):
 
 
 class StopCondition:
-    """A condition, with the values of the latest logs in which it held."""
+    """Hold a condition, and the values of the latest logs in which it held."""
 
     def __init__(self, text: str) -> None:
         match = FORM.fullmatch(text) if isinstance(text, str) else None
@@ -72,7 +72,7 @@ class StopCondition:
 
 
 def check_layers(conditions: Sequence[StopCondition], depth: int) -> None:
-    """Raise an error if a condition is of a layer that a model of this depth does not have."""
+    """Raise an error if a condition names a layer that a model of this depth does not have."""
     for condition in conditions:
         if not -depth - 1 <= condition.layer <= depth:
             raise RankfallError(

@@ -34,7 +34,7 @@ INTERLEAVED = ("query_key_value",)
 NO_SELF_ATTENTION = re.compile(r"cross|encoder_attn|encdec|enc_dec|multihead_attn|relative", re.IGNORECASE)
 AS_FUNCTIONS = "say queries= and keys= as functions of the block that return weights"
 Wanted = str | Sequence[str] | Callable[[nn.Module], Iterable[Tensor]]
-Part = tuple[nn.Parameter, int, int]  # a weight, the axis of its outputs, and the third of it; -1: all
+Part = tuple[nn.Parameter, int, int]  # a weight, the axis of its outputs, and which third of it counts; -1: the whole
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class QueryKeyWeights:
 def query_key_weights(
     block: nn.Module | None, queries: Wanted | None = None, keys: Wanted | None = None
 ) -> QueryKeyWeights:
-    """Return the weights of queries and keys in a block; none for a layer that is no module."""
+    """Return the weights of queries and keys in a block, or none for a layer that is no module."""
     if block is None:
         return QueryKeyWeights((), (), "the layer is no module, so that its weights are not known")
     named = [(name, weight) for name, weight in block.named_parameters() if weight.ndim >= 2]
-    *by_names, reason = by_name(block, named)
+    *by_names, reason = weights_by_name(block, named)
     chosen = [
         choose(block, named, wanted) if wanted is not None else parts
         for wanted, parts in zip((queries, keys), by_names)
@@ -61,7 +61,7 @@ def query_key_weights(
     return QueryKeyWeights(tuple(chosen[0]), tuple(chosen[1]), reason if not all(chosen) else "")
 
 
-def by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[list[Part], list[Part], str]:
+def weights_by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[list[Part], list[Part], str]:
     """Return the weights of queries, those of keys, and the reason if there are none."""
     queries: list[Part] = []
     keys: list[Part] = []
@@ -109,10 +109,10 @@ def choose(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Want
 
 
 def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = False) -> tuple[Tensor | None, str]:
-    """Return the squared Frobenius norm () of all parts together, or None and the reason. `scale`: the loss scale of the gradients.
+    """Return the squared Frobenius norm () of the gradients of all parts together, or None and the reason.
 
-    `together`: whether the mean over processes will be taken. A gradient that is spread over processes then counts as often as there are
-    shards, so that the mean is the whole.
+    `scale`: the loss scale of the gradients. `together`: whether the mean over processes will be taken. The square of a gradient that is
+    spread over processes is then multiplied by the number of shards, so that the mean is the square of the whole.
     """
     squares = []
     for weight, axis, third in parts:
@@ -129,7 +129,7 @@ def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = Fal
 
 
 def local_part(gradient: Any, axis: int, third: int) -> tuple[Tensor, int]:
-    """Return what this process holds of a DTensor, or of a third of it, and the number of shards. Another tensor has one."""
+    """Return the part of a DTensor, or of a third of it, that this process holds, and the number of shards: 1 for other tensors."""
     if not hasattr(gradient, "to_local"):
         return gradient if third < 0 else gradient.chunk(3, axis)[third], 1
     if (

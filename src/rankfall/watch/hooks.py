@@ -1,4 +1,4 @@
-"""Hooks that leave no trace: modules have them only during a measured step, and copies and saved modules have none that act."""
+"""Hooks that leave no trace: modules have them only during a measured step, and in copied and saved modules they do nothing."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ class Attached:
 
 
 def guarded(function: Callable[..., None], give_up: Callable[[], None]) -> Callable[..., None]:
-    """Wrap a hook so that it does nothing in a backward pass, where calls are computed again, and that a `RankfallError` removes all hooks.
-    Code that catches the error continues without the watcher."""
+    """Wrap a hook so that it does nothing in a backward pass, where calls are computed again.
+
+    A `RankfallError` of the hook removes all hooks, so that code that catches the error continues without the watcher.
+    """
 
     def try_hook(*arguments: Any) -> None:
         if torch._C._current_graph_task_id() != -1:

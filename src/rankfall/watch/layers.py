@@ -41,7 +41,9 @@ class WatchedLayers:
     modules: tuple[nn.Module | None, ...]  # None: the layer is no module
     flow: Flow | None = None
     root: nn.Module | None = None  # whose residual stream it is
-    additions: Mapping[Call, int] = field(default_factory=dict)  # in the calls that hold those of the stream
+    additions: Mapping[Call, int] = field(
+        default_factory=dict
+    )  # their number in each call that holds an addition of the stream
     others: tuple[str, ...] = ()  # other streams
 
     def summary(self) -> str:
@@ -110,7 +112,7 @@ def without_hooks(model: nn.Module) -> Iterator[None]:
 
 
 def work_of(module: nn.Module, arguments: Arguments) -> int:
-    """Return the number of weights times that of tokens."""
+    """Return the number of weights times the number of tokens."""
     first: Tensor = arguments.tensors()[0]
     tokens = math.prod(first.shape[:-1] if first.is_floating_point() and first.dim() > 1 else first.shape)
     return tokens * sum(weight.numel() for weight in module.parameters())

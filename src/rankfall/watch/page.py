@@ -10,17 +10,15 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rankfall import __version__
+from rankfall.check.bands import BOTH, CAUSAL, ReferenceBand, bands_of
 from rankfall.report.style import WIDTH, WITHOUT_TIME, apply_style, canvas
 from rankfall.watch.alarms import Event, events_of_run
-from rankfall.watch.bands import bands_of_run
 from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT, UNITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame, Series
-
-    from rankfall.check.bands import ReferenceBand
 
 TITLES = {
     "residual": "Residual",
@@ -47,9 +45,10 @@ MAPPED = ("residual", "norm", "entropy")  # drawn as a map of layers and steps, 
 EVENT_COLOUR = "#b3261e"
 BANDED = ("residual",)  # the quantities whose bands ship with the package
 BAND_COLOURS = ("#9ec9ea", "#f2c48d")  # at birth, after training
+DIRECTIONS = {"causal": CAUSAL, "bidirectional": BOTH}  # column `mask` -> the band table's word
 DECADES = 30.0  # ratio of largest to smallest value above which an axis is logarithmic
-MOST_EVENTS = 20
-MOST = 13  # curves of a chart; of more layers an even selection is drawn
+MOST_EVENTS = 20  # alarms in the list and in a picture; more are only counted
+MOST = 13  # curves of a chart, for a readable legend; if there are more layers, an even selection is drawn
 
 
 def page_of(table: DataFrame, name: str) -> str:
@@ -57,7 +56,7 @@ def page_of(table: DataFrame, name: str) -> str:
     run = int(table.run.max())
     rows = table[table.run == run]
     events = events_of_table(rows)
-    sections = "\n".join(section(rows, column, events) for column in CURVES)
+    sections = "\n".join(quantity_section(rows, column, events) for column in CURVES)
     shown = [(column, TITLES[column]) for column in CURVES if rows[column].notna().any()]
     nav = "".join(f'<a href="#{column}">{title}</a>' for column, title in shown)
     style = files("rankfall.report.page").joinpath("page.css").read_text("utf-8")
@@ -78,7 +77,7 @@ def page_of(table: DataFrame, name: str) -> str:
 <header><p class="brand">Rankfall</p><nav aria-label="Sections">{nav}<a href="#last">Last log</a></nav></header>
 <main id="main">
 <h1>{html.escape(name)}</h1>
-<p class="lead">{html.escape(about(table, rows))}</p>
+<p class="lead">{html.escape(describe_run(table, rows))}</p>
 <section id="events"><h2>What happened</h2>{list_events(events)}{draw_events(rows, events)}</section>
 {sections}
 <section id="last"><h2>The last log</h2>{last_log(rows)}</section>
@@ -124,7 +123,8 @@ def mark_events(axes: Axes, events: Sequence[Event], label: bool = True) -> None
                           fontsize=6, color=EVENT_COLOUR)  # fmt: skip
 
 
-def about(table: DataFrame, rows: DataFrame) -> str:
+def describe_run(table: DataFrame, rows: DataFrame) -> str:
+    """Return a sentence on the logs, layers, attention and number format of a run."""
     steps, runs = rows.step.unique(), table.run.nunique()
     last = rows[rows.step == steps[-1]]
     names = [name for name in last.block if name]
@@ -137,7 +137,7 @@ def about(table: DataFrame, rows: DataFrame) -> str:
     )
 
 
-def section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
+def quantity_section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
     """Return the section of a quantity: heading, description and picture, or the reason if there is no number."""
     head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, describe_column(column))}</p>'
     if not rows[column].notna().any():
@@ -146,21 +146,33 @@ def section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
         why = "no ReLU, GELU or SiLU was seen in a block" if column in UNITS else why
         return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
     bands, source = bands_of_run(rows) if column in BANDED else ([], "")
-    note = f'<p class="note">{html.escape(describe_bands(bands, source))}</p>' if source else ""
-    mapped = f'<figure class="chart">{heat_map(rows, column, events)}</figure>' if column in MAPPED else ""
-    return f'{head}<figure class="chart">{picture(rows, column, bands, events)}</figure>{note}{mapped}</section>'
-
-
-def describe_bands(bands: Sequence[ReferenceBand], source: str) -> str:
-    """Describe the shaded bands, or say why there are none."""
-    return (
+    caption = (
         f"Shaded: residuals of networks with attention in the same directions, {source}."
         if bands
         else f"{source.capitalize()}."
     )
+    note = f'<p class="note">{html.escape(caption)}</p>' if source else ""
+    mapped = f'<figure class="chart">{heat_map(rows, column, events)}</figure>' if column in MAPPED else ""
+    return f'{head}<figure class="chart">{draw_curves(rows, column, bands, events)}</figure>{note}{mapped}</section>'
 
 
-def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = (), events: Sequence[Event] = ()) -> str:
+def bands_of_run(rows: DataFrame) -> tuple[list[ReferenceBand], str]:
+    """Return the bands at birth and after training, and a caption that names their networks or says why there are no bands.
+
+    A run does not show the position of norms, so a band covers pre-norm and post-norm networks alike.
+    """
+    depth = int(rows.layer.max())
+    masks = set(rows["mask"])
+    direction = DIRECTIONS.get(masks.pop()) if len(masks) == 1 else None
+    if direction is None:
+        return [], "no band: the direction of attention is not known, by which networks are compared"
+    bands = bands_of([f"{direction}, attention, {norm}-norm" for norm in ("pre", "post")], depth)
+    if not bands:
+        return [], f"no band: the table has no networks of about {depth} layers"
+    return bands, "; ".join(f"{band.when}, of {band.of}" for band in bands)
+
+
+def draw_curves(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = (), events: Sequence[Event] = ()) -> str:
     """Draw a quantity as SVG: over steps by layer, and over layers for the first, middle and last log, with bands behind the curves."""
     with apply_style():
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)

@@ -32,7 +32,7 @@ class Parameters:
         self.gradients: list[Tensor | None] = []
 
     def keep_weights(self) -> None:
-        """Copy what this process holds of the weights."""
+        """Copy the part of the weights that this process holds."""
         self.before = [local_part(weight.detach(), 0, -1)[0].clone() for weight in self.weights]
         self.versions = [weight._version for weight in self.weights]
 
@@ -44,7 +44,7 @@ class Parameters:
         return any(weight._version != version for weight, version in zip(self.weights, self.versions))
 
     def take_squares(self, together: bool) -> Tensor:
-        """Return the squared norms (P, 3) of gradients, of updates, and of the weights before, NaN where not known, and drop the copy."""
+        """Return the squared norms (P, 3) of gradients, updates and old weights, NaN where not known. Drop the copy of the weights."""
         rows = []
         device = next((weight.device for weight in self.before), torch.device("cpu"))
         none = torch.full((), torch.nan, dtype=wide_dtype(torch.empty(0, device=device)), device=device)
@@ -62,7 +62,7 @@ def square_of(values: Tensor) -> Tensor:
 
 
 def parameter_rows(names: Sequence[str], sums: Tensor, layers: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """Return the parameters of each layer, by the names of their modules; of layer 0 those outside all layers. `sums` (P, 3, 2)."""
+    """Return the parameters of each layer, by the names of their modules. Layer 0 gets those outside all layers. `sums` (P, 3, 2)"""
     rows: list[list[dict[str, Any]]] = [[] for _ in layers]
     squares = (sums[..., 0] / sums[..., 1]).tolist()  # 0 / 0 is NaN
     for name, (gradient, update, weight) in zip(names, squares):

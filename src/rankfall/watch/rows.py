@@ -58,8 +58,11 @@ def log_of(
     together: bool = False,
     heads: bool = False,
 ) -> Log:
-    """Reduce a pass and the gradients of its step. `scale`: the loss scale of the gradients in mixed precision. `together`: whether the
-    sums of several processes will be added. `heads`: whether to keep each head. Nothing waits."""
+    """Reduce a pass and the gradients of its step to sums on the device, without waiting for it.
+
+    `scale`: the loss scale of the gradients in mixed precision. `together`: whether the sums of several processes will be added.
+    `heads`: whether to keep the numbers of each head.
+    """
     order = [layer.block for layer in record.layers if layer.block is not None]
     once = len(set(order)) == len(order) and order == sorted(order)
     numbers = [
@@ -96,7 +99,7 @@ def log_of(
 
 
 def layer_values(layer: LayerRecord, scalars: Sequence[Tensor | None], device: torch.device) -> Tensor:
-    """Return the values of a layer (S, len(NAMES)), NaN where there are none."""
+    """Return the values (S, len(NAMES)) of a layer, NaN where not known. The first row holds the scalars."""
     states, weights = layer.states, layer.weights
     samples = max([1, *(x.shape[1] for x in (states, weights) if x is not None)])
     dtype = wide_dtype(torch.empty(0, device=device))

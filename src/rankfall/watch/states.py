@@ -1,4 +1,4 @@
-"""The states (batch, tokens, width) in the inputs and outputs of a block, or an error of one line."""
+"""Read the states (batch, tokens, width) from the inputs and outputs of a block, or raise an error that says what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def states_of(output: Any, name: str, states: StatesFunction | None, axis: int) 
             f"block {name} returns {keys}{shapes or type(output).__name__}, where states (batch, tokens, width) are needed: say states= as "
             "a function from what a block returns to them, such as states=lambda output: output[0], or name other layers by blocks="
         )
-    return view(first, axis)
+    return detached_states(first, axis)
 
 
 def is_state(value: Any) -> TypeGuard[Tensor]:
@@ -40,7 +40,7 @@ def is_state(value: Any) -> TypeGuard[Tensor]:
     )
 
 
-def view(states: Any, axis: int) -> Tensor:
+def detached_states(states: Any, axis: int) -> Tensor:
     """Return states (B, T, D) without gradients. A DTensor is gathered by a collective of its processes."""
     whole: Tensor = states.detach().full_tensor() if hasattr(states, "to_local") else states.detach()
     return whole.transpose(0, 1) if axis else whole
@@ -57,7 +57,7 @@ def input_states(
             first = states(arguments[0])
         except Exception:
             return None
-    return view(first, axis) if is_state(first) else None
+    return detached_states(first, axis) if is_state(first) else None
 
 
 def check_not_turned(states: Tensor, input_shapes: Sequence[Sequence[int]], name: str) -> None:
@@ -91,7 +91,7 @@ def axis_of_batch(blocks: Mapping[str, nn.Module], requested: int | None) -> int
 
 
 def scalar_in(output: Any) -> Tensor | None:
-    """Return the loss in what a model returns: the tensor without axes, or the one that is called loss."""
+    """Return the loss in the output of a model, or None: the first tensor without axes, or the entry `loss` of a mapping."""
     parts = output if isinstance(output, (tuple, list)) else [output]
     if isinstance(output, Mapping):
         parts = [output.get("loss")]

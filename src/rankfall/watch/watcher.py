@@ -82,8 +82,9 @@ class Watcher:
         return type(None), ()  # a saved model is not watched either
 
     def step(self, number: int | None = None) -> None:
-        """Count a step. Call this once per step, before or after the update, while gradients exist. `number`: the step's number, if the
-        caller counts steps.
+        """Count a step. Call this once per step, before or after the update, while gradients exist.
+
+        `number`: the step's number, if the caller counts steps.
         """
         if self.clock is not None:  # from now on these calls count the steps
             already = self.steps >= self.first

@@ -49,7 +49,8 @@ def activations_sane(recording: RecordedStream) -> Result:
     Three ratios: the RMS of a branch over the RMS of the state that it is added to; the largest absolute number of a state over the median
     one that is not zero, with the branch that writes most to its channel; the share of units of an activation function that are zero (below
     0.001 of the largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example. Then the eps of each
-    norm, over the median variance of its rows. A linear map behind another one, which is not narrower than its input, warns.
+    norm, over the median variance of its rows. A linear map that reads the output of another one as it is warns, unless the first of the
+    two has fewer outputs than inputs.
     """
     if not recording.additions:
         return skipped("no branches")
@@ -74,7 +75,7 @@ def activations_sane(recording: RecordedStream) -> Result:
 
 
 def explosions(recording: RecordedStream) -> list[Result]:
-    """Return a result for the branch that is largest beside its state, if it is too large."""
+    """Return a result for the branch with the largest ratio to its state, if it is too large."""
     sized = [addition for addition in recording.additions if addition.state and addition.value and recording.flow.skips]
     for branches, verdict in (([addition for addition in sized if addition.branch.layer > 1], failed), (sized, warned)):
         most = max(branches, key=lambda addition: addition.ratio, default=None)

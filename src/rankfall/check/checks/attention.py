@@ -43,11 +43,11 @@ def attention_alive(recording: RecordedStream) -> Result:
     """Does attention read more than one token, in every head?
 
     By head, over rows that see at least two tokens: entropy over the log of the number of visible tokens, largest weight, share of the
-    first token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions. A softmax over another axis than
-    the one over which the product with the values sums fails, since rows of weights then do not sum to one, and so does attention of which
-    no token reads another. A head without gradient at its queries or keys is dead: its values or its output are zero, or its queries or
-    keys. The scale of scores is the product of all numbers that multiply queries, keys and scores; it is not judged behind a norm of
-    queries or a learned scale.
+    first token and mean distance. Weights come from an explicit softmax or from PyTorch's fused functions. A softmax fails if its axis is
+    not the one over which the product with the values sums, since rows of weights then do not sum to one. Attention fails, too, if no
+    token reads another. A head without gradient at its queries or keys is dead: its queries, its keys, its values or its output are zero.
+    The scale of scores is the product of all numbers that multiply queries, keys and scores. It is not judged behind a norm of queries or
+    a learned scale.
     """
     mixing = {branch.name for branch in recording.flow.branches if branch.mixes}
     if inside := [pair for pair in recording.within if not mixing or pair[0].name in mixing]:
@@ -98,12 +98,12 @@ def attention_alive(recording: RecordedStream) -> Result:
             f"{sinks} of {total} heads rest on the first token, up to {float(most.first.max()):.0%}", most.where
         )
     least = min(float(heads.entropy.min()) for heads in recording.heads)
-    apart = sum(float(heads.distance.mean()) for heads in recording.heads) / len(recording.heads)
-    return passed(f"{total} heads; entropy at least {least:.2f} of uniform, mean distance {apart:.1f} tokens")
+    distance = sum(float(heads.distance.mean()) for heads in recording.heads) / len(recording.heads)
+    return passed(f"{total} heads; entropy at least {least:.2f} of uniform, mean distance {distance:.1f} tokens")
 
 
 def describe_scale(recording: RecordedStream, heads: HeadNumbers) -> str:
-    """Return a sentence on scores with another scale than 1/sqrt(d), or '' of usual ones and where norms or weights scale them."""
+    """Return a sentence on scores with a scale other than 1/sqrt(d), or '' if it is usual or if norms or weights scale them."""
     scale, size = heads.scale.factor, heads.scale.size
     if not size or not scale > 0 or abs(scale * size**0.5 - 1) <= SCALE or (scale == 1 and not heads.scale.even):
         return ""
@@ -124,7 +124,7 @@ def one_hot(heads: HeadNumbers) -> list[int]:
 
 
 def silent_heads(recording: RecordedStream, heads: HeadNumbers) -> list[int]:
-    """Return the heads without gradient, unless none of the layer has one, as behind a map of zeros."""
+    """Return the heads without gradient. If no head of the layer has one, as behind a map of zeros, return none."""
     sizes = recording.report.layers[heads.layer].head_gradients
     if len(sizes) != len(heads.entropy):
         return []

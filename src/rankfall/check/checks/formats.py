@@ -27,8 +27,8 @@ def numbers_hold(recording: RecordedStream) -> Result:
     """Are all numbers finite, and is the output about the same in float32, bfloat16 and float64?
 
     The difference is the norm of the output's difference from that in the widest format that the code supports, over the norm of the
-    output. Of NaN and infinity, the first module is named whose inputs are finite and whose output is not, or in whose code this happens
-    between its modules.
+    output. If a number is NaN or infinity, the result names the first module that makes it: the inputs of the module are finite and its
+    output is not, or its own code makes it between its parts.
     """
     if any(bool(tensor.isnan().any()) for tensor in recording.examined.arguments.tensors()):
         return failed("the inputs have NaN")
@@ -40,22 +40,22 @@ def numbers_hold(recording: RecordedStream) -> Result:
         return failed(
             f"{where} has NaN or infinity; the first module that makes such numbers is {maker or 'not known'}", maker
         )
-    wide = outputs(recording.examined, recording.examined.dtype)
+    wide = output_tensors(recording.examined, recording.examined.dtype)
     differences = []
     for dtype, limit in ((torch.float32, FLOAT32), (torch.bfloat16, BFLOAT16)):
         name = str(dtype).removeprefix("torch.")
         try:
-            narrow = outputs(recording.examined, dtype)
+            narrow = output_tensors(recording.examined, dtype)
         except (*FAILURES, RankfallError):
             differences.append(f"its code does not run in {name}")
             continue
-        apart = difference(wide, narrow)
-        if apart is None:
+        error = relative_difference(wide, narrow)
+        if error is None:
             return failed(f"the output has NaN or infinity in {name}, and not in {recording.examined.dtype}")
-        differences.append(f"{apart:.1g} in {name}")
-        if apart > limit:
+        differences.append(f"{error:.1g} in {name}")
+        if error > limit:
             verdict = failed if dtype == torch.float32 else warned
-            return verdict(f"the output in {name} differs by {apart:.2g} of its size from that in float64")
+            return verdict(f"the output in {name} differs by {error:.2g} of its size from that in float64")
     return (
         passed(f"finite; the output differs by {', '.join(differences)}")
         if wide
@@ -63,7 +63,7 @@ def numbers_hold(recording: RecordedStream) -> Result:
     )
 
 
-def outputs(examined: Examined, dtype: torch.dtype) -> list[Tensor]:
+def output_tensors(examined: Examined, dtype: torch.dtype) -> list[Tensor]:
     """Return the floating-point tensors of the output in a number format."""
     model, arguments = copy_of(examined.model, dtype), as_format(examined.arguments, dtype)
     with torch.no_grad():
@@ -71,7 +71,7 @@ def outputs(examined: Examined, dtype: torch.dtype) -> list[Tensor]:
     return [tensor.double() for _, tensor in tensors if tensor.is_floating_point()]
 
 
-def difference(wide: list[Tensor], narrow: list[Tensor]) -> float | None:
+def relative_difference(wide: list[Tensor], narrow: list[Tensor]) -> float | None:
     """Return the relative difference; None if the narrow output is not finite where the wide one is."""
     pairs = [(x, y) for x, y in zip(wide, narrow) if x.shape == y.shape]
     if any(bool((x.isfinite() & ~y.isfinite()).any()) for x, y in pairs):
@@ -82,7 +82,7 @@ def difference(wide: list[Tensor], narrow: list[Tensor]) -> float | None:
 
 
 def first_not_finite(examined: Examined) -> str:
-    """Return the first module call that makes NaN or +inf of finite inputs, or ''. A mask, of which -inf is a part, does not count."""
+    """Return the first module that makes NaN or +inf from finite inputs, or ''. Masks hold -inf, which does not count."""
     return find_maker(
         examined.model,
         examined.arguments,

@@ -25,9 +25,9 @@ def no_future_leak(recording: RecordedStream) -> Result:
 
     One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
     token of the inputs is changed, and all states before it must stay. A model in which all layers read both ways is an encoder, and the
-    check does not apply, unless its attention weights or its masks are triangular. A branch that reads ahead in some layers and not in
-    others, sees a few tokens ahead, or only later ones (a reversed mask) fails, as does a causal mask that begins at the first of more keys
-    than tokens, as without the offset of a cache.
+    check does not apply, unless its attention weights or its masks are triangular. A branch fails if it reads ahead in some layers and not
+    in others, if it sees a few tokens ahead, or if it sees only later tokens (a reversed mask). A causal mask fails if there are more keys
+    than tokens and it begins at the first key, as without the offset of a cache.
     """
     mixers = [branch for branch in recording.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
@@ -81,7 +81,7 @@ def no_future_leak(recording: RecordedStream) -> Result:
 
 
 def sees_few_ahead(recording: RecordedStream) -> bool:
-    """Return whether the last token, too, changes few tokens before it. In a block of tokens that see each other it changes them all."""
+    """Return whether the last token also changes only few tokens before it. Where a block of tokens sees itself, it changes them all."""
     trial = MixingTrial(recording.flow, {branch.number: TokenMixing() for branch in recording.flow.branches})
     arguments, model = recording.examined.arguments, recording.examined.model
     run_through(model, arguments, recording.flow, Edits(edit=trial.keep, join=trial.keep_part))
@@ -104,17 +104,17 @@ def causal_inputs(recording: RecordedStream) -> Result:
         changed = change_named(recording.examined.arguments, {name}, lambda tokens: exchange_token(tokens, -1, 0))
         assert changed is not None
         after = run_through(recording.examined.model, changed, recording.flow, Edits())
-        apart = [
+        differences = [
             differs(recording.flow.layout.to_rows(state), before)
             for state, before in zip(after.states, recording.states)
         ]
-        if not bool(apart[0].any()):
-            continue  # the input of another stream, such as an encoder, which this one may read
+        if not bool(differences[0].any()):
+            continue  # the input of another stream, such as an encoder, which this stream may read
         entered = True
-        rows = apart[0].any(-1).any(0).nonzero().flatten().tolist()
+        rows = differences[0].any(-1).any(0).nonzero().flatten().tolist()
         if len(rows) == 1 and rows[0] != shape[1] - 1:
             return skipped("the stream holds the tokens in another order than the inputs")
-        for layer, moved in enumerate(apart):
+        for layer, moved in enumerate(differences):
             if bool(moved[:, :-1].any()):
                 place = int(moved[:, :-1].any(-1).any(0).nonzero()[0]) + 1
                 where = f"layer {layer}" if layer else "the state before the first layer"

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from rankfall.check.gradients import attend_scored
-from rankfall.check.layer import number
+from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.edits import Edits
@@ -29,11 +29,12 @@ BROKEN = Limit(
 def gradients_flow(recording: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
-    First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
-    fails, as do detached queries or keys, and a parameter that `model.parameters()` lacks. Matrices of the layers that are not read, get a
-    gradient of zero, as those of an expert without tokens, or are frozen warn. A joint matrix of which a half or a third of the rows has
-    no gradient fails. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the last. It counts as steep
-    only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a hundred times as small.
+    First, each parameter matrix that the pass reads must be connected to the output, or to the last state if the output has no gradient.
+    A matrix that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that `model.parameters()`
+    lacks. A matrix of the layers warns if the pass does not read it, if its gradient is zero, as in an expert without tokens, or if it is
+    frozen. A joint matrix fails if a half or a third of its rows has no gradient. Then the gradient of <V, X_L> for random V at the first
+    state is taken, over that at the last. It counts as steep only if it is steep relative to the states' lengths, too: states a hundred
+    times as long have gradients a hundred times as small.
     """
     layers = recording.report.layers
     if recording.foreign:
@@ -66,9 +67,7 @@ def gradients_flow(recording: RecordedStream) -> Result:
     if size is None:
         return skipped(recording.report.reasons.get("gradients", "the first state cannot be differentiated"))
     relative = size * recording.report.shorter
-    sentence = (
-        f"{number(size)} times as large at the first state as at the last, {number(relative)} relative to the states"
-    )
+    sentence = f"{show_number(size)} times as large at the first state as at the last, {show_number(relative)} relative to the states"
     queries = [layer.query_gradient for layer in layers if layer.query_gradient is not None]
     if queries:
         sentence += f"; at queries {min(queries):.1g} to {max(queries):.1g}"
@@ -87,17 +86,18 @@ def gradients_flow(recording: RecordedStream) -> Result:
 
 
 def is_steep(size: float, relative: float, limit: float) -> bool:
-    """Return whether a gradient explodes or vanishes, absolutely and relative to the lengths of the states, in the same direction."""
+    """Return whether a gradient explodes both absolutely and relative to the lengths of the states, or vanishes both ways."""
     outside = [not 1 / limit <= ratio <= limit for ratio in (size, relative)]
     return all(outside) and (size > 1) == (relative > 1)
 
 
 def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
-    """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
+    """Return five lists of parameters: detached, with zero gradient, with a silent block of rows, unread, frozen.
 
-    `halves` receives the number of each attention whose queries or keys have no gradient, with their names. The differentiated function is
-    a random projection of the output and of the last state, since a head that begins at zero passes nothing. Connected is what the output
-    alone can be differentiated by.
+    A detached matrix is used, and the output alone does not depend on it. Except for unread embeddings and positions, the other lists
+    hold parameters of the layers. `halves` receives the branch number of each attention whose queries or keys have no gradient, with the
+    word for these. The differentiated function is a random projection of the output and of the last state, since a model's head that
+    begins at zero passes no gradient.
     """
     model, arguments = recording.examined.model, recording.examined.arguments
     matrices = {
@@ -166,7 +166,7 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
 
 
 def has_silent_block(gradient: torch.Tensor) -> bool:
-    """Return whether a half, a third or two of the rows of a joint matrix have no gradient, one after the other, and others have."""
+    """Return whether the rows of one half or third of a joint matrix have no gradient, and all rows of another one have."""
     rows = gradient.flatten(1).any(1)  # (outputs,)
     for parts in (2, 3):
         if len(rows) % parts == 0 and len(rows) >= 8 * parts:

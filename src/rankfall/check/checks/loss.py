@@ -75,7 +75,7 @@ def is_probability(output: Tensor) -> bool:
 
 
 def find_logits(recording: RecordedStream) -> Tensor | None:
-    """Return the output that is as wide as an embedding has rows, in the name `logits` if there is such an output."""
+    """Return the output that is as wide as an embedding has rows, or None. An output with the name `logits` rules out the others."""
     rows = {module.num_embeddings for module in recording.examined.model.modules() if isinstance(module, nn.Embedding)}
     tensors: dict[Any, Tensor] = dict(tensors_in(recording.output))
     named = tensors.get(("logits",))

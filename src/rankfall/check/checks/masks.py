@@ -69,7 +69,7 @@ def mask_works(recording: RecordedStream) -> Result:
     for name in others:
         if not any(inverted_changes(recording, name)):
             return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
-    return passed(f"{', '.join(map(call_argument, others))} changes the output") if others else padding(recording)
+    return passed(f"{', '.join(map(call_argument, others))} changes the output") if others else check_padding(recording)
 
 
 def call_argument(name: str) -> str:
@@ -93,7 +93,7 @@ def is_mask(name: str, tensor: Tensor, recording: RecordedStream) -> bool:
 
 
 def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, place: int, source: int) -> PassSeen:
-    """Run a pass with a value of the mask at one place and the other value elsewhere, and with the token of another place there."""
+    """Run a pass with `value` in the mask at `place` and the other value elsewhere. The token at `place` is that of `source`."""
     other = torch.full_like(mask, 1 - value)
     other[..., place] = value
     tokens = holders_of_tokens(recording.examined.arguments, recording.report.shape) - {name}
@@ -106,20 +106,20 @@ def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, pl
 
 
 def first_leak(recording: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
-    """Return the first layer at which other tokens change with the one in the middle, where the mask has a value; None if none does."""
+    """Return the first layer at which other tokens change with the middle one, where the mask has `value`, or None if none changes."""
     place = recording.report.tokens // 2
-    both = [pass_with(recording, name, mask, value, place, source).states for source in (place, place - 1)]
+    runs = [pass_with(recording, name, mask, value, place, source).states for source in (place, place - 1)]
     others = [number for number in range(recording.report.tokens) if number != place]
-    pairs = [[recording.flow.layout.to_rows(state)[:, others] for state in pair] for pair in zip(*both)]
+    pairs = [[recording.flow.layout.to_rows(state)[:, others] for state in pair] for pair in zip(*runs)]
     return next((layer for layer, pair in enumerate(pairs) if bool(differs(*pair).any())), None)
 
 
 def reads_hidden(recording: RecordedStream, name: str, mask: Tensor, hides: int, end: int) -> bool:
     """Return whether the output of other tokens, or of the whole sample, changes with the token at one end although it is hidden."""
     samples, tokens = recording.report.samples, recording.report.tokens
-    both = [tensors_in(pass_with(recording, name, mask, hides, end, place % tokens).output) for place in (1, 2)]
+    outputs = [tensors_in(pass_with(recording, name, mask, hides, end, place % tokens).output) for place in (1, 2)]
     visible = slice(1, None) if end == 0 else slice(0, -1)
-    for (_, x), (_, y) in zip(*both):
+    for (_, x), (_, y) in zip(*outputs):
         if x.dim() in (2, 3) and x.shape[0] == samples and x.is_floating_point() and x.shape == y.shape:
             rows = differs(x, y)
             if bool((rows[:, visible] if x.shape[1] == tokens else rows).any()):
@@ -128,7 +128,7 @@ def reads_hidden(recording: RecordedStream, name: str, mask: Tensor, hides: int,
 
 
 def inverted_changes(recording: RecordedStream, name: str) -> tuple[bool, bool]:
-    """Return whether states and output change with a mask inverted: truth values and 0 or 1 flipped, numbers that are added left out."""
+    """Return whether states and whether the output change with an inverted mask. Truth values are flipped, numbers to be added become 0."""
 
     def invert(mask: Tensor) -> Tensor:
         if mask.dtype == torch.bool:
@@ -143,7 +143,7 @@ def inverted_changes(recording: RecordedStream, name: str) -> tuple[bool, bool]:
     return states, not alike_outputs(after.output, recording.output)
 
 
-def padding(recording: RecordedStream) -> Result:
+def check_padding(recording: RecordedStream) -> Result:
     """Compare the output of a sample that ends in padding with that without it."""
     tables = [table for table in recording.examined.model.modules() if isinstance(table, nn.Embedding)]
     indices = {int(table.padding_idx) for table in tables if table.padding_idx is not None}
@@ -153,7 +153,7 @@ def padding(recording: RecordedStream) -> Result:
             length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
             if 0 < length < tokens.shape[1]:
                 model, alike = recording.examined.model, partial(alike_beginnings, length)
-                whole, short = (part_of(recording, name, row, kept) for kept in (tokens.shape[1], length))
+                whole, short = (cut_sample(recording, name, row, kept) for kept in (tokens.shape[1], length))
                 with torch.no_grad():
                     same = alike(call_model(model, whole), call_model(model, short))
                 if not same:
@@ -166,7 +166,7 @@ def padding(recording: RecordedStream) -> Result:
     return skipped("the inputs have no mask and no padding")
 
 
-def part_of(recording: RecordedStream, name: str, row: int, kept: int) -> Arguments:
+def cut_sample(recording: RecordedStream, name: str, row: int, kept: int) -> Arguments:
     """Return the arguments with the first tokens of one sample."""
     part = change_named(recording.examined.arguments, {name}, lambda tokens: tokens[row : row + 1, :kept])
     assert part is not None

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.attention import SDPA, by_name, weights_of
-from rankfall.check.equal import IN_INPUTS, change_entry, turned, with_equal_tokens
+from rankfall.check.attention import SDPA, named_arguments, weights_of
+from rankfall.check.equal import IN_INPUTS, change_entry, reverse_tokens, with_equal_tokens
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
@@ -70,9 +70,11 @@ def positions_differ(recording: RecordedStream) -> Result:
 
 
 def knows_order(recording: RecordedStream) -> bool:
-    """Return whether reversed tokens have other states than the reversed ones."""
+    """Return whether tokens in reversed order have other states than the old states in reversed order."""
     flow, examined = recording.flow, recording.examined
-    other = turned(examined, flow, recording.report.shape) if recording.report.equal_tokens == IN_INPUTS else None
+    other = (
+        reverse_tokens(examined, flow, recording.report.shape) if recording.report.equal_tokens == IN_INPUTS else None
+    )
 
     def enter(tensor: Tensor) -> Tensor:
         return change_entry(flow, tensor, lambda rows: rows.flip(1))
@@ -95,7 +97,7 @@ class EqualRows:
 
 
 def misplaced(recording: RecordedStream) -> Result | None:
-    """Return a warning on positions in the values, rotations of queries or keys alone, or rows that heads mix up; None if all is well."""
+    """Return a warning on positions in values, on rotations of queries or keys alone, or on mixed-up rows of heads, or None."""
     flow, tokens = recording.flow, recording.report.tokens
     read: dict[int, EqualRows] = {}
     warnings: list[Result] = []
@@ -107,7 +109,7 @@ def misplaced(recording: RecordedStream) -> Result | None:
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
         if func is F.scaled_dot_product_attention:
-            named = by_name(SDPA, args, kwargs)
+            named = named_arguments(SDPA, args, kwargs)
             read[number] = EqualRows(named["query"], named["key"], named["value"])
         elif isinstance(result, Tensor):
             weights[id(result)] = number, result
@@ -142,7 +144,7 @@ def misplaced(recording: RecordedStream) -> Result | None:
 
 
 def describe_rows(rows: EqualRows, tokens: int, returned: bool) -> str:
-    """Return what is wrong with the rows of an attention whose tokens are equal. `returned`: whether it returns rows that differ."""
+    """Return a sentence on what is wrong in an attention whose tokens are equal, or ''. `returned`: whether it returns unequal rows."""
     known = [x for x in (rows.queries, rows.keys, rows.values) if x is not None and x.shape[-2] == tokens]
     if len(known) < 3:
         return ""
@@ -195,7 +197,7 @@ def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
 
 
 def rise_with_distance(weights: Tensor) -> Tensor:
-    """Return by how much more a visible token weighs than its nearer neighbour, as a share of the largest, (B, H, T, T - 1)"""
+    """Return how much more a visible token weighs than its nearer neighbour, as a share of the largest weight. (B, H, T, T - 1)"""
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4)
     nearer, later = weights[..., 1:], weights[..., :-1]  # neighbours j + 1 and j
     place = torch.arange(weights.shape[-1])

@@ -1,13 +1,13 @@
 """The check of rank: whether the tokens become one vector, which layer and part lose most, and what keeps more.
 
-A token or a few channels that are much larger than the others keep the residual high whatever becomes of the others, so the residual
-without them is judged by the same rule.
+If one token or a few channels are much larger than the others, they alone keep the residual high. So the residual without them is
+judged by the same rule.
 """
 
 from __future__ import annotations
 
 from rankfall.check.bands import TRAINED, ReferenceBand
-from rankfall.check.layer import StreamReport, number
+from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import PASS, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.branches import ITSELF
@@ -77,7 +77,7 @@ def judge_rank(report: StreamReport) -> Result:
     band = next(
         (band for band in report.bands if band.when != TRAINED and not band.alone and last < band.low[-1]), None
     )
-    if band is not None and number(last) != number(band.low[-1]):
+    if band is not None and show_number(last) != show_number(band.low[-1]):
         return warned(
             f"tokens stay apart, but {band.of} keep {span(band.low[-1], band.high[-1])} at birth: {curve}", path
         )
@@ -90,16 +90,18 @@ def describe_curve(report: StreamReport, column: str) -> str:
     """Return the first and the last residual, and the smallest one if it lies between them."""
     values = [(value, layer.layer) for layer in report.layers if (value := getattr(layer, column)) is not None]
     whole = (
-        f"{number(report.start)} before the first part, " if report.start is not None and column == "residual" else ""
+        f"{show_number(report.start)} before the first part, "
+        if report.start is not None and column == "residual"
+        else ""
     )
     lowest, layer = min(values)
-    between = f", {number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
-    ends = [number(values[place][0]) for place in (0, -1)]
+    between = f", {show_number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
+    ends = [show_number(values[place][0]) for place in (0, -1)]
     return f"residual {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {report.depth}"
 
 
 def keeps_rank(report: StreamReport, column: str) -> bool:
-    """Return whether a residual is at no layer so low that tokens are one vector. True for a column without values."""
+    """Return whether a residual stays, at all layers, above the value at which tokens are one vector. True for a column without values."""
     values = [value for layer in report.layers if (value := getattr(layer, column)) is not None]
     start = report.start if report.start is not None and column == "residual" else None
     return not values or min(values) >= max(FLOOR, ONE * (values[0] if start is None else start))
@@ -122,7 +124,7 @@ def compare_bands(report: StreamReport, last: float) -> list[str]:
             sentences.append(f"After training {band.of} kept {span(low, high)}.")
             continue
         place = "below" if last < low else "above" if last > high else "within"
-        if place != "within" and number(last) in (number(low), number(high)):
+        if place != "within" and show_number(last) in (show_number(low), show_number(high)):
             place = "at the edge of"
         since = ""
         if place == "below" and (layer := below_from(report, band)) < report.depth:
@@ -130,23 +132,23 @@ def compare_bands(report: StreamReport, last: float) -> list[str]:
         keep = "keeps" if band.alone else "keep"
         sentences.append(f"That is {place} what {band.of} {keep} {band.when}, {span(low, high)}{since}.")
     if report.real:
-        models = [f"{model.describe()} {number(model.residual[-1])}" for model in report.real]
+        models = [f"{model.describe()} {show_number(model.residual[-1])}" for model in report.real]
         sentences.append(f"Real models of this kind keep: {'; '.join(models)}.")
     return sentences
 
 
 def span(low: float, high: float) -> str:
-    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+    return show_number(low) if show_number(low) == show_number(high) else f"{show_number(low)} to {show_number(high)}"
 
 
 def below_from(report: StreamReport, reference: ReferenceBand) -> int:
     """Return the first layer from which on all residuals are below the band."""
-    number = report.depth
+    start = report.depth
     for layer in reversed(report.layers):
         if layer.residual is None or layer.residual >= reference.at(layer.layer, report.depth)[0]:
             break
-        number = layer.layer
-    return number
+        start = layer.layer
+    return start
 
 
 def describe_worst(report: StreamReport) -> list[str]:
@@ -156,16 +158,16 @@ def describe_worst(report: StreamReport) -> list[str]:
     before, after = (report.layers[n].residual for n in (report.worst - 1, report.worst))
     if before is None or after is None or after >= 0.98 * before:
         return ["No layer loses more than a fiftieth of it."]
-    sentence = f"Layer {report.worst} loses most, from {number(before)} to {number(after)}"
+    sentence = f"Layer {report.worst} loses most, from {show_number(before)} to {show_number(after)}"
     parts = [
-        f"{number(outcome.residuals[report.worst])} without {adds(outcome.name)}{f' ({outcome.does})' * bool(outcome.does)}"
+        f"{show_number(outcome.residuals[report.worst])} without {adds(outcome.name)}{f' ({outcome.does})' * bool(outcome.does)}"
         for outcome in report.without
     ]
     return [f"{sentence}; it would be {join_words(parts)}." if parts else f"{sentence}."]
 
 
 def adds(name: str) -> str:
-    """Return the name of a branch in a sentence. An addition outside all parts of a layer is what the layer itself adds."""
+    """Return a branch for a sentence: its name, or "what the layer itself adds" for an addition outside all parts of the layer."""
     return "what the layer itself adds" if name == ITSELF else name
 
 
@@ -180,7 +182,7 @@ def say_helped(report: StreamReport, last: float) -> list[str]:
     if not tried:
         return []
     if not report.part and judge_rank(report).verdict == PASS:
-        least, most = (number(pick(outcome.last or 0.0 for outcome in tried)) for pick in (min, max))
+        least, most = (show_number(pick(outcome.last or 0.0 for outcome in tried)) for pick in (min, max))
         return [
             f"It needs no change to keep its tokens apart; with the {len(tried)} that were tried it keeps {least} to {most}."
         ]
@@ -189,10 +191,10 @@ def say_helped(report: StreamReport, last: float) -> list[str]:
         key=lambda outcome: -(outcome.last or 0.0),
     )[:2]
     if not best:
-        return [f"None of {len(tried)} changes that were tried on this model keeps more than {number(last)}."]
+        return [f"None of {len(tried)} changes that were tried on this model keeps more than {show_number(last)}."]
     sentences = [
-        f"Tried on this model: with {outcome.name} the last layer keeps {number(outcome.last)} instead of {number(last)}, and the "
-        f"gradient of the input is {number(outcome.gradient)} instead of {number(report.layers[0].gradient)}."
+        f"Tried on this model: with {outcome.name} the last layer keeps {show_number(outcome.last)} instead of {show_number(last)}, and "
+        f"the gradient of the input is {show_number(outcome.gradient)} instead of {show_number(report.layers[0].gradient)}."
         for outcome in best
     ]
     return [*sentences, PAYS]

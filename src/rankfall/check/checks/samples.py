@@ -40,7 +40,7 @@ def samples_independent(recording: RecordedStream) -> Result:
         return verdict(f"tokens of all {count} samples are mixed: the first axis of the inputs is one of tokens")
     if samples < 2:
         return skipped("the example has one sample")
-    # layers along several axes in turn, which no sample tells apart
+    # Layers that mix along several axes in turn, so that no axis separates samples.
     resized = len({state.shape for state in recording.states}) > 1
     if flow.touching and not resized:
         layer = int(flow.touching.removeprefix("layer "))

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from rankfall.check.layer import StreamReport, number
+from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
 
@@ -78,5 +78,5 @@ def describe_cut(report: StreamReport, before: StreamReport, joins: tuple[str, .
     through = f"{', '.join(joins[:4])}{' and others' * (len(joins) > 4)}"
     return (
         f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
-        f"goes from {number(ends[0])} to {number(ends[1])}"
+        f"goes from {show_number(ends[0])} to {show_number(ends[1])}"
     )

@@ -1,7 +1,7 @@
-"""A Parquet file that is complete at every moment: each log rewrites it under another name and renames it, so that a killed process
-leaves the last version.
+"""Write a run to a Parquet file that is complete at every moment.
 
-A run has few rows (one per layer and log), so this takes milliseconds. A run is appended to an existing file as its next run.
+Each log rewrites the file under another name and renames it, so that a killed process leaves the last version. A run has few rows (one
+per layer and log), so this takes milliseconds. A run is appended to an existing file as its next run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rankfall.disk import atomic, describe_non_file
 from rankfall.errors import RankfallError
 from rankfall.watch.columns import SCHEMA
 
-PATIENCE = 20.0  # after a slow write, wait this many times its duration before the next
+PATIENCE = 20.0  # times the duration of a slow write until the next, so that writing takes at most 5% of the time
 LONG = 0.1  # seconds; a longer write is slow
 FILES: WeakValueDictionary[Path, RunFile] = WeakValueDictionary()  # that watchers of this process write to
 
@@ -64,7 +64,7 @@ class RunFile:
 
 
 class ParquetSink:
-    """Sink that adds a run to a file."""
+    """Add a run to a file."""
 
     def __init__(self, path: Path) -> None:
         file = FILES.get(path.resolve())
