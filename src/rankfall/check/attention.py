@@ -104,16 +104,16 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
             "them in; an example without padding leaves them out"
         )
     for layer, rows in numbers.items():
-        into = layers[layer]
-        into.entropy = sum(row[0] for row in rows) / len(rows)
-        into.largest = sum(row[1] for row in rows) / len(rows)
+        layer_report = layers[layer]
+        layer_report.entropy = sum(row[0] for row in rows) / len(rows)
+        layer_report.largest = sum(row[1] for row in rows) / len(rows)
         firsts = [row[2] for row in rows if row[2] is not None]
-        into.first = sum(firsts) / len(firsts) if firsts else None
+        layer_report.first = sum(firsts) / len(firsts) if firsts else None
     if numbers:
-        apart = [str(layer) for layer in sorted(numbers) if layers[layer].first is None]
-        if apart:
+        other_rows = [str(layer) for layer in sorted(numbers) if layers[layer].first is None]
+        if other_rows:
             report.notes.append(
-                f"on 1st is left out of layers {', '.join(apart)}, whose rows are not over the {tokens} tokens"
+                f"on 1st is left out of layers {', '.join(other_rows)}, whose rows are not over the {tokens} tokens"
             )
         return ""
     return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"

@@ -65,9 +65,9 @@ class ReferenceBand:
 
     def at(self, layer: int, depth: int) -> tuple[float, float]:
         """Return the band at a layer of a network of another depth, interpolated at the same relative depth."""
-        place = layer / depth * self.depth
-        before = min(int(place), self.depth - 1)
-        share = place - before
+        position = layer / depth * self.depth
+        before = min(int(position), self.depth - 1)
+        share = position - before
         low, high = ((1 - share) * side[before] + share * side[before + 1] for side in (self.low, self.high))
         return low, high
 
@@ -99,12 +99,12 @@ def merge_bands(when: str, kinds: list[str], depth: int) -> ReferenceBand | None
     nearest = min(depths, key=lambda near: (abs(near - depth), near))
     entries = [by_depth[str(nearest)] for by_depth in known if str(nearest) in by_depth]
     names = sorted({name for entry in entries for name in entry["of"]})
-    named = len(names) < 3 and when == BIRTH
-    several = f"{len(names)} {KINDS[when]}{'s' * (len(names) > 1)} of this kind"
-    of = " and ".join(names) if named else several
+    listed = len(names) < 3 and when == BIRTH
+    counted = f"{len(names)} {KINDS[when]}{'s' * (len(names) > 1)} of this kind"
+    networks = " and ".join(names) if listed else counted
     low = tuple(map(min, zip(*(entry["low"] for entry in entries))))
     high = tuple(map(max, zip(*(entry["high"] for entry in entries))))
-    return ReferenceBand(when, nearest, low, high, f"{of} with {nearest} layers", named and len(names) == 1)
+    return ReferenceBand(when, nearest, low, high, f"{networks} with {nearest} layers", listed and len(names) == 1)
 
 
 def no_band(flow: Flow, normed: bool = True) -> str:

@@ -52,11 +52,11 @@ def change_named(arguments: Arguments, chosen: set[str], change: Change) -> Argu
     """Return the arguments with the chosen ones changed, or None if none is chosen."""
     if not chosen:
         return None
-    both = (arguments.args, arguments.kwargs)
-    for path, tensor in tensors_in(both):
+    call = (arguments.args, arguments.kwargs)
+    for path, tensor in tensors_in(call):
         if ".".join(map(str, path[1:])) in chosen:
-            both = put(both, path, change(tensor))
-    return Arguments(*both)
+            call = put(call, path, change(tensor))
+    return Arguments(*call)
 
 
 def token_inputs(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
@@ -76,11 +76,11 @@ def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
     }
 
 
-def exchange_token(tensor: Tensor, place: int, source: int) -> Tensor:
+def exchange_token(tensor: Tensor, position: int, source: int) -> Tensor:
     """Return a copy in which the token at `place` is that of `source`, with its features in reversed order if tokens are vectors."""
     moved = tensor.clone()
-    if place != source:
-        moved[:, place] = tensor[:, source].flip(-1) if tensor.dim() > 2 else tensor[:, source]
+    if position != source:
+        moved[:, position] = tensor[:, source].flip(-1) if tensor.dim() > 2 else tensor[:, source]
     return moved
 
 
@@ -120,8 +120,8 @@ def reverse_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tu
 
 def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: Change) -> bool:
     """Return whether states change with the inputs although the first state, which `enter` sets, does not."""
-    other = reverse_tokens(examined, flow, shape)
-    if other is None:
+    reversed_call = reverse_tokens(examined, flow, shape)
+    if reversed_call is None:
         return False
     kept: list[Tensor] = []
 
@@ -132,7 +132,7 @@ def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: C
     before = run_through(examined.model, examined.arguments, flow, Edits(enter=keep)).states
     edits = Edits(enter=lambda tensor: kept[0].clone() if kept[0].shape == tensor.shape else tensor)
     try:
-        after = run_through(examined.model, other[0], other[1], edits).states
+        after = run_through(examined.model, reversed_call[0], reversed_call[1], edits).states
     except (*FAILURES, RankfallError):
         return False
     return any(new.shape == old.shape and bool(differs(new, old).any()) for new, old in zip(after, before))

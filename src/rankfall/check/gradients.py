@@ -40,14 +40,14 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
     for layer, squares in measured[
         "states"
     ].items():  # (S, T), or a scalar if the state has another shape than the last
-        into = layers[layer]
-        into.gradient = float((squares.sum() / last.numel()).sqrt())
+        layer_report = layers[layer]
+        layer_report.gradient = float((squares.sum() / last.numel()).sqrt())
         if squares.dim() == 2 and squares.shape[1] == tokens:
-            for name, place in places.items():
-                setattr(into, name, float((squares[:, place].mean() / size).sqrt()))
+            for name, position in places.items():
+                setattr(layer_report, name, float((squares[:, position].mean() / size).sqrt()))
     for number, pair in measured["heads"].items():
-        into = layers[flow.branches[number].layer]
-        into.head_gradients = into.head_gradients or [float(square) for square in pair.amin(0).sqrt()]
+        layer_report = layers[flow.branches[number].layer]
+        layer_report.head_gradients = layer_report.head_gradients or [float(square) for square in pair.amin(0).sqrt()]
     for name, column in (("queries", "query_gradient"), ("keys", "key_gradient")):
         for number, square in measured[name].items():
             layer = flow.branches[number].layer
@@ -131,16 +131,16 @@ def differentiate(
     exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
 ) -> dict[str, dict[int, Tensor]]:
     """Return squared gradients as means over probes: of states by row (S, T), of queries and keys in total, and of both by head (2, H)."""
-    wanted = [("states", layer, tensor) for layer, tensor in exits.items()]
-    wanted += [(name, number, tensor) for name, tensors in heads.items() for number, tensor in tensors.items()]
+    targets = [("states", layer, tensor) for layer, tensor in exits.items()]
+    targets += [(name, number, tensor) for name, tensors in heads.items() for number, tensor in tensors.items()]
     totals: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}, "heads": {}}
     generator = torch.Generator().manual_seed(0)
     for _ in range(probes):
         probe = torch.randn(last.shape, generator=generator, dtype=torch.float64).to(last.dtype)
         computed = torch.autograd.grad(
-            (last * probe).sum(), [tensor for *_, tensor in wanted], retain_graph=True, allow_unused=True
+            (last * probe).sum(), [tensor for *_, tensor in targets], retain_graph=True, allow_unused=True
         )
-        for (kind, number, _), gradient in zip(wanted, computed):
+        for (kind, number, _), gradient in zip(targets, computed):
             if gradient is None:
                 continue
             squares = gradient.double().pow(2)
@@ -151,7 +151,7 @@ def differentiate(
             else:
                 squares = squares.sum()
             totals[kind][number] = totals[kind].get(number, torch.zeros_like(squares)) + squares / probes
-        known = {(kind, number): gradient for (kind, number, _), gradient in zip(wanted, computed) if kind != "states"}
+        known = {(kind, number): gradient for (kind, number, _), gradient in zip(targets, computed) if kind != "states"}
         for number in heads.get("queries", {}):
             pair = sum_by_head(known["queries", number], known["keys", number], flow.layout.to_rows(last))
             if pair is not None:

@@ -105,15 +105,15 @@ def show_number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}" if 0.1 <= abs(value) < 1000 else f"{value:.2g}"
 
 
-def fill_state_columns(state: Tensor, into: LayerReport) -> None:
+def fill_state_columns(state: Tensor, layer: LayerReport) -> None:
     """Fill in the columns that need only the state, as means over samples."""
-    into.residual = finite_mean(relative_residual(state))
+    layer.residual = finite_mean(relative_residual(state))
     if state.shape[-2] > 2:
-        into.without_first = finite_mean(relative_residual(state[:, 1:]))
+        layer.without_first = finite_mean(relative_residual(state[:, 1:]))
     if state.shape[-1] > 2 * LARGEST:
-        into.without_largest = finite_mean(relative_residual(without_largest(state)))
-    into.norm = finite_mean(state.pow(2).sum(-1).mean(-1).sqrt())
-    into.effective_rank = finite_mean(effective_rank(state.double()))
+        layer.without_largest = finite_mean(relative_residual(without_largest(state)))
+    layer.norm = finite_mean(state.pow(2).sum(-1).mean(-1).sqrt())
+    layer.effective_rank = finite_mean(effective_rank(state.double()))
 
 
 def without_largest(state: Tensor) -> Tensor:

@@ -54,13 +54,13 @@ def small_example(
         first = error
         if isinstance(error, NoModel) or "there is no model type" in str(error) or is_package_missing(error):
             raise
-    refused, again = refused_defaults(kind), 0
+    refused, repeats = refused_defaults(kind), 0
     for values, most in mended_values(kind, depth, str(first)):
         try:
             return running_example(kind, configure(kind, {**values, **settings}), seed, tokens, most, thorough=False)
         except Exception as error:  # the first error is the one to report
-            again += bool(refused) and fails_alike(refused, error)
-        if again == MOST_REFUSALS:
+            repeats += bool(refused) and fails_alike(refused, error)
+        if repeats == MOST_REFUSALS:
             break
     part = running_part(kind, depth, settings, seed, tokens)
     if part is not None:

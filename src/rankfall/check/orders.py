@@ -103,19 +103,19 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
         }
 
     sizes = [sizes_near((examined.arguments, flow), near) for near in TWO]
-    again: set[int] = set()
-    if (other := reverse_tokens(examined, flow, (samples, tokens))) is not None:
+    rereading: set[int] = set()
+    if (reversed_call := reverse_tokens(examined, flow, (samples, tokens))) is not None:
         with suppress(*FAILURES, RankfallError):
-            reversed_sizes = sizes_near(other, TWO[-1])
+            reversed_sizes = sizes_near(reversed_call, TWO[-1])
             pairs = {
                 number: (spread, reversed_sizes.get(number, (spread,))[0]) for number, (spread, _) in sizes[-1].items()
             }
-            again = {number for number, pair in pairs.items() if abs(pair[0] - pair[1]) > SAME * max(pair)}
-    if again:  # the branch reads the inputs past its state: these are set equal, too
+            rereading = {number for number, pair in pairs.items() if abs(pair[0] - pair[1]) > SAME * max(pair)}
+    if rereading:  # the branch reads the inputs past its state: these are set equal, too
         equal = equal_inputs(examined, flow, (samples, tokens))
         equal_sizes = [sizes_near(equal, near) for near in TWO] if equal is not None else [{}, {}]
         sizes = [
-            unequal | {number: by_branch.get(number, (0.0, 1.0)) for number in again}
+            unequal | {number: by_branch.get(number, (0.0, 1.0)) for number in rereading}
             for unequal, by_branch in zip(sizes, equal_sizes)
         ]
     for number in sizes[0]:
@@ -124,7 +124,7 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
             branch = flow.branches[number]
             slope = math.log(pair[0][0] / pair[1][0]) / math.log(TWO[0] / TWO[1])
             layers[branch.layer].orders[branch.name] = slope
-    if again and not any(layer.orders for layer in layers):
+    if rereading and not any(layer.orders for layer in layers):
         return READ_AGAIN
     return "" if sizes[0] else "no branch mixes tokens"
 

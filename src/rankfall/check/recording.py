@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.heads import HeadNumbers, heads_of
 from rankfall.check.layer import StreamReport
-from rankfall.check.scales import ScoreScales
+from rankfall.check.scales import ScoreScales, rms
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
@@ -131,6 +131,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     across: list[tuple[Tensor, int, HeadNumbers]] = []  # weights whose softmax is not over their last axis
 
     def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Note the parameters among the arguments of an operation."""
         for _, tensor in tensors_in((args, kwargs)):
             if id(tensor) in names:
                 recording.used.add(names[id(tensor)])
@@ -138,18 +139,20 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
                 recording.foreign[id(tensor)] = tensor
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
+        """Record an addition."""
         rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
         rectified = doubled = False
         if before and before[0].shape == state.shape:
             total = before[0] + before[1]
             rectified = bool((total < 0).any()) and not bool((state < 0).any())
-            again = not bool(differs(state, total + before[0]).any()) and bool(differs(state, total).any())
-            doubled = again or (value.shape == state.shape and bool(state.any()) and torch.equal(value, state))
+            repeated = not bool(differs(state, total + before[0]).any()) and bool(differs(state, total).any())
+            doubled = repeated or (value.shape == state.shape and bool(state.any()) and torch.equal(value, state))
         before[:] = [state.clone(), value.clone()] if value.shape == state.shape else []
         size = rows.abs().amax((0, 1))
         recording.additions.append(Addition(branch, rms(state), rms(value), size, rectified, doubled))
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an attention of branch `number` and record its heads."""
         note(args, kwargs)
         result = in_float64(func, args, kwargs)
         branch = flow.branches[number]
@@ -174,6 +177,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         return result
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run any other operation and record masks, linear maps, units, and sums over weights of attention."""
         result, name = in_float64(func, args, kwargs), getattr(func, "__name__", "")
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(args, kwargs)
@@ -204,6 +208,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         return result
 
     def leave(module: nn.Module, inputs: Any, _: Any) -> None:
+        """Record a norm at the end of its call."""
         eps = next((value for key in EPS if isinstance(value := getattr(module, key, None), float)), 0.0)
         if eps and "norm" in type(module).__name__.lower() and inputs and isinstance(inputs[0], Tensor):
             recording.norms += norm_reads(calls[-1], eps, inputs[0], "Layer" in type(module).__name__)
@@ -257,10 +262,6 @@ def is_triangle(mask: Tensor) -> bool:
     corner, other = mask[..., 0, -1].flatten()[0], mask[..., -1, 0].flatten()[0]
     above = torch.ones(mask.shape[-2:], dtype=torch.bool).triu(1)
     return bool(corner != other) and bool((mask[..., above] == corner).all() & (mask[..., above.mT] == other).all())
-
-
-def rms(x: Tensor) -> float:
-    return float(x.detach().double().pow(2).mean().sqrt())
 
 
 def units_of(where: str, func: Any, result: Tensor) -> Units:

@@ -157,8 +157,8 @@ def layers_of(flow: Flow, states: list[Tensor]) -> list[LayerReport]:
     for number, name in enumerate(flow.layers, 1):
         parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
         layers.append(LayerReport(number, name, parts))
-    for state, into in zip(states, layers):
-        fill_state_columns(state, into)
+    for state, layer in zip(states, layers):
+        fill_state_columns(state, layer)
     return layers
 
 

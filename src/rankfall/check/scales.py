@@ -76,10 +76,14 @@ class ScoreScales:
 
 def multiply_scales(queries: ScoreScale, keys: ScoreScale, q: Tensor, k: Tensor, alpha: float) -> ScoreScale:
     """Return the scale of a product of queries and keys, which sums over their last axis."""
-    sizes = [float(x.detach().double().pow(2).mean().sqrt()) for x in (q, k)]
+    sizes = [rms(x) for x in (q, k)]
     ratio = max(sizes) / min(sizes) if min(sizes) > 0 else 1.0
     width = q.shape[-1]
     return ScoreScale(queries.factor * keys.factor * alpha, width, ratio < EVEN * width**0.5)
+
+
+def rms(x: Tensor) -> float:
+    return float(x.detach().double().pow(2).mean().sqrt())
 
 
 def single_number(args: tuple[Any, ...]) -> float | None:

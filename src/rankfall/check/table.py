@@ -67,7 +67,7 @@ def side_by_side(models: dict[str, list[StreamReport]]) -> list[str]:
     return output
 
 
-def report_lines(report: StreamReport, name: str, width: int | None = None) -> list[str]:
+def report_lines(report: StreamReport, name: str, width: int | None) -> list[str]:
     """Return the lines of a report. A table wider than `width` is split into parts."""
     output = [
         *result_lines(report, name),
@@ -94,7 +94,7 @@ def describe_axes(report: StreamReport) -> str:
     return f" (along ax{'is' if len(report.axes) == 1 else 'es'} {axes})" * (report.axes != (1,))
 
 
-def layer_table(report: StreamReport, width: int | None = None) -> list[str]:
+def layer_table(report: StreamReport, width: int | None) -> list[str]:
     """Return the table by layer, without empty columns. A table that is too wide is split into parts, one below the other."""
     rows = [
         {"layer": str(layer.layer), **{key: layer_cell(layer, key, report.floor) for key in HEADINGS}}

@@ -68,8 +68,8 @@ class Capture:
         modules = list(self.model.modules())
         if modules == self.modules or self.traced is not None or self.loose:
             return
-        self.modules, self.layers, now = modules, None, dict(inner_modules(self.model))
-        self.blocks = {name: now.get(name, block) for name, block in self.named.items()} or list_blocks(self.model)
+        self.modules, self.layers, inner = modules, None, dict(inner_modules(self.model))
+        self.blocks = {name: inner.get(name, block) for name, block in self.named.items()} or list_blocks(self.model)
         self.place = {id(block): number for number, block in enumerate(self.blocks.values())}
         self.ancestors = outer_modules(self.model, self.blocks)
         if self.options.states is not None:
@@ -203,6 +203,7 @@ class Capture:
             self.end()
 
     def begin(self, kind: int | None = None, call: tuple[nn.Module, Any, Mapping[str, Any]] | None = None) -> None:
+        """Begin to measure a pass, if its kind is better than that of the best one so far."""
         if kind is None:
             modules = self.blocks.values() or self.ancestors
             kind = int(torch.is_grad_enabled()) * (1 + any(module.training for module in modules))

@@ -56,9 +56,11 @@ class FollowedPass(Editor):
         self.__enter__()
         entry = self._flow.entry
         if entry is not None and entry.operation is None:  # the stream begins with an input
-            alike = [tensor for tensor in tensors if tensor.dim() == len(entry.shape) and tensor.is_floating_point()]
-            if alike:
-                self.enter(alike[0])
+            candidates = [
+                tensor for tensor in tensors if tensor.dim() == len(entry.shape) and tensor.is_floating_point()
+            ]
+            if candidates:
+                self.enter(candidates[0])
 
     def end(self, complete: bool) -> str:
         """End the pass. Return why it is not the recorded one, or '' if it is or is not to be `complete`."""

@@ -122,10 +122,15 @@ def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = Fal
         if hasattr(gradient, "to_local") and not together:
             return None, "the gradient is spread over several processes, which are not measured together"
         gradient, shards = local_part(gradient.detach(), axis, third)
-        squares.append(shards * torch.linalg.vector_norm(gradient, dtype=wide_dtype(gradient)).square())
+        squares.append(shards * sum_of_squares(gradient))
     if not squares:
         return None, "its weights had no gradient at the step: they are frozen, or gradients were set to None before"
     return torch.stack(squares).sum() / scale**2, ""
+
+
+def sum_of_squares(values: Tensor) -> Tensor:
+    """Return the sum of squares (), in a wide number format."""
+    return torch.linalg.vector_norm(values, dtype=wide_dtype(values)).square()
 
 
 def local_part(gradient: Any, axis: int, third: int) -> tuple[Tensor, int]:

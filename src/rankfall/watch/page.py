@@ -172,7 +172,7 @@ def bands_of_run(rows: DataFrame) -> tuple[list[ReferenceBand], str]:
     return bands, "; ".join(f"{band.when}, of {band.of}" for band in bands)
 
 
-def draw_curves(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = (), events: Sequence[Event] = ()) -> str:
+def draw_curves(rows: DataFrame, column: str, bands: Sequence[ReferenceBand], events: Sequence[Event]) -> str:
     """Draw a quantity as SVG: over steps by layer, and over layers for the first, middle and last log, with bands behind the curves."""
     with apply_style():
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
@@ -186,7 +186,7 @@ def draw_curves(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = (
         return as_svg(figure, column, f"{TITLES[column]}: over steps by layer, and over layers by step")
 
 
-def heat_map(rows: DataFrame, column: str, events: Sequence[Event] = ()) -> str:
+def heat_map(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
     """Draw a quantity as a map of layers and logged steps, with the layers of events."""
     with apply_style():
         figure, ((axes,),) = canvas(1, 1, WIDTH * 1.35, 2.4)
@@ -233,9 +233,9 @@ def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:
 
     layers = pick_evenly(sorted(rows.loc[rows[column].notna(), "layer"].unique()), MOST)
     colours = colormaps["viridis"].resampled(max(len(layers), 2))
-    for place, layer in enumerate(layers):
+    for index, layer in enumerate(layers):
         part = rows[(rows.layer == layer) & rows[column].notna()]
-        colour = colours(place / max(len(layers) - 1, 1) * 0.92)
+        colour = colours(index / max(len(layers) - 1, 1) * 0.92)
         axes.plot(part.step, part[column], "-", color=colour, label=str(layer))
         low = part.residual_floor.eq(True) if column == "residual" else part.step < 0
         axes.plot(part.step[~low], part[column][~low], "o", color=colour, markersize=2.5)
@@ -277,7 +277,7 @@ def pick_evenly(values: Sequence[Any], most: int) -> list[Any]:
     """Pick at most `most` values, evenly, with the first and the last."""
     if len(values) <= most:
         return list(values)
-    return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
+    return [values[round(index * (len(values) - 1) / (most - 1))] for index in range(most)]
 
 
 def last_log(rows: DataFrame) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from rankfall.streams.names import inner_modules
 from rankfall.watch.columns import PARAMETER
-from rankfall.watch.gradients import local_part, squared_norm
+from rankfall.watch.gradients import local_part, squared_norm, sum_of_squares
 from rankfall.watch.statistics import wide_dtype
 
 
@@ -51,14 +51,10 @@ class Parameters:
         for weight, before, gradient in zip(self.weights, self.before, self.gradients):
             now, shards = local_part(weight.detach(), 0, -1)
             known = shards == 1 or together
-            squares = [shards * square_of(values) if known else none for values in (now - before, before)]
+            squares = [shards * sum_of_squares(values) if known else none for values in (now - before, before)]
             rows.append(torch.stack([none if gradient is None else gradient.to(none.device), *squares]))
         self.before = []
         return torch.stack(rows)
-
-
-def square_of(values: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(values, dtype=wide_dtype(values)).square()
 
 
 def parameter_rows(names: Sequence[str], sums: Tensor, layers: Sequence[str]) -> list[list[dict[str, Any]]]:
@@ -66,7 +62,7 @@ def parameter_rows(names: Sequence[str], sums: Tensor, layers: Sequence[str]) ->
     rows: list[list[dict[str, Any]]] = [[] for _ in layers]
     squares = (sums[..., 0] / sums[..., 1]).tolist()  # 0 / 0 is NaN
     for name, (gradient, update, weight) in zip(names, squares):
-        layer = next((place for place, block in enumerate(layers) if block and name.startswith(f"{block}.")), 0)
+        layer = next((number for number, block in enumerate(layers) if block and name.startswith(f"{block}.")), 0)
         ratio = update / weight if weight else float("nan")
         values = [None if not 0 <= square < float("inf") else square**0.5 for square in (gradient, ratio)]
         rows[layer].append({"name": name, **dict(zip(PARAMETER, values))})

@@ -66,7 +66,7 @@ def log_of(
     order = [layer.block for layer in record.layers if layer.block is not None]
     once = len(set(order)) == len(order) and order == sorted(order)
     numbers = [
-        0 if layer.block is None else layer.block + 1 if once else place for place, layer in enumerate(record.layers)
+        0 if layer.block is None else layer.block + 1 if once else number for number, layer in enumerate(record.layers)
     ]
     names = ["" if layer.block is None else layers.names[layer.block] for layer in record.layers]
     reasons, values = [], []
@@ -109,9 +109,9 @@ def layer_values(layer: LayerRecord, scalars: Sequence[Tensor | None], device: t
     begin = len(STATES) + len(WEIGHTS)
     if weights is not None:
         values[:, len(STATES) : begin] = weights.mean(-1).T
-    for place, scalar in enumerate(scalars, begin):
+    for column, scalar in enumerate(scalars, begin):
         if scalar is not None:
-            values[0, place] = scalar
+            values[0, column] = scalar
     return values
 
 
@@ -170,6 +170,7 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
 def state_columns(
     layer: LayerRecord, mean: dict[str, float | None], total: dict[str, float], samples: int
 ) -> dict[str, Any]:
+    """Return the columns of the state from means and totals over samples, with the reason if one is null."""
     if layer.states is None or layer.kept is None:
         return {"state_reason": NO_INPUT}
     ranks = effective_ranks(layer.kept)

@@ -19,8 +19,10 @@ def states_of(output: Any, name: str, states: StatesFunction | None, axis: int) 
         [states(output)] if states is not None else output if isinstance(output, (tuple, list)) else [output]
     )
     first: Any = next(iter(parts), None)
-    alike = [part for part in parts[1:] if isinstance(part, Tensor) and is_state(first) and part.shape == first.shape]
-    if not is_state(first) or any(part.is_floating_point() and part is not first for part in alike):
+    same_shape = [
+        part for part in parts[1:] if isinstance(part, Tensor) and is_state(first) and part.shape == first.shape
+    ]
+    if not is_state(first) or any(part.is_floating_point() and part is not first for part in same_shape):
         keys = f"dict with {', '.join(map(str, output))}: " if isinstance(output, Mapping) else ""
         shapes = ", ".join(f"{str(tensor.dtype)[6:]} {tuple(tensor.shape)}" for _, tensor in tensors_in(output))
         raise RankfallError(
@@ -62,11 +64,11 @@ def input_states(
 
 def check_not_turned(states: Tensor, input_shapes: Sequence[Sequence[int]], name: str) -> None:
     """Raise an error if a model transposes (batch, tokens) of its input to (tokens, batch) and batch_axis is not set."""
-    here = tuple(states.shape[:2])
+    axes = tuple(states.shape[:2])
     shapes = [tuple(shape) for shape in input_shapes]
-    if here[0] != here[1] and here not in shapes and here[::-1] in shapes:
+    if axes[0] != axes[1] and axes not in shapes and axes[::-1] in shapes:
         raise RankfallError(
-            f"block {name} returns {tuple(states.shape)} where the model was given {here[::-1]} (batch, tokens): say batch_axis=1 if its "
+            f"block {name} returns {tuple(states.shape)} where the model was given {axes[::-1]} (batch, tokens): say batch_axis=1 if its "
             "states are (tokens, batch, width), or batch_axis=0 if they are not"
         )
 

@@ -116,9 +116,11 @@ def causal_inputs(recording: RecordedStream) -> Result:
             return skipped("the stream holds the tokens in another order than the inputs")
         for layer, moved in enumerate(differences):
             if bool(moved[:, :-1].any()):
-                place = int(moved[:, :-1].any(-1).any(0).nonzero()[0]) + 1
+                position = int(moved[:, :-1].any(-1).any(0).nonzero()[0]) + 1
                 where = f"layer {layer}" if layer else "the state before the first layer"
-                return failed(f"token {place} of {shape[1]} sees the last one in {where}", recording.layer_path(layer))
+                return failed(
+                    f"token {position} of {shape[1]} sees the last one in {where}", recording.layer_path(layer)
+                )
         for (_, new), (_, old) in zip(tensors_in(after.output), tensors_in(recording.output)):
             by_token = new.dim() == 3 and new.is_floating_point() and tuple(new.shape[:2]) == shape
             if by_token and bool(differs(new, old)[:, :-1].any()):

@@ -40,7 +40,7 @@ def initial_loss(recording: RecordedStream) -> Result:
     logits = find_logits(recording)
     if recording.loss is not None:
         try:
-            now, guess, moved = (
+            loss, guess, moved = (
                 float(recording.loss(map_tensors(recording.output, change)))
                 for change in (torch.clone, torch.zeros_like, lambda x: x + 1)
             )
@@ -48,7 +48,7 @@ def initial_loss(recording: RecordedStream) -> Result:
             return failed(f"the loss fails on the output: {describe_error(error, 120)}")
         reference = "that of an output of zeros"
         if any(is_probability(tensor) for _, tensor in tensors_in(recording.output)) and math.isclose(
-            now, moved, rel_tol=1e-6
+            loss, moved, rel_tol=1e-6
         ):
             return failed("the output is a softmax, and the loss takes another one: pass logits to it")
         if logits is not None and guess > SUM * math.log(logits.shape[-1]):
@@ -60,12 +60,12 @@ def initial_loss(recording: RecordedStream) -> Result:
             return skipped("no loss is known: pass loss=, a function of the output")
         if is_probability(logits):
             return warned("the output is a softmax: cross entropy takes logits")
-        now, guess = float(-logits.log_softmax(-1).mean()), math.log(logits.shape[-1])
+        loss, guess = float(-logits.log_softmax(-1).mean()), math.log(logits.shape[-1])
         reference = f"log {logits.shape[-1]}, for random labels"
-    sentence = f"the loss is {now:.4g}, and {guess:.4g} is {reference}"
-    if not math.isfinite(now) or now > WRONG * guess:
+    sentence = f"the loss is {loss:.4g}, and {guess:.4g} is {reference}"
+    if not math.isfinite(loss) or loss > WRONG * guess:
         return failed(sentence)
-    return warned(sentence) if now > HIGH * guess else passed(sentence)
+    return warned(sentence) if loss > HIGH * guess else passed(sentence)
 
 
 def is_probability(output: Tensor) -> bool:

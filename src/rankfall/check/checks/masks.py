@@ -92,12 +92,14 @@ def is_mask(name: str, tensor: Tensor, recording: RecordedStream) -> bool:
     return fits and (tensor.dtype == torch.bool or ("mask" in name and bool(((tensor == 0) | (tensor == 1)).all())))
 
 
-def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, place: int, source: int) -> PassSeen:
+def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, position: int, source: int) -> PassSeen:
     """Run a pass with `value` in the mask at `place` and the other value elsewhere. The token at `place` is that of `source`."""
     other = torch.full_like(mask, 1 - value)
-    other[..., place] = value
+    other[..., position] = value
     tokens = holders_of_tokens(recording.examined.arguments, recording.report.shape) - {name}
-    changed = change_named(recording.examined.arguments, tokens, lambda tensor: exchange_token(tensor, place, source))
+    changed = change_named(
+        recording.examined.arguments, tokens, lambda tensor: exchange_token(tensor, position, source)
+    )
     if changed is None:
         raise RankfallError(f"no argument is known to hold the tokens that {call_argument(name)} hides")
     arguments = change_named(changed, {name}, lambda _: other)
@@ -107,9 +109,9 @@ def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, pl
 
 def first_leak(recording: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
     """Return the first layer at which other tokens change with the middle one, where the mask has `value`, or None if none changes."""
-    place = recording.report.tokens // 2
-    runs = [pass_with(recording, name, mask, value, place, source).states for source in (place, place - 1)]
-    others = [number for number in range(recording.report.tokens) if number != place]
+    position = recording.report.tokens // 2
+    runs = [pass_with(recording, name, mask, value, position, source).states for source in (position, position - 1)]
+    others = [number for number in range(recording.report.tokens) if number != position]
     pairs = [[recording.flow.layout.to_rows(state)[:, others] for state in pair] for pair in zip(*runs)]
     return next((layer for layer, pair in enumerate(pairs) if bool(differs(*pair).any())), None)
 
@@ -152,12 +154,12 @@ def check_padding(recording: RecordedStream) -> Result:
         for row, index in ((row, index) for row in range(len(tokens)) for index in indices):
             length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
             if 0 < length < tokens.shape[1]:
-                model, alike = recording.examined.model, partial(alike_beginnings, length)
+                model, agree = recording.examined.model, partial(alike_beginnings, length)
                 whole, short = (cut_sample(recording, name, row, kept) for kept in (tokens.shape[1], length))
                 with torch.no_grad():
-                    same = alike(call_model(model, whole), call_model(model, short))
+                    same = agree(call_model(model, whole), call_model(model, short))
                 if not same:
-                    path = first_changed(model, whole, short, alike)
+                    path = first_changed(model, whole, short, agree)
                     return failed(
                         f"padding is attended: {length} tokens have another output if {tokens.shape[1] - length} of padding follow",
                         path,

@@ -58,9 +58,9 @@ def positions_differ(recording: RecordedStream) -> Result:
         and heads
         and all(even for _, even in heads)
     ):
-        who = "only the causal mask knows" if recording.flow.causal else "nothing knows"
+        subject = "only the causal mask knows" if recording.flow.causal else "nothing knows"
         return warned(
-            f"{sentence}, and each weighs all that it sees alike: {who} the order; are positions missing, or on another axis?"
+            f"{sentence}, and each weighs all that it sees alike: {subject} the order; are positions missing, or on another axis?"
         )
     if knows_order(recording):
         return passed(f"{sentence}, and other states follow if their order is reversed")
@@ -200,7 +200,7 @@ def rise_with_distance(weights: Tensor) -> Tensor:
     """Return how much more a visible token weighs than its nearer neighbour, as a share of the largest weight. (B, H, T, T - 1)"""
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4)
     nearer, later = weights[..., 1:], weights[..., :-1]  # neighbours j + 1 and j
-    place = torch.arange(weights.shape[-1])
-    before = place[:-1] < place[:, None]  # j + 1 is at most i
+    position = torch.arange(weights.shape[-1])
+    before = position[:-1] < position[:, None]  # j + 1 is at most i
     rise = torch.where(before, later - nearer, nearer - later)  # from the nearer to the farther
     return torch.where((nearer > 0) & (later > 0), rise, 0.0) / weights.amax(-1, keepdim=True).clamp_min(1e-300)

@@ -96,7 +96,7 @@ def describe_curve(report: StreamReport, column: str) -> str:
     )
     lowest, layer = min(values)
     between = f", {show_number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
-    ends = [show_number(values[place][0]) for place in (0, -1)]
+    ends = [show_number(values[index][0]) for index in (0, -1)]
     return f"residual {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {report.depth}"
 
 
@@ -123,14 +123,14 @@ def compare_bands(report: StreamReport, last: float) -> list[str]:
         if band.when == TRAINED:
             sentences.append(f"After training {band.of} kept {span(low, high)}.")
             continue
-        place = "below" if last < low else "above" if last > high else "within"
-        if place != "within" and show_number(last) in (show_number(low), show_number(high)):
-            place = "at the edge of"
+        relation = "below" if last < low else "above" if last > high else "within"
+        if relation != "within" and show_number(last) in (show_number(low), show_number(high)):
+            relation = "at the edge of"
         since = ""
-        if place == "below" and (layer := below_from(report, band)) < report.depth:
+        if relation == "below" and (layer := below_from(report, band)) < report.depth:
             since = f"; it is below from layer {layer} on" if layer else "; it is below before the first layer already"
         keep = "keeps" if band.alone else "keep"
-        sentences.append(f"That is {place} what {band.of} {keep} {band.when}, {span(low, high)}{since}.")
+        sentences.append(f"That is {relation} what {band.of} {keep} {band.when}, {span(low, high)}{since}.")
     if report.real:
         models = [f"{model.describe()} {show_number(model.residual[-1])}" for model in report.real]
         sentences.append(f"Real models of this kind keep: {'; '.join(models)}.")

@@ -60,16 +60,16 @@ def samples_independent(recording: RecordedStream) -> Result:
     wide = next(
         (layer for layer, changed in enumerate(moved) if float(changed.double().mean()) > 1 / count + 1e-9), None
     )
-    alike = samples == count
+    same_count = samples == count
     # a mask (B * H, T, T) is not copied with its sample
-    whole = alike and not any(
+    whole = same_count and not any(
         tensor.dim() and tensor.shape[0] > count and tensor.shape[0] % count == 0 for tensor in tensors
     )
     for layer, (state, changed) in enumerate(zip(states, moved)):
         where = f"in layer {layer}" if layer else "before the first layer"
-        if alike and bool(changed[:-1].any()):
+        if same_count and bool(changed[:-1].any()):
             return failed(f"changing sample {count} changes sample 1 {where}", recording.layer_path(layer))
-        if (alike and not layer if turned else whole) and bool(differs(state[-1], state[0]).any()):
+        if (same_count and not layer if turned else whole) and bool(differs(state[-1], state[0]).any()):
             if turned:
                 return failed(
                     "layers mix the first axis of the inputs, and positions lie along the second: set batch_first=True?"

@@ -25,8 +25,8 @@ def stream_whole(recording: RecordedStream) -> Result:
     count = f"{len(flow.branches)} branches in {flow.depth} layers"
     zero = [addition.branch for addition in recording.additions if not addition.value]
     kinds = {branch.name for branch in zero}
-    alike = [branch for branch in flow.branches if branch.name in kinds]
-    if zero and len(alike) == len(zero):
+    namesakes = [branch for branch in flow.branches if branch.name in kinds]
+    if zero and len(namesakes) == len(zero):
         names = ", ".join(sorted(kinds))
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
@@ -54,8 +54,8 @@ def shared_weights(recording: RecordedStream) -> tuple[str, str] | None:
     layers = tuple(f"{name}." for name in recording.flow.layers)
     owners: dict[int, tuple[str, str, nn.Module]] = {}
     for name, module in recording.examined.model.named_modules(remove_duplicate=False):
-        held = module._modules.values() if isinstance(module, nn.ModuleList | nn.Sequential) else ()
-        parts = [part for part in held if part is not None and any(True for _ in part.parameters())]
+        entries = module._modules.values() if isinstance(module, nn.ModuleList | nn.Sequential) else ()
+        parts = [part for part in entries if part is not None and any(True for _ in part.parameters())]
         if len({id(part) for part in parts}) == 1 < len(parts):
             return name or "the model", f"{len(parts)} entries of {name or 'the model'} are one module"
         layer = next((part for part in layers if f"{name}.".startswith(part)), "")

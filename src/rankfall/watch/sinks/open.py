@@ -32,6 +32,7 @@ def open_sinks(to: Any) -> list[RowSink]:
 
 
 def open_sink(to: Any) -> RowSink:
+    """Open the sink that `to` names."""
     if isinstance(to, (str, os.PathLike)) and Path(to).suffix == ".parquet":
         return ParquetSink(Path(to))
     if hasattr(to, "add_scalar") or (isinstance(to, str) and to.partition(":")[0] == "tensorboard"):

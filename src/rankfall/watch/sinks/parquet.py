@@ -45,6 +45,7 @@ class RunFile:
         return self.path.stat().st_mtime_ns if self.path.exists() else 0
 
     def flush(self) -> None:
+        """Add the waiting rows to the table and write the file."""
         if not self.waiting:
             return
         began = time.monotonic()
