@@ -120,7 +120,7 @@ class RecordedStream:
 def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStream:
     """Run one pass of the model, and record what the checks read."""
     recording = RecordedStream(examined, flow, report)
-    calls = [""]
+    calls = [""]  # names of the modules whose calls are in progress, outermost first
     modules = dict(examined.model.named_modules())
     layers = tuple(f"{name}." for name in flow.layers)
     square = (report.tokens, report.tokens)

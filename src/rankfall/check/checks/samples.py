@@ -57,26 +57,26 @@ def samples_independent(recording: RecordedStream) -> Result:
     after = run_through(recording.examined.model, copied, flow, Edits())
     states = [] if resized else [flow.layout.to_rows(state) for state in after.states]
     moved = [differs(state, before).any(-1) for state, before in zip(states, recording.states)]  # (S, T)
-    wide = next(
+    first_wide = next(
         (layer for layer, changed in enumerate(moved) if float(changed.double().mean()) > 1 / count + 1e-9), None
     )
     same_count = samples == count
     # a mask (B * H, T, T) is not copied with its sample
-    whole = same_count and not any(
+    copy_complete = same_count and not any(
         tensor.dim() and tensor.shape[0] > count and tensor.shape[0] % count == 0 for tensor in tensors
     )
     for layer, (state, changed) in enumerate(zip(states, moved)):
         where = f"in layer {layer}" if layer else "before the first layer"
         if same_count and bool(changed[:-1].any()):
             return failed(f"changing sample {count} changes sample 1 {where}", recording.layer_path(layer))
-        if (same_count and not layer if turned else whole) and bool(differs(state[-1], state[0]).any()):
+        if (same_count and not layer if turned else copy_complete) and bool(differs(state[-1], state[0]).any()):
             if turned:
                 return failed(
                     "layers mix the first axis of the inputs, and positions lie along the second: set batch_first=True?"
                 )
             sentence = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
             return failed(sentence, recording.layer_path(layer))
-        if layer == wide and first.dim() > 1 and len(state) != first.shape[1]:
+        if layer == first_wide and first.dim() > 1 and len(state) != first.shape[1]:
             return failed(
                 f"changing sample {count} changes {float(changed.double().mean()):.0%} of all tokens {where}",
                 recording.layer_path(layer),
