@@ -13,7 +13,7 @@ from torch import Tensor
 from rankfall.census.gains import is_drawn, is_within, weights_of
 from rankfall.census.outcomes import FACTORS
 from rankfall.check.interventions import multiplied
-from rankfall.check.layer import mean
+from rankfall.check.layer import finite_mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import Examined
@@ -31,7 +31,7 @@ def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float
         weights = [weight for name, _, weight in weights_of(examined.model) if is_chosen(name) and is_matrix(weight)]
         for name, factor in FACTORS.items():
             with multiplied(weights, factor):
-                found[f"{what}_{name}"] = [mean(relative_residual(state)) for state in states_of(examined, flow)]
+                found[f"{what}_{name}"] = [finite_mean(relative_residual(state)) for state in states_of(examined, flow)]
     return found
 
 
