@@ -133,8 +133,8 @@ def orders_of_module(module: Any, inputs: Any, blocks: Any = None) -> dict[str, 
         for flow in examined.flows:
             for number, fit in slopes(examined, flow).items():
                 branch = flow.branches[number]
-                place = flow.layers[branch.layer - 1] or f"layer {branch.layer}"
-                name = name_of(flow.name if len(examined.flows) > 1 else "", f"{place} {branch.name}".strip())
+                layer = flow.layers[branch.layer - 1] or f"layer {branch.layer}"
+                name = name_of(flow.name if len(examined.flows) > 1 else "", f"{layer} {branch.name}".strip())
                 fits[f"{name} ({number})" if name in fits else name] = fit
     if not fits:
         raise RankfallError(f"{examined.name}: no branch of it mixes tokens, so none has an order of contraction")

@@ -67,8 +67,8 @@ class Objects:
     def fetch_new(self, folder: str, names: Iterable[str] | None = None) -> None:
         """Copy the objects of a folder, or those in `names`, that have no copy of the same size here."""
         sizes = self.names(folder)
-        wanted = sizes if names is None else sizes.keys() & names
-        self._each(self.fetch, [self.folder / name for name in wanted if _size(self.folder / name) != sizes[name]])
+        selected = sizes if names is None else sizes.keys() & names
+        self._each(self.fetch, [self.folder / name for name in selected if _size(self.folder / name) != sizes[name]])
 
     def put(self, path: Path) -> None:
         """Copy a finished file to its object."""

@@ -64,13 +64,15 @@ def check_split(candidate: Candidate, dataset: Dataset, name: str, split: Split)
     """Raise `Refused` unless each part is symbols or classes in range (N, T), or finite vectors or values (N, T, C)."""
     for part, fact, size, least in zip(PARTS, ("INPUTS", "TARGETS"), ("size_in", "size_out"), (0, -1)):
         value, most, declared = getattr(split, part), getattr(dataset, size), candidate.facts.get(fact)
-        got = f"its {name} {part} are {tuple(value.shape)} of {value.dtype}"
+        description = f"its {name} {part} are {tuple(value.shape)} of {value.dtype}"
         if declared in ("tokens", "classes", "hidden"):
             if value.dim() != 2 or value.dtype != torch.int64:
-                raise candidate.refusal(f"says {fact} = {declared!r}, but {got}", "they must be (N, T) of int64")
+                raise candidate.refusal(
+                    f"says {fact} = {declared!r}, but {description}", "they must be (N, T) of int64"
+                )
         elif value.dim() != 3 or not value.is_floating_point() or value.shape[2] != most:
             raise candidate.refusal(
-                f"says {fact} = {declared!r} and {size} = {most}, but {got}",
+                f"says {fact} = {declared!r} and {size} = {most}, but {description}",
                 "they must be floating-point numbers (N, T, C) with as many channels",
             )
         if outside := find_outside(value, least, most, size):

@@ -47,10 +47,10 @@ def describe(request: ComponentRequest) -> Description:
     facts = {name: value for name, value in capitals.items() if is_plain(value)}
     learned: dict[str, Any] = {}
     unknown = ""
-    wanted = LEARNED.get(kind, ())
+    learnable = LEARNED.get(kind, ())
     if kind in ("normaliser", "residual") and not inspect.isclass(component):
-        wanted = ()  # a function has no methods, and asks for nothing more
-    if not location.shipped and any(fact not in capitals for fact in wanted):
+        learnable = ()  # a function has no methods, and asks for nothing more
+    if not location.shipped and any(fact not in capitals for fact in learnable):
         learned, unknown = learn(kind, component, location.file)
     return Description(
         location,

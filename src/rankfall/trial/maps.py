@@ -117,9 +117,9 @@ class MapTrial:
                 f"it must return {' and '.join(map(str, expected))}",
             )
         if wrong := [value.dtype for value in outputs if value.dtype != self.format]:
-            got, format_name = (str(dtype).removeprefix("torch.") for dtype in (wrong[0], self.format))
+            dtype, format_name = (str(dtype).removeprefix("torch.") for dtype in (wrong[0], self.format))
             raise candidate.refusal(
-                f"{returns} {got} in a network of {format_name}",
+                f"{returns} {dtype} in a network of {format_name}",
                 "make tensors with the dtype of its input or of its parameters",
             )
         return outputs

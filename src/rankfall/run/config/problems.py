@@ -74,7 +74,7 @@ def translate(error: ValidationError, prefix: str = "") -> RankfallError:
         parts = [part for part in detail["loc"] if not _internal(part)]
         places.setdefault(".".join(map(str, [*[prefix] * bool(prefix), *parts])), []).append(detail)
     first = next(iter(places))
-    same = [place for place in places if f"{place}.".startswith(f"{first}.") or f"{first}.".startswith(f"{place}.")]
+    same = [path for path in places if f"{path}.".startswith(f"{first}.") or f"{first}.".startswith(f"{path}.")]
     deepest, more = max(same, key=len), len(places) - len(same)
     reported = _translate(deepest, places[deepest])
     return RankfallError(f"{reported} (and {more} more)") if more else reported

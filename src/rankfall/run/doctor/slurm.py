@@ -53,14 +53,14 @@ def slurm(profile: Path, results: Path, probe_seconds: int) -> Iterator[Check]:
 
 def partition(settings: Mapping[str, Any], known: Partitions) -> Iterator[Check]:
     """Check that the partitions of the profile exist and take jobs, or that SLURM has a default partition."""
-    wanted, listed = read_resources(settings, "slurm_partition"), ", ".join(known) or "none"
-    if not any(line.startswith("default-resources") for line in wanted):
+    named, listed = read_resources(settings, "slurm_partition"), ", ".join(known) or "none"
+    if not any(line.startswith("default-resources") for line in named):
         default = [name for name, fields in known.items() if fields.get("Default") == "YES"]
         if default:
-            wanted["SLURM's own default"] = default[0]
+            named["SLURM's own default"] = default[0]
         else:
             yield fail("partition", f"SLURM has no default: set default-resources: slurm_partition to one of {listed}")
-    for line, name in wanted.items():
+    for line, name in named.items():
         state, limit = (known.get(name, {}).get(field, "") for field in ("State", "MaxTime"))
         if name not in known:
             yield fail("partition", f"{line} is {name!r}, which does not exist: change it to one of {listed}")
@@ -74,10 +74,10 @@ def partition(settings: Mapping[str, Any], known: Partitions) -> Iterator[Check]
 
 def account(settings: Mapping[str, Any]) -> Iterator[Check]:
     """Check that the profile names an account of the user. Without accounting there is nothing to check."""
-    wanted, user = read_resources(settings, "slurm_account"), os.environ.get("USER") or "root"
+    named, user = read_resources(settings, "slurm_account"), os.environ.get("USER") or "root"
     code, output = ask("sacctmgr", "-n", "-P", "show", "associations", f"user={user}", "format=account")
     accounts = [] if code else sorted(set(output.split()))
-    for line, name in wanted.items():
+    for line, name in named.items():
         if code:
             yield warn("account", f"{line} is {name!r}, but this cluster keeps no accounts: take the line out")
         elif name in accounts:
@@ -85,10 +85,10 @@ def account(settings: Mapping[str, Any]) -> Iterator[Check]:
         else:
             listed = ", ".join(accounts) or "none"
             yield fail("account", f"{line} is {name!r}, which is not yours: change it to one of {listed}")
-    if not wanted and len(accounts) > 1:
+    if not named and len(accounts) > 1:
         fault = "you have several, SLURM takes its default: set default-resources: slurm_account to one of"
         yield warn("account", f"{fault} {', '.join(accounts)}")
-    elif not wanted:
+    elif not named:
         yield ok(
             "account", f"{accounts[0]}, SLURM's default for you" if accounts else "none is needed, and none is named"
         )
@@ -156,11 +156,11 @@ def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> It
 
 def preemption(settings: Mapping[str, Any], config: Mapping[str, str], known: Partitions) -> Iterator[Check]:
     """Check that a preempted job is requeued. Otherwise Snakemake's plugin waits for it forever."""
-    wanted = set(read_resources(settings, "slurm_partition").values())
+    named = set(read_resources(settings, "slurm_partition").values())
     partitions = {
         name: fields
         for name, fields in known.items()
-        if name in wanted or (not wanted and fields.get("Default") == "YES")
+        if name in named or (not named and fields.get("Default") == "YES")
     }
     modes = {name: fields.get("PreemptMode", config.get("PreemptMode", "OFF")) for name, fields in partitions.items()}
     if config.get("PreemptType", "preempt/none") in ("preempt/none", "(null)") or set(modes.values()) <= {"OFF"}:
@@ -233,8 +233,8 @@ def read_resources(settings: Mapping[str, Any], *names: str) -> dict[str, str]:
     places = {"default-resources": settings.get("default-resources") or {}}
     places |= {f"set-resources: {rule}": resources for rule, resources in (settings.get("set-resources") or {}).items()}
     return {
-        f"{place}: {name}": str(values[name]).strip("'\"")
-        for place, values in places.items()
+        f"{section}: {name}": str(values[name]).strip("'\"")
+        for section, values in places.items()
         for name in names
         if isinstance(values, dict) and name in values
     }

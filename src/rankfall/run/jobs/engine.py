@@ -55,8 +55,8 @@ class Settings:
 class StackCheckpoint:
     """A checkpoint of a stack, saved on a timer, and at once if a signal asks to stop. Its parts have names and follow one another."""
 
-    def __init__(self, store: "Store", keys: Sequence[str], every: float, stopped: Stopped) -> None:
-        self.store, self.every, self.stopped = store, every, stopped
+    def __init__(self, store: "Store", keys: Sequence[str], interval: float, stopped: Stopped) -> None:
+        self.store, self.interval, self.stopped = store, interval, stopped
         self.identity, self.keys = stack_id(keys), list(keys)
         self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet loaded
         self.before = 0.0  # seconds of earlier, interrupted jobs
@@ -81,7 +81,7 @@ class StackCheckpoint:
         """Save the state of all parts if it is time to, and raise `Interrupted` if a signal came."""
         reason = self.stopped()
         self.parts = {**(self.parts or {}), name: state}
-        if reason or time.monotonic() - self.saved >= self.every:
+        if reason or time.monotonic() - self.saved >= self.interval:
             check_files()
             record = {"seconds": self.seconds, "step": step, "cells": self.keys, "parts": list(self.parts)}
             tensors = {

@@ -65,7 +65,7 @@ def data_of(kind: str, name: str, path: str) -> dict[str, str]:
         return {}
     if kind == "claim":
         described = replace(described, facts={**described.facts, "DATA": [STATEMENT]})
-    return {file: content(place) for file, place in sorted(_data(described, path))}
+    return {name: content(file) for name, file in sorted(_data(described, path))}
 
 
 def digests(name: str) -> Iterator[str]:

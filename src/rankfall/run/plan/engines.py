@@ -114,8 +114,10 @@ def why_plain(cell: Cell, compute: Compute) -> str:
     """Return why the machine does not train a cell; an empty text if it does."""
     if cell.engine in MACHINES:
         return ""
-    why = refusal(compute.device, cell.task, cell.architecture, cell.training) or why_slower(compute, cell.architecture)
-    return why or f"asked for by compute.engine: {compute.engine}; without it a faster engine computes them"
+    reason = refusal(compute.device, cell.task, cell.architecture, cell.training) or why_slower(
+        compute, cell.architecture
+    )
+    return reason or f"asked for by compute.engine: {compute.engine}; without it a faster engine computes them"
 
 
 def check_installed(engines: Iterable[str]) -> None:

@@ -124,9 +124,7 @@ class Driver:
 
     @contextmanager
     def pass_signals_on(self) -> Iterator[None]:
-        """Pass signals on: a signal that ends this process interrupts the child like Ctrl-C, and a signal that pauses it pauses the
-        child.
-        """
+        """Pass signals on to the child: signals that end this process interrupt it like Ctrl-C, and Ctrl-Z pauses it."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.signals.append(number)

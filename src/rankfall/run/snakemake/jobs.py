@@ -200,7 +200,7 @@ class PlanJobs:
     def _table_parts(self, table: str) -> list[PlannedJob]:
         """Return the jobs whose files a table combines."""
         if table in ("cells", "training"):
-            return [self.job("train", *place) for place in self.plan.shards]
+            return [self.job("train", *shard) for shard in self.plan.shards]
         if table == "datasets":
             return [self.job("data", task) for task in sorted({task for task, _ in self.plan.shards})]
         return [part for name in self.plan.tables[table] for part in self._measure_parts(name)]
@@ -208,8 +208,8 @@ class PlanJobs:
     def _measure_parts(self, name: str) -> list[PlannedJob]:
         if self.plan.measures[name].needs != "cells":
             return [self.job("measure", name)]
-        places = [place for place in self.plan.shards if self.plan.measured_cells(name, *place)]
-        return [self.job("measure", name, *place) for place in places]
+        places = [shard for shard in self.plan.shards if self.plan.measured_cells(name, *shard)]
+        return [self.job("measure", name, *shard) for shard in places]
 
     @cached_property
     def _sources(self) -> Sources:

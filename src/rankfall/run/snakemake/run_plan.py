@@ -180,8 +180,8 @@ class RunPlan:
 
     def kinds_here(self, all_here: bool) -> list[str]:
         """Return the rules of the jobs that will run on this machine, with the names of measures, for the fork server."""
-        here = [job for job in self.find_missing() if all_here or job.kind in LOCAL or job.rule == "measure_freely"]
-        return [f"measure {job.names[0]}" if job.kind == "measure" else job.rule for job in here]
+        local = [job for job in self.find_missing() if all_here or job.kind in LOCAL or job.rule == "measure_freely"]
+        return [f"measure {job.names[0]}" if job.kind == "measure" else job.rule for job in local]
 
     # Why a job runs.
 
