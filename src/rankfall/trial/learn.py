@@ -33,16 +33,10 @@ LAYERS = (1, 2)  # all layers of a network of depth 2: a component may act diffe
 SIZES = Surroundings().sizes(MEMBERS)
 Options = Mapping[str, Any]
 BLOCK_PARTS = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
-METHODS = {
-    "weights": ("weights",),
-    "heads": ("heads", "contexts", "emit"),
-    "values": ("value", "output", "maps"),
-}  # part that an attention provides -> its methods
-JUDGED = {
-    "attention": {*METHODS},
-    "position": {"bias by offset"},
-    "normaliser": {"factors by offset"},
-}  # values of PROVIDES
+# part that an attention provides -> its methods
+METHODS = {"weights": ("weights",), "heads": ("heads", "contexts", "emit"), "values": ("value", "output", "maps")}
+# values of PROVIDES that a call can show
+JUDGED = {"attention": {*METHODS}, "position": {"bias by offset"}, "normaliser": {"factors by offset"}}
 LONGER = (11, 64)  # tokens: lengths beyond the length for which a component is built
 OFFERED = {"rotate": "queries", "products": "products", "bias": "scores", "context": "values", "prepare": "lengths"}
 
@@ -139,9 +133,8 @@ def earlier_of(module: Any) -> dict[str, Any]:
 
 
 def wrong_parts(net: Any, provided: set[str]) -> set[str]:
-    """Return the provided parts that do not give the output of an attention.
-
-    Wrong are weights that differ from those passed to dropout, heads that do not sum to the output, and value maps that omit a gate."""
+    """Return the provided parts that do not give the output of an attention: weights that differ from those passed to dropout, heads that
+    do not sum to the output, or value maps that omit a gate."""
     if "weights" not in provided:
         return {"heads", "values"}
     x, wrong, dropped = random_states(net), set(), list[Tensor]()

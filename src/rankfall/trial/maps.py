@@ -81,18 +81,18 @@ class MapTrial:
         with unused_generators(self.candidate.refusal):  # first, since its error says more than "gives another result"
             first = self.run(use, self.whole, inputs)
         if any(not torch.equal(before, after) for before, after in zip(use.inputs, inputs)):
-            raise self.candidate.refusal(f"edits its input, {use.told}, in place", "work on new tensors")
+            raise self.candidate.refusal(f"edits its input, {use.label}, in place", "work on new tensors")
         for value in first:  # (K, B, ...)
             not_finite = ~(value.isfinite() | value.isneginf() if use.may_mask else value.isfinite())
             if not_finite.any():
                 raise self.candidate.refusal(
-                    f"returns {value[not_finite][0].item()} in {int(not_finite.sum())} of {not_finite.numel()} entries, given {use.told}",
+                    f"returns {value[not_finite][0].item()} in {int(not_finite.sum())} of {not_finite.numel()} entries, given {use.label}",
                     "every result must be finite",
                 )
         self.check_repeats(use, first)
         with torch.no_grad():
             for axis in (MEMBER, SAMPLE):
-                check_independent(self.candidate, axis, partial(self.run_beside, use), use.told)
+                check_independent(self.candidate, axis, partial(self.run_beside, use), use.label)
         if self.setting.trained:
             self.differentiate(use, leaves, first)
         return tuple(value.detach() for value in first)
@@ -106,7 +106,7 @@ class MapTrial:
                 f"has no method `{use.method}`" if use.method else f"gives {_describe(module)}, which cannot be called"
             )
             raise candidate.refusal(fault, f"it must be {candidate.contract}")
-        inputs_text = f"given {use.told} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
+        inputs_text = f"given {use.label} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
         result = candidate.call(function, inputs_text, *inputs, **use.also)
         outputs = result if isinstance(result, tuple) else (result,)
         expected = [(*inputs[0].shape[:2], *shape) for shape in use.outputs]
@@ -141,7 +141,7 @@ class MapTrial:
             )
         if (off := difference(again, [value.detach() for value in first])) > AGREE:
             raise self.candidate.refusal(
-                f"gives another result ({off:.1e}) when called again with the same {use.told}, in training mode",
+                f"gives another result ({off:.1e}) when called again with the same {use.label}, in training mode",
                 "let it keep nothing between calls, no running mean either, and draw no random numbers of its own: dropout of a network is "
                 "the training's `dropout`, which reaches attentions and blocks as `drop`",
             )
@@ -190,7 +190,7 @@ class MapTrial:
         needed = use.through or (True,) * len(numbers)
         if any(gradient is None and need for gradient, need in zip(input_grads, needed)):
             raise self.candidate.refusal(
-                f"lets no gradient through to {use.told}, so that nothing before it could be trained",
+                f"lets no gradient through to {use.label}, so that nothing before it could be trained",
                 "compute with torch, without `detach`, `item` or NumPy",
             )
         # A masked score is -inf, and its gradient reaches no parameter.
@@ -199,7 +199,7 @@ class MapTrial:
             not gradient.isfinite().all() for gradient in (*reaching, *(g for g in parameter_grads if g is not None))
         ):
             raise self.candidate.refusal(
-                f"has a gradient that is not finite, given {use.told}",
+                f"has a gradient that is not finite, given {use.label}",
                 "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",
             )
 

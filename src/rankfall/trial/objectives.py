@@ -19,12 +19,7 @@ from rankfall.trial.candidate import Candidate
 from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference
 from rankfall.trial.setting import MEMBERS, Surroundings
 
-SYMBOLS, LENGTH, BATCH, ANSWERS = (
-    5,
-    6,
-    4,
-    3,
-)  # sizes of a batch: features of an input, tokens, samples, features of a target
+SYMBOLS, LENGTH, BATCH, ANSWERS = 5, 6, 4, 3  # sizes of a batch: features or symbols, tokens, samples, answers
 ALL = range(MEMBERS)
 NO_SUM = (
     "`asked` counts targets and sums are over them, so that both add up over samples: nothing but the loss is a mean"

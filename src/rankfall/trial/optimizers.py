@@ -65,9 +65,8 @@ def take_steps(candidate: Candidate, members: Sequence[int], factor: float = 1.0
     for step in range(1, STEPS + 1):
         if resumed or step == 1:
             instance = make_optimizer(candidate)
-            lr, decay = (
-                torch.tensor(rates, dtype=torch.float64).unsqueeze(1)[rows] for rates in (RATES, DECAYS)
-            )  # (K, 1)
+            # (K, 1)
+            lr, decay = (torch.tensor(r, dtype=torch.float64).unsqueeze(1)[rows] for r in (RATES, DECAYS))
             slots = slots or tuple(torch.zeros_like(weights) for _ in range(instance.slots))
         grads = normal_numbers("gradients", step)
         grads[STOPPED] = 0.0

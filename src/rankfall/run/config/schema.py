@@ -14,11 +14,8 @@ from rankfall.disk import atomic
 from rankfall.run.config.types import Config
 from rankfall.run.config.values import COMPONENT, Written
 
-FREE = {
-    "TaskEntry": "task",
-    "Measure": "measure",
-    "Figure": "figure",
-}  # entries whose other keys are options of a component
+# entry whose other keys are options of a component -> kind of the component
+FREE = {"TaskEntry": "task", "Measure": "measure", "Figure": "figure"}
 WITH_BASE = ("ArchitectureEntry", "TrainingEntry")
 RANGE = {"type": "string", "pattern": r"^\d+\.\.\d+$"}
 # pydantic does not translate these bounds

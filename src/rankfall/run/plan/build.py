@@ -39,9 +39,7 @@ class Plan:
     selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
     labels: Mapping[str, str] = field(default_factory=dict)  # name -> its label in figures and on the page
     colours: Mapping[str, str] = field(default_factory=dict)  # name -> #rrggbb
-    left_out: Mapping[str, Counter[str]] = field(
-        default_factory=dict
-    )  # measure -> reason why not measured -> number of cells
+    left_out: Mapping[str, Counter[str]] = field(default_factory=dict)  # measure -> why not measured -> number of cells
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:

@@ -34,9 +34,7 @@ OF_CELLS = {
 }
 ENTRIES = ("task", "tasks", "training", "trainings", "architecture", "architectures")
 COLUMNS = ("numbers", "lines", "panels", "x")
-Row = tuple[
-    dict[str, Any], Alike
-]  # the columns of the first cell, and all cells that differ from it only in seed and key
+Row = tuple[dict[str, Any], Alike]  # cells that differ only in seed and key, after the columns of the first of them
 LATE = ("key", "status", "reason")  # columns of cells that only a run can fill
 
 

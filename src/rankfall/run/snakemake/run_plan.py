@@ -31,9 +31,7 @@ PLANNING = ("rankfall.run.plan.build", "rankfall.run.plan.written", "rankfall.ru
 SHOWN = 12  # largest number of printed reasons
 LISTED = 30  # largest number of jobs in the error for an unknown job
 MANY = 3  # changes that a reason lists; it counts the others
-LOCAL = frozenset(
-    {"data", "table", "figure", "page"}
-)  # kinds of jobs that run where Snakemake runs, whatever the profile
+LOCAL = frozenset({"data", "table", "figure", "page"})  # kinds of jobs that run where Snakemake runs, with any profile
 
 
 @dataclass(frozen=True, eq=False)

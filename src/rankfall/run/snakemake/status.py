@@ -20,7 +20,7 @@ from rankfall.run.snakemake.run_plan import RunPlan, describe_changed_code, list
 if TYPE_CHECKING:
     from rankfall.run.store import CellRecord
 
-FRESH, STALE, NEW = "fresh", "stale", "new"
+STALE, NEW = "stale", "new"
 
 
 @dataclass

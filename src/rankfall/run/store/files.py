@@ -214,9 +214,7 @@ class Vault:
                     self._unreadable[path] = _stamp(before)
                     self.set_aside(path, str(damage), before)
                     return None
-                time.sleep(
-                    patience
-                )  # a shared file system may be slow, so the file counts as damaged only after a second read
+                time.sleep(patience)  # read again before the file counts as damaged: shared file systems may be slow
                 if self.objects:
                     self.objects.fetch(path)
             except OSError as error:

@@ -20,9 +20,7 @@ from rankfall.run.store.stacks import read_stack
 
 DAY = 86_400.0  # seconds
 ABANDONED = 1 * DAY  # seconds after which a temporary file of another machine counts as abandoned
-FORGOTTEN = (
-    30 * DAY
-)  # seconds after which a checkpoint that does not name its cells, a trial, and rows of items are old
+FORGOTTEN = 30 * DAY  # seconds: age from which trials, rows of items and checkpoints without cells can be removed
 
 
 @dataclass(frozen=True)

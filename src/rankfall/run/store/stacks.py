@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 HEADERS = "headers"  # folder, in an object store, of stack files without their tensors, which a search for cells reads
-PREFERENCE = {
-    "done": 0,
-    "diverged": 1,
-}  # rank of an ending if two files hold a cell; of equal ranks, the first name counts
+PREFERENCE = {"done": 0, "diverged": 1}  # rank of an ending if two files hold a cell; the first file of a rank counts
 
 
 @dataclass(frozen=True)
@@ -135,9 +132,7 @@ class Stacks(Vault):
             if not failures:
                 break
             loaded_keys = {key for stack in loaded for key in stack.keys}
-            missing = [
-                key for key in missing if key not in loaded_keys
-            ]  # another file may hold the same cells: search again
+            missing = [key for key in missing if key not in loaded_keys]  # search again: another file may hold them
         return loaded
 
     def header(self, path: Path) -> Path:
