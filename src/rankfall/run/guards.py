@@ -149,7 +149,7 @@ def guard_job(codes: Iterable[Code], results: Path | None = None) -> Iterator[No
 
 @contextmanager
 def restrict_reads(code: Code) -> Iterator[None]:
-    """Within a job, let users' components read only the files in `code`, except those of this package, which are not watched."""
+    """Let users' components read only the files in `code` within a job. Reads by this package are not watched."""
     watch = install_watch()
     before = watch.allowed
     if before is None:  # no job

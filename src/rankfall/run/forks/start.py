@@ -38,6 +38,7 @@ class Forks:
         self.address = address
 
     def close(self) -> None:
+        """End the server and wait until its last job has ended."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()

@@ -44,6 +44,7 @@ class KeptItems:
         return [digest(common, item, identities[group]) for item, group in zip(plain, parts, strict=True)]
 
     def find(self, keys: Sequence[str]) -> dict[str, Rows]:
+        """Return key -> stored rows of items."""
         stored = self.store.find_rows(self.name, keys)
         print(f"{self.measure.name}: {len(keys)} items: {len(stored)} in store", flush=True)
         return stored

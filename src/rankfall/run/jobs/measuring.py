@@ -78,6 +78,7 @@ class MeasuringWork:
             raise RankfallError(f"{fault}; what was measured before is kept") from error
 
     def measure_cell(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
+        """Return the rows of a cell, with the name of the processor."""
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
         data = stack_data([cell], [dataset], self.settings.device)
         bound = components.bound("measure", self.measure.component)

@@ -136,12 +136,14 @@ class PlanJobs:
     # Digest and inputs of each kind of job.
 
     def _data(self, key: str, task: str) -> PlannedJob:
+        """Return the job that draws the data sets of a task."""
         cells = [cell for (name, _), shard_cells in self.plan.shards.items() if name == task for cell in shard_cells]
         data_keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
         code = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
         return PlannedJob(key, digest("data", task, data_keys, rows), f"{len(data_keys)} data sets", code=code)
 
     def _train(self, key: str, task: str, shard: str) -> PlannedJob:
+        """Return the job that trains a shard."""
         cells = self.plan.shards[task, shard]
         ceiling = self._sources.code_files(CEILING_ROOTS)
         rows = _merge([self._table_code("cells"), self._table_code("training"), ceiling])
@@ -151,6 +153,7 @@ class PlanJobs:
         return PlannedJob(key, digest("train", self._digest_rows(cells), rows), f"{len(cells)} cells", inputs, code)
 
     def _measure(self, key: str, name: str, task: str, shard: str) -> PlannedJob:
+        """Return the job that measures the cells of a shard."""
         measure, cells = self.plan.measures[name], self.plan.measured_cells(name, task, shard)
         rows = self._table_code(measure.table)
         code = partial(_merge, [measure.code, rows])
@@ -168,6 +171,7 @@ class PlanJobs:
         return PlannedJob(key, job_digest, summary, tuple(table.files[0] for table in tables), code)
 
     def _table(self, key: str, name: str) -> PlannedJob:
+        """Return the job that combines the files of a table."""
         code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name), table_digests(name)])
         parts = self._table_parts(name)
         inputs = tuple(part.files[name == "training"] for part in parts)
@@ -175,6 +179,7 @@ class PlanJobs:
         return PlannedJob(key, job_digest, f"{len(parts)} files", inputs, lambda: code)
 
     def _figure(self, key: str, name: str) -> PlannedJob:
+        """Return the job that draws a figure."""
         figure = self.plan.figures[name]
         tables = [self.job("table", table) for table in figure.tables]
         looks = [self.plan.labels, self.plan.colours]
@@ -206,6 +211,7 @@ class PlanJobs:
         return [part for name in self.plan.tables[table] for part in self._measure_parts(name)]
 
     def _measure_parts(self, name: str) -> list[PlannedJob]:
+        """Return the jobs of a measure."""
         if self.plan.measures[name].needs != "cells":
             return [self.job("measure", name)]
         places = [shard for shard in self.plan.shards if self.plan.measured_cells(name, *shard)]

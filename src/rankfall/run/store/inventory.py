@@ -160,6 +160,7 @@ def _find_rows(files: Files, live: Live) -> Iterator[Item]:
 
 
 def _find_checkpoints(files: Files, live: Live) -> Iterator[Item]:
+    """Yield checkpoints from which no live key is computed."""
     finished = files.store.find_cells(live.cells)
     waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
     for name, keys in live.measures.items():
