@@ -71,7 +71,8 @@ def find_scales(state: RunState, now: float) -> dict[str, float]:
     timed += [(rule, taken, expected) for rule, taken, expected in late if taken > expected]
 
     def weigh(jobs: list[tuple[str, float, float]], before: float) -> float:
-        taken, expected = (sum(job[k] for job in jobs) for k in (1, 2))
+        taken = sum(seconds for _, seconds, _ in jobs)
+        expected = sum(planned for _, _, planned in jobs)
         return (taken + TRUST * before) / (expected + TRUST)
 
     whole = weigh(timed, state.slower)
