@@ -118,10 +118,10 @@ def load_claim(folder: str) -> Claim:
 def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
     """Raise an error for a claim that cannot be read, or reads unknown tables or columns. `columns_of(table)`: the columns of a table."""
     try:
-        every = claims()
+        declared = claims()
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
         raise RankfallError(f"a claim cannot be read: {describe_error(error)}") from error
-    for claim in every:
+    for claim in declared:
         where = f"claim {claim.name!r} of {claim.table}"
         for table, columns in claim.reads.items():
             if table not in components.names("table") and "." not in table:

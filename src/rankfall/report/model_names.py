@@ -23,9 +23,11 @@ def short(model: str) -> str:
 def name_models(models: Iterable[str]) -> dict[str, str]:
     """Return model -> its label, or the label of the last part of its name; the whole name if another of these models has the same last
     part."""
-    each = list(dict.fromkeys(models))
-    often = Counter(map(short, each))
-    return {one: label(one) if label(one) != one or often[short(one)] > 1 else label(short(one)) for one in each}
+    names = list(dict.fromkeys(models))
+    counts = Counter(map(short, names))
+    return {
+        name: label(name) if label(name) != name or counts[short(name)] > 1 else label(short(name)) for name in names
+    }
 
 
 def name_measurements(table: DataFrame, axis: str = "") -> list[str]:

@@ -71,8 +71,8 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
     ]
     settings, papers = {ANY: ""}, {}
     while lines and lines[0].startswith((SETTING, SOURCE)):
-        kind, _, said = lines.pop(0).partition(" ")
-        word, _, about = (part.strip() for part in said.partition(":"))
+        kind, _, definition = lines.pop(0).partition(" ")
+        word, _, about = (part.strip() for part in definition.partition(":"))
         if kind == SETTING.strip():
             settings[word] = about
         else:
@@ -84,16 +84,16 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
                 )
     reader = csv.DictReader(lines)
     columns = list(reader.fieldnames or ())
-    if wrong := [f"lacks {one}" for one in NEEDED if one not in columns] + [
-        f"has {one!r}{suggest(str(one), list(FIELDS))}" for one in columns if one not in FIELDS
+    if problems := [f"lacks {column}" for column in NEEDED if column not in columns] + [
+        f"has {column!r}{suggest(str(column), list(FIELDS))}" for column in columns if column not in FIELDS
     ]:
         raise RankfallError(
-            f"{file}: its header {'; '.join(wrong)}\ncolumns are {', '.join(FIELDS)}; the first five are needed"
+            f"{file}: its header {'; '.join(problems)}\ncolumns are {', '.join(FIELDS)}; the first five are needed"
         )
-    only = {"source": [*papers], "setting": [*settings][1:] or [ANY]}  # left out where there is only one
-    usual = dict.fromkeys(FIELDS, "") | {"kind": "measured", "sense": "equal"}
-    usual |= {name: words[0] for name, words in only.items() if len(words) == 1}
-    return tuple(_check_row(usual | {"what": row["name"]} | row, settings, papers, file) for row in reader)
+    declared = {"source": [*papers], "setting": [*settings][1:] or [ANY]}  # left out where there is only one
+    defaults = dict.fromkeys(FIELDS, "") | {"kind": "measured", "sense": "equal"}
+    defaults |= {name: words[0] for name, words in declared.items() if len(words) == 1}
+    return tuple(_check_row(defaults | {"what": row["name"]} | row, settings, papers, file) for row in reader)
 
 
 def _check_row(

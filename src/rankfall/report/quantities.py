@@ -36,23 +36,24 @@ def lend_headlines(modules: Iterable[str]) -> None:
 
 
 def lent() -> tuple[str, ...]:
+    """Return the users' quantities that this process knows."""
     return tuple(_LENT)
 
 
 def declarations_of(kind: str) -> tuple[Any, ...]:
     """Return all declarations of a kind, with the study and the table of their folder, sorted by study and `place`."""
-    found: dict[str, Any] = {}
+    declarations: dict[str, Any] = {}
     for quantity in sources(kind, lent()):
         for item in components.load(kind, quantity):
             item = replace(item, study=item.study or study_of(kind, quantity), table=quantity)
-            if item.name in found:
-                other = found[item.name].table
+            if item.name in declarations:
+                other = declarations[item.name].table
                 raise RankfallError(
                     f"{kind} {item.name!r} of {quantity} has a name that is taken by {other}: choose another"
                 )
-            found[item.name] = item
+            declarations[item.name] = item
     ranks = {study: rank for rank, study in enumerate(STUDIES if kind != "sentence" else ())}
-    return tuple(sorted(found.values(), key=lambda item: (ranks.get(item.study, len(ranks)), item.place)))
+    return tuple(sorted(declarations.values(), key=lambda item: (ranks.get(item.study, len(ranks)), item.place)))
 
 
 def sources(kind: str, modules: Iterable[str]) -> list[str]:

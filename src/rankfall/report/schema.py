@@ -116,12 +116,12 @@ def declare_columns(text: str) -> tuple[Column, ...]:
 
 
 def _declare_column(line: str) -> Column:
-    found = LINE.fullmatch(line)
-    if found is None:
+    match = LINE.fullmatch(line)
+    if match is None:
         raise RankfallError(
             f"{line!r} declares no column\nWrite it as `name type: meaning`, such as `loss float? [nats]: ...`"
         )
-    name, kind, null, unit, low, high, marks, meaning = found.groups(default="")
+    name, kind, null, unit, low, high, marks, meaning = match.groups(default="")
     bounds = _read_bound(low), _read_bound(high)
     return Column(name, kind, meaning, unit, bool(null), " nan" in marks, " provenance" in marks, bounds)
 
@@ -152,8 +152,8 @@ def schema(name: str) -> Table:
         return Table(name, f"what the measure {name} gives", (), cells=needs == "cells", inferred=True)
     if declared.table is not None:
         return declared.table
-    found: Table = components.load("table", name)()
-    return found
+    table: Table = components.load("table", name)()
+    return table
 
 
 def finds_headlines(name: str) -> bool:

@@ -24,8 +24,12 @@ def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
 
 def select_matching(table: DataFrame, column: str, wanted: Any) -> DataFrame:
     """Return the rows with a value that matches a filter, which may be a list."""
-    found = [value for value in table[column].unique() if any(matches_in_table(value, one) for one in as_list(wanted))]
-    return table[table[column].isin(found)]
+    values = [
+        value
+        for value in table[column].unique()
+        if any(matches_in_table(value, pattern) for pattern in as_list(wanted))
+    ]
+    return table[table[column].isin(values)]
 
 
 def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> DataFrame:
@@ -39,9 +43,9 @@ def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> Dat
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
         kept = select_matching(table, column, wanted)
         if kept.empty:
-            found = ", ".join(map(str, table[column].unique())) or "nothing"
+            values = ", ".join(map(str, table[column].unique())) or "nothing"
             asked = describe_filter({column: wanted})
-            raise RankfallError(f"figure {figure}: no finished cell has {asked}; there is: {found}")
+            raise RankfallError(f"figure {figure}: no finished cell has {asked}; there is: {values}")
         table = kept
     return table
 
@@ -113,7 +117,7 @@ def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
             for column in mixed.columns.intersection(SPECS)
             if mixed[column].nunique(dropna=False) > 1
         }
-        values = "; ".join(f"{column}: {', '.join(found)}" for column, found in differ.items())
+        values = "; ".join(f"{column}: {', '.join(texts)}" for column, texts in differ.items())
         raise RankfallError(
             f"figure {figure}: {', '.join(map(str, first[:-1]))} has {int(counts.max())} networks per seed, which differ in {values}; "
             "pick one by the figure's `where`, or draw them separately (figure `sweep`: `lines`, `panels`)"

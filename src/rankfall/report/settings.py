@@ -66,8 +66,8 @@ def name_settings(cells: DataFrame) -> Series:
         alike = [known.task, known.training, more]
         for _, values in known[column].groupby(alike):
             if values.nunique() > 1:
-                told = tell_apart(column, values.unique())
-                more = more.where(~more.index.isin(values.index), more + ", " + known[column].map(told))
+                words = tell_apart(column, values.unique())
+                more = more.where(~more.index.isin(values.index), more + ", " + known[column].map(words))
     return known.task + ", " + known.training + ", depth " + known.depth + more
 
 
@@ -75,8 +75,8 @@ def fill_sizes(cells: DataFrame) -> DataFrame:
     """Return the parts of each setting as text. A size that nothing reads is filled if the other networks of this depth, or of all depths,
     have a single value."""
     known = cells[list(PARTS)].astype(dict.fromkeys(("depth", *SIZES), "Int64")).astype("string")
-    rest = [name for name in PARTS if name not in OPEN]
-    for alike in (rest, [name for name in rest if name != "depth"]):
+    others = [name for name in PARTS if name not in OPEN]
+    for alike in (others, [name for name in others if name != "depth"]):
         for size in OPEN:
             values = known[size].groupby([known[name].fillna("none") for name in alike])
             known[size] = known[size].fillna(values.transform("first").where(values.transform("nunique") == 1))
@@ -87,15 +87,15 @@ def tell_apart(column: str, values: Sequence[str]) -> dict[str, str]:
     """Return value -> words that distinguish the values of a column; for components with the same name, the options that differ."""
     if column not in COMPONENTS:
         return {value: f"{column.replace('_', ' ')} {value}" for value in values}
-    found = {value: parts(value) for value in values}
-    if len({name for name, _ in found.values()}) > 1:
-        what = "" if column == "task_component" else f"{column} "
-        return {value: f"{what}{label}" for value, label in labels(values).items()}
-    every = dict.fromkeys(option for _, options in found.values() for option in options)
-    differ = [option for option in every if len({options.get(option) for _, options in found.values()}) > 1]
+    components = {value: parts(value) for value in values}
+    if len({name for name, _ in components.values()}) > 1:
+        prefix = "" if column == "task_component" else f"{column} "
+        return {value: f"{prefix}{label}" for value, label in labels(values).items()}
+    keys = dict.fromkeys(option for _, options in components.values() for option in options)
+    differ = [option for option in keys if len({options.get(option) for _, options in components.values()}) > 1]
     return {
         value: ", ".join(f"{option.replace('_', ' ')} {options.get(option, 'none')}" for option in differ) or value
-        for value, (_, options) in found.items()
+        for value, (_, options) in components.items()
     }
 
 
@@ -107,34 +107,37 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
     shown = {by, *but} | ({*names(Training)} if "training" in (by, *but) else set())
     words: dict[str, list[str]] = {str(name): [] for name in cells[by].unique()}
     for column in (part for part in PARTS if part not in shown and known[part].nunique() > 1):
-        said = tell_apart(column, known[column].unique())
+        by_value = tell_apart(column, known[column].unique())
         for name, values in known[column].groupby(cells[by].astype(str)):
-            words[name].append(" or ".join(sorted(said[value] for value in values.unique())))
-    return {name: ", ".join(each) for name, each in words.items()}
+            words[name].append(" or ".join(sorted(by_value[value] for value in values.unique())))
+    return {name: ", ".join(phrases) for name, phrases in words.items()}
 
 
 def say_differ(table: DataFrame) -> str:
     """Write a clause for numbers of several settings: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
-    found = sorted({words for words in differences(table, but=["training"]).values() if words})
-    more = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
-    return f", which differ in setting too ({'; '.join(found[:NAMED] + more)})" if found else ""
+    phrases = sorted({words for words in differences(table, but=["training"]).values() if words})
+    more = [f"{len(phrases) - NAMED} more"] if len(phrases) > NAMED else []
+    return f", which differ in setting too ({'; '.join(phrases[:NAMED] + more)})" if phrases else ""
 
 
-def settings_in(scores: DataFrame, asked: Sequence[Headline] | None = None) -> list[Setting]:
+def settings_in(scores: DataFrame, counted: Sequence[Headline] | None = None) -> list[Setting]:
     """Return the settings of a scorecard, sorted: first the one with most of the headline numbers, counted over its architectures; for
     equal counts untrained networks if all headlines prefer these, else trained ones; then the deepest; then by label.
     """
-    asked = headlines() if asked is None else asked
-    numbers = scores[[headline.name for headline in asked]].notna().sum(axis=1).groupby(scores.setting).sum()
-    untrained = bool(asked) and all(headline.first == "untrained" for headline in asked)
+    counted = headlines() if counted is None else counted
+    numbers = scores[[headline.name for headline in counted]].notna().sum(axis=1).groupby(scores.setting).sum()
+    untrained = bool(counted) and all(headline.first == "untrained" for headline in counted)
     parts = ["setting", "task", "training", "trained", "depth", "width", "heads", "dtype"]
-    found = [
+    settings = [
         Setting(label, task, training, bool(trained), depth, width, None if is_missing(heads) else int(heads), dtype)
         for label, task, training, trained, depth, width, heads, dtype in scores.drop_duplicates("setting")[
             parts
         ].itertuples(index=False)
     ]
-    return sorted(found, key=lambda one: (-numbers[one.label], one.trained == untrained, -one.depth, one.label))
+    return sorted(
+        settings,
+        key=lambda setting: (-numbers[setting.label], setting.trained == untrained, -setting.depth, setting.label),
+    )
 
 
 def say_setting(text: str) -> str:
@@ -144,12 +147,12 @@ def say_setting(text: str) -> str:
 
 def find_setting(scores: DataFrame, label: str, where: str) -> Setting:
     """Return the setting with this label; `where` begins the error if there is none."""
-    there = {one.label: one for one in settings_in(scores)}
-    if label not in there:
+    settings = {setting.label: setting for setting in settings_in(scores)}
+    if label not in settings:
         raise RankfallError(
-            f"{where}: there is no setting {label!r}; there is: {'; '.join(there)}{suggest(label, there)}"
+            f"{where}: there is no setting {label!r}; there is: {'; '.join(settings)}{suggest(label, settings)}"
         )
-    return there[label]
+    return settings[label]
 
 
 def rows_at(scores: DataFrame, setting: Setting) -> DataFrame:
