@@ -26,7 +26,9 @@ def run(args: argparse.Namespace) -> int:
         for path in (REAL, own_file()):
             for model in read_models(path):
                 origin = "; ".join(
-                    filter(None, (model.package, f"weights {model.revision}", f"{model.samples} x {model.length} tokens"))
+                    filter(
+                        None, (model.package, f"weights {model.revision}", f"{model.samples} x {model.length} tokens")
+                    )
                 )
                 print(
                     f"{model.describe()}: {model.residual[0]:.2f} to {model.residual[-1]:.2f}; {model.kind}; {origin}; {model.versions}"

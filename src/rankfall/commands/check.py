@@ -64,9 +64,7 @@ def run(args: argparse.Namespace) -> int:
             {"condition": rule.text, "model": name, "stream": report.stream, "value": rule.value(report)}
             for rule, name, report in held
         ]
-        shown = [
-            {"model": name, "streams": [asdict(report) for report in streams]} for name, streams in models.items()
-        ]
+        shown = [{"model": name, "streams": [asdict(report) for report in streams]} for name, streams in models.items()]
         print(json.dumps((shown[0] if len(shown) == 1 else {"models": shown}) | {"failed": failed}, indent=2))
     elif len(models) > 1:
         print("\n".join(beside(models)))

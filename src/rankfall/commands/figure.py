@@ -32,7 +32,11 @@ def run(args: argparse.Namespace) -> int:
     def read(name: str) -> "DataFrame":
         return tables.read_frame(planned.table_file(name, args.tables), name)
 
-    with style.apply_style(), looks(planned.plan.labels, planned.plan.colours), guard_job([figure.code], planned.results):
+    with (
+        style.apply_style(),
+        looks(planned.plan.labels, planned.plan.colours),
+        guard_job([figure.code], planned.results),
+    ):
         picture = components.load("figure", figure.component.name)(read, **figure.component.options)
         check_job()
     if not isinstance(picture, style.Picture):

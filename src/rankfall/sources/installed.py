@@ -51,6 +51,7 @@ def commit(package: Path | None = None) -> str | None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
+    """Return the output of a command of git; None if it fails."""
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}  # parallel jobs must not wait for one another's locks
     try:
         done = subprocess.run(
