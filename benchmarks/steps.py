@@ -47,13 +47,13 @@ def compare(results: Results, names: list[str], engines: tuple[str, ...], compil
             rates, seconds = workers.rates(variants, tiny), workers.first_step
             share, clean = count_operations(name) / peak, rates[CLEAN, 1]
             for label, rate in rates.items() if number or tiny else ():
-                about = {"network": name, "variant": label[0], "members": label[1], "dropout": dropout}
+                labels = {"network": name, "variant": label[0], "members": label[1], "dropout": dropout}
                 ratio = {"ratio": rate / clean, "against": CLEAN, "of_arithmetic": rate * share}
-                results.add("rate", rate, "member-steps/s", **about, **ratio)
-                results.add("first step", seconds[label], "s", **about)
+                results.add("rate", rate, "member-steps/s", **labels, **ratio)
+                results.add("first step", seconds[label], "s", **labels)
                 if label in ((COMPILED, 1), ("machine", 1)):
                     later = seconds[label] - seconds[CLEAN, 1]
-                    results.add("pays from", steps_to_recover(later, rate, clean), "steps", **about)
+                    results.add("pays from", steps_to_recover(later, rate, clean), "steps", **labels)
 
 
 def variants_of(name: str, dropout: float, engines: tuple[str, ...], compiled: bool, tiny: bool) -> dict[Any, Variant]:

@@ -95,12 +95,12 @@ def measure_size(results: Results, name: str, width: int, tokens: int, batch: in
     # The other thread computes the eigenvalues of one log in each turn.
     later = (time.process_time() - process - (time.thread_time() - thread)) / len(times["logged"])
     least = {kind: min(seconds) for kind, seconds in times.items()}
-    about = {"network": name, "axis": "every", "size": EVERY}
-    results.add("step", least["plain"], "s", variant="plain", **about)
+    labels = {"network": name, "axis": "every", "size": EVERY}
+    results.add("step", least["plain"], "s", variant="plain", **labels)
     for kind in ("not logged", "logged"):
         ratio = {"ratio": least[kind] / least["plain"], "against": "a plain step"}
-        results.add(f"{kind} step", least[kind], "s", variant="watched", **about, **ratio)
-    results.add("thread of a log", later, "s", variant="watched", **about)
+        results.add(f"{kind} step", least[kind], "s", variant="watched", **labels, **ratio)
+    results.add("thread of a log", later, "s", variant="watched", **labels)
     share = (least["logged"] - least["plain"] + later) / (EVERY * least["plain"])
     variant = f"every {EVERY}th step"
-    results.add("share of a run", share, "1", variant=variant, **about, ratio=1 + share, against="plain")
+    results.add("share of a run", share, "1", variant=variant, **labels, ratio=1 + share, against="plain")

@@ -49,10 +49,10 @@ def time_grid(
         steps = sum(pool.map(lambda net: train(net, seeds, device, samples, epochs, deadline), nets))
     wait(device)
     seconds, planned = time.monotonic() - began, len(nets) * epochs * -(-samples // BATCH)
-    about = {"shape": name, "members": len(seeds), "dropout": 0.1}
-    rows.add(f"member-steps, {flight} stacks at once", steps * len(seeds) / seconds, "member-steps/s", **about)
+    labels = {"shape": name, "members": len(seeds), "dropout": 0.1}
+    rows.add(f"member-steps, {flight} stacks at once", steps * len(seeds) / seconds, "member-steps/s", **labels)
     cut = f"estimated from {steps} of {planned} steps of stacks, for lack of time" if steps < planned else ""
-    rows.add(f"grid of {len(nets) * len(seeds)} cells", seconds * planned / steps, "s", reason=cut, **about)
+    rows.add(f"grid of {len(nets) * len(seeds)} cells", seconds * planned / steps, "s", reason=cut, **labels)
 
 
 def train(net: Setting, seeds: list[int], device: torch.device, samples: int, epochs: int, deadline: float) -> int:

@@ -31,35 +31,35 @@ def measure_sweep(rows: Rows, device: torch.device, tiny: bool) -> None:
             rows.add("bytes of unfused operations", work.unfused, "bytes", shape=net.name, dropout=dropout)
             for engine in reversed(net.engines(device)):
                 for count in (1, 2) if tiny else SIZES:
-                    about = {"shape": net.name, "members": count, "dropout": dropout, "engine": engine}
+                    labels = {"shape": net.name, "members": count, "dropout": dropout, "engine": engine}
                     if rows.seconds_left <= 0:
-                        rows.add("rate", status="skipped", reason="the section's time is over", **about)
+                        rows.add("rate", status="skipped", reason="the section's time is over", **labels)
                         return
-                    if not measure_rate(rows, net, device, work, length, about):
+                    if not measure_rate(rows, net, device, work, length, labels):
                         break
 
 
 def measure_rate(
-    rows: Rows, net: Setting, device: torch.device, work: Work, length: float, about: dict[str, Any]
+    rows: Rows, net: Setting, device: torch.device, work: Work, length: float, labels: dict[str, Any]
 ) -> bool:
     """Measure a rate for about `length` seconds, and return whether a larger stack is worth a try."""
-    count, dropout = about["members"], about["dropout"]
+    count, dropout = labels["members"], labels["dropout"]
     before = reset_peak(device)
     try:
         members, batch, objective = net.equal_members(count, device, dropout), net.batch(count, device), net.objective()
-        members.engine = net.engine(about["engine"], members)
+        members.engine = net.engine(labels["engine"], members)
         seconds = seconds_of(lambda: members.step(objective, batch), device, length)
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
-        rows.add("rate", status="skipped", reason="out of memory", **about)
+        rows.add("rate", status="skipped", reason="out of memory", **labels)
         return False
     if isinstance(members.engine, Captured) and None in members.engine.recordings.values():
-        rows.add("rate", status="failed", reason="steps could not be recorded", **about)
+        rows.add("rate", status="failed", reason="steps could not be recorded", **labels)
         return False
-    rows.add_rate(count / seconds, work, **about)
+    rows.add_rate(count / seconds, work, **labels)
     if device.type == "cuda":
         peak = torch.cuda.max_memory_allocated(device) - before
-        rows.add("memory of a member", peak / count, "bytes", **about)
+        rows.add("memory of a member", peak / count, "bytes", **labels)
     return seconds < SLOWEST
 
 
@@ -79,7 +79,7 @@ def measure_compiled(rows: Rows, device: torch.device, tiny: bool) -> None:
 
 def measure_network(rows: Rows, net: Setting, device: torch.device, count: int, tiny: bool) -> None:
     rate = net.training.dropout
-    about = {"shape": net.name, "members": count, "dropout": rate, "engine": "compiled"}
+    labels = {"shape": net.name, "members": count, "dropout": rate, "engine": "compiled"}
     members, batch, objective = net.equal_members(count, device, rate), net.batch(count, device), net.objective()
     dropout = DeviceDropout(members.seeds, rate, device)
     members.dropout = dropout  # also on a processor, since a compiler cannot follow NumPy's
@@ -94,9 +94,9 @@ def measure_network(rows: Rows, net: Setting, device: torch.device, count: int, 
     members.module.compile(dynamic=False, backend="aot_eager" if tiny else "inductor")
     compiled = gradient()
     wait(device)
-    rows.add("seconds to compile", time.perf_counter() - began, "s", **about)
+    rows.add("seconds to compile", time.perf_counter() - began, "s", **labels)
     error = ((compiled - expected).norm(dim=1) / expected.norm(dim=1)).max()
-    rows.check("gradient, compiled", float(error), DIFFERENCE, **about)
+    rows.check("gradient, compiled", float(error), DIFFERENCE, **labels)
     members.engine = net.engine("captured", members) if device.type == "cuda" else None
     seconds = seconds_of(lambda: members.step(objective, batch), device, 0.02 if tiny else 1.0)
-    rows.add_rate(count / seconds, work, **about)
+    rows.add_rate(count / seconds, work, **labels)

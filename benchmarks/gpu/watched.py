@@ -86,10 +86,10 @@ def measure_cost(
                 watched.append(seconds_of(training.step, device, length))
         with watch(training.model, 1, folder / f"{label}.parquet"):
             logged = seconds_of(training.step, device, length)
-        about = {"shape": name, "engine": "plain"}
-        rows.add(f"step, {label}", statistics.median(plain), "s", **about)
-        rows.add(f"step, watched every {EVERY}th, {label}", statistics.median(watched), "s", **about)
-        rows.add(f"logged step, {label}", logged, "s", **about)
+        labels = {"shape": name, "engine": "plain"}
+        rows.add(f"step, {label}", statistics.median(plain), "s", **labels)
+        rows.add(f"step, watched every {EVERY}th, {label}", statistics.median(watched), "s", **labels)
+        rows.add(f"logged step, {label}", logged, "s", **labels)
 
 
 def compare_residuals(rows: Rows, device: torch.device, depth: int) -> None:

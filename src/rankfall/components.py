@@ -68,9 +68,9 @@ def names(kind: str) -> list[str]:
     """Return the names of a kind's components, sorted; `auto` is included for kinds that support it."""
     known = {AUTO} if kind in AUTO_KINDS else set()
     for pattern in KINDS[kind]:
-        before, _, after = pattern.partition("*")
-        folder = root_of(pattern) / before
-        known |= {str(path.relative_to(folder)).removesuffix(after) for path in folder.glob(f"*{after}")}
+        prefix, _, suffix = pattern.partition("*")
+        folder = root_of(pattern) / prefix
+        known |= {str(path.relative_to(folder)).removesuffix(suffix) for path in folder.glob(f"*{suffix}")}
     if kind in OF_A_STUDY:
         known |= quantities_with(kind)
     return sorted(name for name in known if not name.startswith("_"))

@@ -58,9 +58,9 @@ def read(source: str, key: str = "text") -> Iterator[Text]:
         return from_hub(source, key)
     path = Path(source).expanduser()
     if not path.is_file():
-        known = ", ".join(("topics", *HUB))
+        sources = ", ".join(("topics", *HUB))
         raise RankfallError(
-            f"{key}: {source!r} is not a file that exists; allowed: {known}, or a path to a .tsv or text file"
+            f"{key}: {source!r} is not a file that exists; allowed: {sources}, or a path to a .tsv or text file"
         )
     return from_tsv(path, key) if path.suffix == ".tsv" else from_paragraphs(path, key)
 

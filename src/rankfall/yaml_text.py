@@ -57,9 +57,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 for tag, pattern, first in CORE:
-    whole = re.compile(f"(?:{pattern.pattern})\\Z")
+    anchored = re.compile(f"(?:{pattern.pattern})\\Z")
     for resolver in (_Core, _Dumper):
-        resolver.add_implicit_resolver(tag, whole, list(first))
+        resolver.add_implicit_resolver(tag, anchored, list(first))
 
 
 def _integer(_: _Core, node: yaml.ScalarNode) -> int:

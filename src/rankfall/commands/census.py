@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.census.against import changes, read_census
     from rankfall.census.outcomes import count_outcomes, refusals
 
-    before = read_census(args.against) if args.against else None
+    earlier = read_census(args.against) if args.against else None
     for path in filter(None, (args.out, args.layers)):
         check_suffix(path)
     layers, rows = measure_types(args)
@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
         if path is not None:
             write(path, name, table)
             print(f"wrote {path}")
-    if before is not None:
-        lines = changes(before, rows, chosen=args.types)
+    if earlier is not None:
+        lines = changes(earlier, rows, chosen=args.types)
         print("\n".join(lines) if lines else "nothing changed")
     return 0
 

@@ -123,10 +123,10 @@ def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.
     from rankfall.random_streams import stream
     from rankfall.run.config.types import parse, read
 
-    known = parse(read(Path(file))).architectures
-    if name not in known:
-        raise RankfallError(f"{file} has no architecture {name!r}" + suggest(name, known))
-    design = replace(known[name], embedding=Component("linear"), head=Component("regression"))
+    architectures = parse(read(Path(file))).architectures
+    if name not in architectures:
+        raise RankfallError(f"{file} has no architecture {name!r}" + suggest(name, architectures))
+    design = replace(architectures[name], embedding=Component("linear"), head=Component("regression"))
     shape = Shape("vectors", "values", length=length, size_in=design.width, size_out=1)
     network = build(design, shape, 1, torch.float64)
     network.initialise([seed])

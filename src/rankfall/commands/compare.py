@@ -22,8 +22,8 @@ def run(args: argparse.Namespace) -> int:
     differences = compare_runs(first, second, args.tolerance)
     processors = describe_difference(first, second)
     if args.json:
-        about = [{"table": "", "column": "processor", "what": processors}] if processors else []
-        print(json.dumps(about + [vars(item) for items in differences.values() for item in items], indent=2))
+        rows = [{"table": "", "column": "processor", "what": processors}] if processors else []
+        print(json.dumps(rows + [vars(item) for items in differences.values() for item in items], indent=2))
     else:
         if processors:
             print(f"processors: {processors}: the last digits may differ for that alone")

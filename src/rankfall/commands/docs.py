@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
         text = page.read_text()
         check_page(text, defined)
         current, differences, kept = rewrite_page(text, quoted)
-        for about in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text))):
-            kept.append(f"a part is of `{about.command}`, written {about.date} ({about.commit}), and kept")
+        for origin in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text))):
+            kept.append(f"a part is of `{origin.command}`, written {origin.date} ({origin.commit}), and kept")
         for line in (*differences, *kept):
             print(f"{page}: {line}")
         different += len(differences)
@@ -78,7 +78,7 @@ def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, 
             raise RankfallError(f"--from {name}={folder}: write RUN=DIR, with a run of {NUMBERS} ({', '.join(runs)})")
         if not Path(folder).is_dir():
             raise RankfallError(f"run {name}: there is no folder {folder}; `{runs[name].command}` makes it")
-    folders = {name: Path(named.get(name, about.tables)) for name, about in runs.items()}
+    folders = {name: Path(named.get(name, declared.tables)) for name, declared in runs.items()}
     return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
 
@@ -91,12 +91,12 @@ def check_page(text: str, defined: "Definitions") -> None:
         (TABLE, "<!-- table:", defined.tables),
         (RUN, "<!-- run:", defined.runs),
     )
-    for pattern, opening, known in markers:
+    for pattern, opening, defined_names in markers:
         names = [name for name, _ in pattern.findall(text)]
         if len(names) != text.count(opening):
             raise RankfallError(f"a marker {opening} has no end, or an end in another line")
-        for name in set(names) - known.keys():
-            raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, known)}")
+        for name in set(names) - defined_names.keys():
+            raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, defined_names)}")
 
 
 def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[str]]:
@@ -129,5 +129,5 @@ def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[
                 differing.append(f"table {match[1]}: the page says {old!r}, the tables {line!r}")
         return f"<!-- table: {match[1]} -->\n\n{current}\n<!-- /table -->"
 
-    now = TABLE.sub(replace_table, NUMBER.sub(replace_number, text))
-    return now, differing, [f"{count} numbers and tables are kept: {why}" for why, count in kept.items()]
+    rewritten = TABLE.sub(replace_table, NUMBER.sub(replace_number, text))
+    return rewritten, differing, [f"{count} numbers and tables are kept: {why}" for why, count in kept.items()]

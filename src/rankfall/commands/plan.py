@@ -86,25 +86,25 @@ def as_text(plan: "Plan", status: "Status") -> str:
         describe_engines(engines(plan.cells, plan.config.compute, status.trained)),
         title(
             "cells that a measure without `cells` leaves out, since it cannot measure them:",
-            (f"  {name}: {n}: {why}" for name, left in plan.left_out.items() for why, n in left.most_common()),
+            (f"  {name}: {n}: {why}" for name, reasons in plan.left_out.items() for why, n in reasons.most_common()),
         ),
         measures,
         describe_ceilings(plan),
     ]
     missing, kept = sum(line.stale + line.new for line in status.lines), sum(line.kept for line in status.lines)
-    about = f"{plan.config.name}: {len(plan.cells)} cells"
+    heading = f"{plan.config.name}: {len(plan.cells)} cells"
     if missing:
         source = f"scaled by {status.measured} measured cells" if status.measured else "a rough estimate"
         jobs = f"{missing} to compute in {status.jobs} of {status.shards} jobs"
         cost = f"about {format_duration(status.seconds)} of one core ({source})"
-        blocks.append([f"{about}, {jobs}, {cost}", *advise_gpu(plan)])
+        blocks.append([f"{heading}, {jobs}, {cost}", *advise_gpu(plan)])
     elif not kept:
-        blocks.append([f"{about}, all of them in the store"])
+        blocks.append([f"{heading}, all of them in the store"])
     blocks.append([describe_run(status.run, plan.config.compute.workers)] if status.run else [])
     blocks.append(title("jobs that the plan before had, and what is different:", (f"  {line}" for line in status.why)))
     if kept:
         reason = "their networks are no longer in the store, but the tables have all that is asked of them"
-        blocks.append([f"{about}, {kept} of them kept: {reason}, so that a run does not compute them again"])
+        blocks.append([f"{heading}, {kept} of them kept: {reason}, so that a run does not compute them again"])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -238,7 +238,7 @@ def as_json(plan: "Plan", status: "Status") -> str:
             for (engine, why), cells in engines(plan.cells, plan.config.compute, status.trained).items()
         ],
         "ceilings": describe_ceilings(plan),
-        "left_out": {name: dict(left) for name, left in plan.left_out.items()},
+        "left_out": {name: dict(omitted) for name, omitted in plan.left_out.items()},
         "jobs": status.jobs,
         "seconds": status.seconds,
         "scale": status.scale,

@@ -55,25 +55,25 @@ TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe"
 
 def measure(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
     """Return the verdicts of `claims`, by default of all that the run has measured. Raise if a named claim is not measured."""
-    known = {claim.name: claim for claim in declared_claims()}
+    by_name = {claim.name: claim for claim in declared_claims()}
     evidence = context.table("evidence")
-    for name in () if evidence is None else sorted(set(evidence.claim) - set(known)):
-        problem = f"the table evidence has rows of {name!r}, which is not a claim{suggest(name, list(known))}"
+    for name in () if evidence is None else sorted(set(evidence.claim) - set(by_name)):
+        problem = f"the table evidence has rows of {name!r}, which is not a claim{suggest(name, list(by_name))}"
         raise RankfallError(
             f"{problem}\n  fix: correct the name in `evidence_row`, or write statement.yaml and rule.py in a folder of it"
         )
     rows = []
-    for name in claims or known:
-        if name not in known:
+    for name in claims or by_name:
+        if name not in by_name:
             raise RankfallError(
-                f"claims: {name!r} is not a claim" + (suggest(name, known) or f"; known: {', '.join(known)}")
+                f"claims: {name!r} is not a claim" + (suggest(name, by_name) or f"; known: {', '.join(by_name)}")
             )
-        decision = decide(known[name], context.table)
+        decision = decide(by_name[name], context.table)
         if decision is not None:
-            rows.append(describe(known[name], decision, context.table))
+            rows.append(describe(by_name[name], decision, context.table))
         elif claims:
             raise RankfallError(
-                f"claims: nothing in this run decides {name!r}; name its experiment among the measures: {known[name].table}"
+                f"claims: nothing in this run decides {name!r}; name its experiment among the measures: {by_name[name].table}"
             )
     return rows
 

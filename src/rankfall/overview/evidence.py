@@ -93,9 +93,9 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     from pandas import concat
 
     table, verdicts = read("evidence"), read("claims")
-    known = {claim.name: claim for claim in declared_claims()}
+    by_name = {claim.name: claim for claim in declared_claims()}
     present = set(table.claim) & set(verdicts.claim)
-    shown = claims or [name for name in known if name in present][:PANELS]
+    shown = claims or [name for name in by_name if name in present][:PANELS]
     missing = [name for name in shown if name not in present]
     if missing or not shown:
         raise RankfallError(
@@ -109,9 +109,9 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     left_out: list[str] = []
     for panel, name in zip(panels, shown):
         part = table[table.claim == name]
-        part = part[part.quantity == main_quantity(part, known[name])]
+        part = part[part.quantity == main_quantity(part, by_name[name])]
         lines = lines_of(part)
-        draw(panel, part, known[name], verdict_of[name], lines[:LINES])
+        draw(panel, part, by_name[name], verdict_of[name], lines[:LINES])
         parts.append(part)
         left_out += [f"{name.replace('_', ' ')} {LINES} of {len(lines)}"] * (len(lines) > LINES)
     for panel in panels[len(shown) :]:
@@ -120,7 +120,7 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     return Picture(
         figure,
         f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
-        + " ".join(f"{name.replace('_', ' ').capitalize()}: {known[name].says}" for name in shown)
+        + " ".join(f"{name.replace('_', ' ').capitalize()}: {by_name[name].says}" for name in shown)
         + f" Of the lines, {', '.join(left_out)} are drawn." * bool(left_out)
         + describe_missing(main.assign(claim=main.claim.str.replace("_", " ")), ["claim"], "value"),
         main[main.value.notna()],

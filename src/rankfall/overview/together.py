@@ -117,16 +117,16 @@ def describe_finding(related: DataFrame, shown: list[str], differ: str = "") -> 
         mean, deviation = of_pair.loc[training, ["mean", "deviation over seeds"]]
         text = say_mean(mean, deviation, 2) if mean == mean else "none, since one of them never changes"
         phrases.append(f"{text} ({label(training)})")
-    known = " and ".join(phrases) or "unknown"
-    return f"The rank correlation of residual and identity rate, over layers and architectures{differ}, is {known}."
+    answer = " and ".join(phrases) or "unknown"
+    return f"The rank correlation of residual and identity rate, over layers and architectures{differ}, is {answer}."
 
 
 def correlations(values: dict[str, DataFrame]) -> DataFrame:
     """Return Spearman correlations over layers and architectures, with mean and deviation over seeds."""
     rows = []
     for first, second in itertools.combinations(values, 2):
-        both = values[first].merge(values[second], on=[*CELL, "layer"], suffixes=("", "_other"))
-        for (training, seed), part in both.groupby(["training", "seed"]):
+        merged = values[first].merge(values[second], on=[*CELL, "layer"], suffixes=("", "_other"))
+        for (training, seed), part in merged.groupby(["training", "seed"]):
             rows.append((training, seed, CORRELATION.format(first, second), spearman(part.value, part.value_other)))
     groups = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])["mean"]
     return (

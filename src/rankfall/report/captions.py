@@ -22,8 +22,8 @@ def describe_lines(drawn: DataFrame, by: Sequence[str], value: str = "", band: s
     drawn; an empty `band` leaves out the bands."""
     shown = drawn[drawn[value].notna()] if value else drawn
     counts = shown.groupby(list(by), observed=True).seed.nunique()
-    least, most = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
-    seeds = many(most, "seed") if least == most else f"{least} to {many(most, 'seed')}"
+    fewest, most = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
+    seeds = many(most, "seed") if fewest == most else f"{fewest} to {many(most, 'seed')}"
     mixture = describe_mixture(shown)
     return f"{mean} over {seeds}{f' {mixture}' * bool(mixture)}{f', bands {band}' * bool(band and most > 1)}"
 
@@ -79,11 +79,11 @@ def describe_missing(
     lost: list[str] = []
     if whole is not None:
         cells = whole.drop_duplicates("key")
-        gone = cells[~cells.key.isin(drawn.key)]
+        undrawn = cells[~cells.key.isin(drawn.key)]
         reasons = [
-            FATES.get(cell.status) or (why if is_drawn_at(cell, drawn, by) else OTHER) for _, cell in gone.iterrows()
+            FATES.get(cell.status) or (why if is_drawn_at(cell, drawn, by) else OTHER) for _, cell in undrawn.iterrows()
         ]
-        lost += count_by_reason(gone.assign(why=reasons), "network", by)
+        lost += count_by_reason(undrawn.assign(why=reasons), "network", by)
     if value:
         null = drawn[drawn[value].isna()].assign(why="")
         for column in (f"{value}_reason", "value_reason", "refused"):

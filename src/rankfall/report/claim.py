@@ -78,15 +78,15 @@ class Claim:
 
 def claims() -> tuple[Claim, ...]:
     """Return all claims of the studies and of the users' modules that this process knows, in the order of `place`."""
-    known: dict[str, Claim] = {}
+    by_name: dict[str, Claim] = {}
     for folder in sources("claim", lent()):
         claim = load_claim(folder)
-        if claim.name in known:
+        if claim.name in by_name:
             raise RankfallError(
-                f"claim {claim.name!r} of {folder} has a name that is taken by {known[claim.name].table}\nChoose another name"
+                f"claim {claim.name!r} of {folder} has a name that is taken by {by_name[claim.name].table}\nChoose another name"
             )
-        known[claim.name] = claim
-    return tuple(sorted(known.values(), key=lambda claim: claim.place))
+        by_name[claim.name] = claim
+    return tuple(sorted(by_name.values(), key=lambda claim: claim.place))
 
 
 def load_claim(folder: str) -> Claim:

@@ -38,14 +38,14 @@ claim of your own, see [claim](components/claim.md).
 """
 
 
-def count(table: DataFrame) -> str:
+def count_verdicts(table: DataFrame) -> str:
     """Return the number of claims with each verdict, as "holds 3, holds only in part 1, ..."."""
     return ", ".join(f"{verdict} {int((table.verdict == verdict).sum())}" for verdict in VERDICTS)
 
 
 def as_lines(table: DataFrame) -> Iterator[str]:
     """Yield a short text for each claim."""
-    yield f"{many(len(table), 'claim')}: {count(table)}"
+    yield f"{many(len(table), 'claim')}: {count_verdicts(table)}"
     for row in table.itertuples():
         yield f"{MARKS[row.verdict]} {row.claim}: {row.verdict}. {row.says}"
         yield textwrap.indent(textwrap.fill(f"{row.said} {row.extends}", WIDTH), "    ")
@@ -69,12 +69,12 @@ def in_full(table: DataFrame, name: str) -> Iterator[str]:
 
 def row_of_claim(table: DataFrame, name: str) -> Series:
     """Return the row of a claim; raise an error if the run does not have it."""
-    known = list(table.claim)
-    if name not in known:
+    names = list(table.claim)
+    if name not in names:
         raise RankfallError(
-            f"{name!r} is not a claim of this run" + (suggest(name, known) or f"; it has {', '.join(known)}")
+            f"{name!r} is not a claim of this run" + (suggest(name, names) or f"; it has {', '.join(names)}")
         )
-    return table.iloc[known.index(name)]
+    return table.iloc[names.index(name)]
 
 
 def page_of_verdicts(path: Path) -> str:
@@ -88,7 +88,7 @@ def page_of_verdicts(path: Path) -> str:
 
 def as_page(table: DataFrame) -> str:
     """Return the text of the page of claims."""
-    parts = [HEAD, f"{many(len(table), 'claim')}: {count(table)}.\n"]
+    parts = [HEAD, f"{many(len(table), 'claim')}: {count_verdicts(table)}.\n"]
     for verdict in ORDER:
         rows = table[table.verdict == verdict]
         parts += [f"## {verdict[0].upper()}{verdict[1:]}\n"] * bool(len(rows))

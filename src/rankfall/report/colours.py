@@ -84,10 +84,10 @@ def colours(architectures: Iterable[str]) -> dict[str, str]:
     spare = spares(set(palette.values()))
     # Plain name and default colour -> colour in this palette. Configured colours are kept even if they are equal.
     shared = {(plain(name), chosen): chosen for name, chosen in palette.items() if own_colour(name) is not None}
-    for name, wanted in palette.items():
-        key = (plain(name), wanted)
+    for name, default in palette.items():
+        key = (plain(name), default)
         if key not in shared:
-            shared[key] = next(spare) if wanted in shared.values() else wanted
+            shared[key] = next(spare) if default in shared.values() else default
         palette[name] = shared[key]
     return palette
 

@@ -57,9 +57,9 @@ def declaration(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> Tabl
     types = {column: kind for column in inferred if (kind := _infer_type(name, column, rows))}
     columns = tuple(Column(column, kind, "as the measure gives it", nullable=True) for column, kind in types.items())
     floats = tuple(column for column, kind in types.items() if kind == "float")
-    others = tuple(column for column in types if column not in floats)  # these distinguish rows if they can
-    whole = replace(table, own=columns, key=others)
-    return whole if _distinguishes(rows, whole.identity) else replace(whole, key=(*others, *floats))
+    keys = tuple(column for column in types if column not in floats)  # these distinguish rows if they can
+    declared = replace(table, own=columns, key=keys)
+    return declared if _distinguishes(rows, declared.identity) else replace(declared, key=(*keys, *floats))
 
 
 def _distinguishes(rows: Sequence[Mapping[str, Any]] | pa.Table, columns: Sequence[str]) -> bool:
@@ -87,7 +87,7 @@ def _infer_type(name: str, column: str, rows: Sequence[Mapping[str, Any]] | pa.T
     return words[kind]
 
 
-def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
+def _array(name: str, column: str, declared: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
     """Return a column in its declared type. Integers are converted to floats; any other mismatch is an error."""
     try:
         # Infer the type first: with a declared type, pyarrow would silently convert 1.5 to 1.
@@ -97,18 +97,18 @@ def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[s
             kind = kind.value_type
         number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         fits = (
-            kind == wanted
+            kind == declared
             or pa.types.is_null(kind)
-            or (pa.types.is_large_string(kind) and pa.types.is_string(wanted))
-            or (number and pa.types.is_floating(wanted))
-            or (pa.types.is_integer(kind) and pa.types.is_integer(wanted))
+            or (pa.types.is_large_string(kind) and pa.types.is_string(declared))
+            or (number and pa.types.is_floating(declared))
+            or (pa.types.is_integer(kind) and pa.types.is_integer(declared))
         )
         if not fits:
             raise pa.ArrowTypeError(f"it has type {kind}")
-        return values.cast(wanted)
+        return values.cast(declared)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         line = str(error).splitlines()[0]
-        raise RankfallError(f"table {name}: column {column!r} has values that are not {wanted}: {line}") from None
+        raise RankfallError(f"table {name}: column {column!r} has values that are not {declared}: {line}") from None
 
 
 def _check_values(table: Table, data: pa.Table) -> None:

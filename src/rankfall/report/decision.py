@@ -112,14 +112,14 @@ def band(values: Iterable[float]) -> Band:
     """Return the mean of the finite values with its interval over seeds."""
     from scipy.stats import t
 
-    known = [float(value) for value in values if value is not None and math.isfinite(value)]
-    if not known:
+    numbers = [float(value) for value in values if value is not None and math.isfinite(value)]
+    if not numbers:
         raise RankfallError("there is no number to average")
-    count = len(known)
-    mean = math.fsum(known) / count
+    count = len(numbers)
+    mean = math.fsum(numbers) / count
     if count == 1:
         return Band(mean, mean, mean, 1)
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (count - 1))
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in numbers) / (count - 1))
     reach = float(t.ppf((1 + LEVEL) / 2, count - 1)) * deviation / math.sqrt(count)
     return Band(mean, mean - reach, mean + reach, count)
 

@@ -137,8 +137,8 @@ class Quotations:
     def values(self, number: Number, only: tuple[str, Any] | None = None) -> list[Any]:
         """Return the values of a number before formatting. `only`: a column and the value that rows must have in it."""
         if not number.table:
-            known = {name: self.values(self.defined.numbers[name], only)[0] for name in operands(number)}
-            return [eval(number.value, {"__builtins__": {}}, known)]
+            operand_values = {name: self.values(self.defined.numbers[name], only)[0] for name in operands(number)}
+            return [eval(number.value, {"__builtins__": {}}, operand_values)]
         rows = self._select(number, only)
         requests = [(request.split()[0], " ".join(request.split()[1:])) for request in number.value.split(",")]
         if rows.empty and (number.by or requests != [("rows", "")]):
@@ -151,7 +151,10 @@ class Quotations:
         groups = Series([compute_statistic(*requests[0][:1], part, requests[0][1]) for _, part in parts])
         if number.of == "all":
             return list(groups)
-        return [compute_statistic(of.strip(), DataFrame({"group": groups}), "group") for of in number.of.split(",")]
+        return [
+            compute_statistic(statistic.strip(), DataFrame({"group": groups}), "group")
+            for statistic in number.of.split(",")
+        ]
 
     def spread(self, number: Number) -> tuple[float, int]:
         """Return the deviation of a number over the values of its `spread` column, and their count."""
@@ -188,12 +191,12 @@ class Quotations:
         lines += [[row, *(cell(row, column) for column in columns)] for row in rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
-    def agrees(self, number: Number, written: str, now: str) -> bool:
+    def agrees(self, number: Number, written: str, current: str) -> bool:
         """Return whether a page's number is the one of the tables, or differs by what its spread explains. The difference of two means
         over n seeds has a deviation of sqrt(2 / n) times the spread; half a unit of the page's last digit is added."""
         first = FIRST.search(written)
-        if written == now or not number.spread or first is None:
-            return written == now
+        if written == current or not number.spread or first is None:
+            return written == current
         deviation, count = self.spread(number)
         unit = 0.01 if first[3] else 1.0
         apart = abs(float(first[1].replace(",", "")) * unit - float(self.values(number)[0]))

@@ -56,8 +56,8 @@ def _columns(columns: tuple[Column, ...]) -> str:
 def _options(described: Description) -> str:
     """Return a sentence with the options and their defaults; empty if there are no options."""
     options = [
-        f"`{option}`" + (f" = `{about.default!r}`" if about.plain else "")
-        for option, about in described.options.items()
+        f"`{option}`" + (f" = `{declared.default!r}`" if declared.plain else "")
+        for option, declared in described.options.items()
     ]
     return f"\n\nOptions and their defaults: {', '.join(options)}." if options else ""
 

@@ -18,14 +18,14 @@ def labels(values: Iterable[Any]) -> dict[Any, str]:
     named = {value: parts(value) for value in values}
     result = {}
     for value, (name, options) in named.items():
-        alike = [other for other_name, other in named.values() if other_name == name]
-        differ = [key for key in options if len({other.get(key) for other in alike}) > 1]
+        same_name = [other for other_name, other in named.values() if other_name == name]
+        differ = [key for key in options if len({other.get(key) for other in same_name}) > 1]
         numbers = [key for key in differ if options[key] not in ("true", "false", "null")]
         shown = [key for key in differ if options[key] == "true"]
         if len(numbers) < 2:
             shown += [options[key] for key in numbers]
         else:
-            usual = {key: Counter(other.get(key) for other in alike).most_common(1)[0][0] for key in numbers}
+            usual = {key: Counter(other.get(key) for other in same_name).most_common(1)[0][0] for key in numbers}
             shown += [f"{key} {options[key]}" for key in numbers if options[key] != usual[key]]
         result[value] = " ".join([label(name), *shown])
     counts = Counter(result.values())
@@ -62,8 +62,8 @@ def write_float(value: float, digits: int, beside: float = 0.0) -> str:
     if value != value:
         return "nan"
     digits = 0 if max(abs(value), abs(beside)) >= LARGE else digits
-    whole = abs(value) >= 2**52  # has no half, and its neighbour is another whole number
-    text = f"{value if whole else nextafter(value, copysign(inf, value)):,.{digits}f}"
+    is_whole = abs(value) >= 2**52  # has no half, and its neighbour is another whole number
+    text = f"{value if is_whole else nextafter(value, copysign(inf, value)):,.{digits}f}"
     if text.strip("-0."):
         return text
     return re.sub(r"e-0*", "e-", f"{value:.1e}") if value else text.removeprefix("-")

@@ -159,8 +159,8 @@ def whole_ticks(panel: Axes, values: Series) -> None:
     """Set whole-number ticks if all values are whole numbers, such as layers; with a single layer the ticks would read 0, 0, 1, 1."""
     from matplotlib.ticker import MaxNLocator
 
-    known = values.dropna().astype(float)
-    if panel.get_xscale() == "linear" and len(known) and (known == known.round()).all():
+    present = values.dropna().astype(float)
+    if panel.get_xscale() == "linear" and len(present) and (present == present.round()).all():
         panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
 
 

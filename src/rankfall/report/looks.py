@@ -14,11 +14,11 @@ _LOOKS: ContextVar[tuple[Names, Names]] = ContextVar("looks", default=({}, {}))
 @contextmanager
 def looks(labels: Names, colours: Names) -> Iterator[None]:
     """Set the labels and colours (`#rrggbb`) of names within the context."""
-    before = _LOOKS.set((labels, colours))
+    token = _LOOKS.set((labels, colours))
     try:
         yield
     finally:
-        _LOOKS.reset(before)
+        _LOOKS.reset(token)
 
 
 def label(name: object) -> str:

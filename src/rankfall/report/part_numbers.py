@@ -16,11 +16,13 @@ from rankfall.report.schema import schema
 MADE_OF = ("attention", "normaliser", "position", "mask", "sentinels")
 
 
-def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: str) -> tuple[Series | None, bool]:
+def find_beside(
+    architecture: Mapping[str, Any], table: DataFrame, name: str, figure: str
+) -> tuple[Series | None, bool]:
     """Return the row of a table with the same components, and whether their options are equal as well. If no row has the same options, it
     is the row whose components have the same names. Return None if there is no such row; several rows are an error.
     """
-    same_names, wanted = table, {column: complete_options(column, about[column]) for column in MADE_OF}
+    same_names, wanted = table, {column: complete_options(column, architecture[column]) for column in MADE_OF}
     for column, (component, _) in wanted.items():
         same_names = same_names.loc[[complete_options(column, value)[0] == component for value in same_names[column]]]
     same_options = same_names
@@ -32,7 +34,7 @@ def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: s
     if len(matches) > 1:
         keys = [column for column in (*MADE_OF, *schema(name).key) if matches[column].map(str).nunique() > 1]
         differ = "; ".join(f"{key}: {', '.join(sorted(matches[key].map(str).unique()))}" for key in dict.fromkeys(keys))
-        names = ", ".join(about[column] for column in MADE_OF if isinstance(about[column], str))
+        names = ", ".join(architecture[column] for column in MADE_OF if isinstance(architecture[column], str))
         raise RankfallError(
             f"figure {figure}: {len(matches)} rows of the table {name} match {names}, which is ambiguous; "
             f"they differ in {differ or 'no column that identifies them'}"
@@ -62,7 +64,7 @@ def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series 
     wanted = headline.parts.asked(row)
     if isinstance(wanted, str):
         return wanted
-    key = (wanted.get("block", ""), *(notation(part, text(wanted[part])) for part in MADE_OF))
+    key = (wanted.get("block", ""), *(notation(part, text_or_none(wanted[part])) for part in MADE_OF))
     return rows.get(key, "no row of the table has these components with these options")
 
 
@@ -71,7 +73,7 @@ def parts_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return {column: row[column] for column in MADE_OF}
 
 
-def text(value: Any) -> str | None:
+def text_or_none(value: Any) -> str | None:
     """Return a value if it is a text; missing values of a column become None."""
     return value if isinstance(value, str) else None
 
@@ -88,7 +90,7 @@ def by_parts(table: DataFrame, headline: Headline) -> ByParts:
     assert headline.parts is not None
     table = headline.rows(table)
     blocks = table.block if "block" in table else [""] * len(table)
-    made_of = ([notation(part, text(value)) for value in table[part]] for part in MADE_OF)
+    made_of = ([notation(part, text_or_none(value)) for value in table[part]] for part in MADE_OF)
     size = {"most": table[headline.parts.most].fillna(-1), "depth": table.depth.fillna(0) if "depth" in table else 0}
     index = DataFrame({"key": list(zip(blocks, *made_of)), **size}, table.index)
     first = index.sort_values(["most", "depth"], ascending=False).drop_duplicates("key")

@@ -54,11 +54,11 @@ def published_numbers() -> Iterator[dict[str, Any]]:
     for quantity in sources("published", lent()):
         for value in components.load("published", quantity):
             paper = [value[column] for column in PAPER]
-            known, where = papers.setdefault(value["source"], (paper, quantity))
-            if known != paper:
+            first, where = papers.setdefault(value["source"], (paper, quantity))
+            if first != paper:
                 raise RankfallError(
                     f"published numbers of {quantity}: source {value['source']!r} is {'; '.join(paper)}, but in {where} it is "
-                    f"{'; '.join(known)}\nuse another word for one of them in its published.csv"
+                    f"{'; '.join(first)}\nuse another word for one of them in its published.csv"
                 )
             yield value | {"table": quantity}
 
@@ -72,14 +72,14 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
     settings, papers = {ANY: ""}, {}
     while lines and lines[0].startswith((SETTING, SOURCE)):
         kind, _, definition = lines.pop(0).partition(" ")
-        word, _, about = (part.strip() for part in definition.partition(":"))
+        word, _, text = (part.strip() for part in definition.partition(":"))
         if kind == SETTING.strip():
-            settings[word] = about
+            settings[word] = text
         else:
-            papers[word] = [part.strip() for part in about.split(";")]
+            papers[word] = [part.strip() for part in text.split(";")]
             if len(papers[word]) != len(PAPER) or not all(papers[word]):
                 raise RankfallError(
-                    f"{file}: source {word!r} is explained by {about!r}\nwrite a name, a title and a link between semicolons: "
+                    f"{file}: source {word!r} is explained by {text!r}\nwrite a name, a title and a link between semicolons: "
                     f"source {word}: Author 2021; Title; https://..."
                 )
     reader = csv.DictReader(lines)

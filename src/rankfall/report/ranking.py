@@ -126,9 +126,9 @@ def span_readings(values: DataFrame) -> tuple[Series, Series]:
 
     ends = []
     for readings in np.sort(values.to_numpy(), axis=1):  # NaN last
-        known = readings[~np.isnan(readings)]
-        outside = int(bdtrik((1 - LEVEL) / 2, len(known), 0.5)) if len(known) > 1 else 0
-        ends.append((known[outside], known[-1 - outside]) if len(known) else (np.nan, np.nan))
+        numbers = readings[~np.isnan(readings)]
+        outside = int(bdtrik((1 - LEVEL) / 2, len(numbers), 0.5)) if len(numbers) > 1 else 0
+        ends.append((numbers[outside], numbers[-1 - outside]) if len(numbers) else (np.nan, np.nan))
     interval = pd.DataFrame(ends, values.index, ["low", "high"])
     return interval.low, interval.high
 
@@ -162,8 +162,8 @@ def shade(rows: DataFrame, headline: Headline, setting: Setting) -> Series:
 
 def find_extreme(rows: DataFrame, headline: Headline, setting: Setting, *, most: bool) -> DataFrame:
     """Return the rows than which no row has more (or less) of a number. All `rows` can be ranked."""
-    known = with_number(rows, headline, setting).sort_values(["architecture", "variant"])
-    return known.loc[weigh(known, headline).unbeaten(most=most)]
+    measured = with_number(rows, headline, setting).sort_values(["architecture", "variant"])
+    return measured.loc[weigh(measured, headline).unbeaten(most=most)]
 
 
 def say_standing(rows: DataFrame, headline: Headline) -> str:
@@ -176,8 +176,8 @@ def say_standing(rows: DataFrame, headline: Headline) -> str:
 
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:
     """Return `mean` and `std` of each name over its seeds. `rows` has one row per name and seed."""
-    known = rows.assign(**{value: rows[value].astype(float)})
-    return known.groupby(by, observed=True)[value].agg(["mean", "std"]).dropna(subset="mean")
+    numbers = rows.assign(**{value: rows[value].astype(float)})
+    return numbers.groupby(by, observed=True)[value].agg(["mean", "std"]).dropna(subset="mean")
 
 
 def say_mean(mean: float, deviation: float, digits: int) -> str:
@@ -188,8 +188,8 @@ def say_mean(mean: float, deviation: float, digits: int) -> str:
 
 def say_span(values: Iterable[float], write: Callable[[float], str]) -> str:
     """Write the range of values: `0.42 to 0.80`, or a single number if both ends look the same; empty if there is no value."""
-    known = sorted(float(value) for value in values if value == value)
-    if not known:
+    numbers = sorted(float(value) for value in values if value == value)
+    if not numbers:
         return ""
-    least, most = write(known[0]), write(known[-1])
+    least, most = write(numbers[0]), write(numbers[-1])
     return least if least == most else f"{least} to {most}"

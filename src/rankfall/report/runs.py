@@ -91,13 +91,13 @@ def compare_frames(name: str, first: DataFrame, second: DataFrame, tolerance: fl
         for frame in (first, second):
             frame["same"] = frame.groupby(keys, dropna=False).cumcount()
         keys.append("same")
-    both = first.merge(second, on=keys, how="outer", suffixes=("", " 2"), indicator=True)
+    merged = first.merge(second, on=keys, how="outer", suffixes=("", " 2"), indicator=True)
     for side, which in (("left_only", "first"), ("right_only", "second")):
-        alone = both[both["_merge"] == side]
+        alone = merged[merged["_merge"] == side]
         if len(alone):
             example = ", ".join(f"{key}={alone.iloc[0][key]}" for key in keys if not pd.isna(alone.iloc[0][key]))
             yield Difference(name, "", len(alone), 0, f"only in the {which} run, such as {example}")
-    shared = both[both["_merge"] == "both"]
+    shared = merged[merged["_merge"] == "both"]
     for column in first:
         if column in second and column not in (*keys, *may_differ):
             yield from _column_differences(name, column, shared, keys, tolerance)
@@ -110,16 +110,18 @@ def _specify(table: DataFrame, cells: Path | None) -> DataFrame:
 
     if "setting" not in table or "key" in table or "architecture" not in table or cells is None:
         return table
-    known = pd.read_parquet(cells)
-    by = [column for column in SPEC if column in table and column in known and column != "seed"]
-    others = [column for column in SPEC if column in known and column not in (*by, "seed")]
+    specifications = pd.read_parquet(cells)
+    by = [column for column in SPEC if column in table and column in specifications and column != "seed"]
+    others = [column for column in SPEC if column in specifications and column not in (*by, "seed")]
     if not by or not others:
         return table
-    words = known[others].astype("string").fillna("").agg(", ".join, axis=1)
-    known = (
-        known.assign(**{CELLS: words}).groupby(by, dropna=False)[CELLS].agg(lambda texts: "; ".join(sorted(set(texts))))
+    words = specifications[others].astype("string").fillna("").agg(", ".join, axis=1)
+    specifications = (
+        specifications.assign(**{CELLS: words})
+        .groupby(by, dropna=False)[CELLS]
+        .agg(lambda texts: "; ".join(sorted(set(texts))))
     )
-    return table.merge(known.reset_index(), on=by, how="left")
+    return table.merge(specifications.reset_index(), on=by, how="left")
 
 
 def _column_differences(

@@ -58,14 +58,14 @@ class Table:
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
-        wrong = [name for name in names if names.count(name) > 1] + [name for name in self.key if name not in names]
-        wrong += [column.name for column in self.columns if column.type not in TYPES]
-        wrong += [
+        invalid = [name for name in names if names.count(name) > 1] + [name for name in self.key if name not in names]
+        invalid += [column.name for column in self.columns if column.type not in TYPES]
+        invalid += [
             bound for column in self.columns for bound in column.bounds if isinstance(bound, str) and bound not in names
         ]
-        if wrong:
+        if invalid:
             raise RankfallError(
-                f"table {self.name}: column {wrong[0]} is declared twice, is not declared, or has a type other than {TYPES}"
+                f"table {self.name}: column {invalid[0]} is declared twice, is not declared, or has a type other than {TYPES}"
             )
 
     @property

@@ -49,8 +49,8 @@ def write_score(row: Series, headline: Headline, between: str = "±") -> str:
 
 def is_equal(rows: DataFrame, headline: Headline) -> bool:
     """Return whether all of several architectures have the same number, which says nothing about them."""
-    known = len(rows) > 1 and rows[headline.name].notna().all()
-    return known and len({write_score(row, headline) for _, row in rows.iterrows()}) == 1
+    complete = len(rows) > 1 and rows[headline.name].notna().all()
+    return complete and len({write_score(row, headline) for _, row in rows.iterrows()}) == 1
 
 
 def share_of_attainable(row: Series, headline: Headline) -> float | None:
@@ -85,21 +85,21 @@ def write_value(row: Series, headline: Headline) -> str:
 
 def write_chance(rows: DataFrame, headline: Headline) -> str:
     """Write the chance level of these rows; empty if it is unknown."""
-    known = rows[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
-    return say_span(known, partial(write_float, digits=headline.digits))
+    chances = rows[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
+    return say_span(chances, partial(write_float, digits=headline.digits))
 
 
 def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) -> tuple[Setting, list[Headline]]:
     """Return the setting with this label (by default the one with most of these numbers), and its headlines: those in `columns`, or all."""
-    known = {headline.name: headline for headline in headlines()}
+    by_name = {headline.name: headline for headline in headlines()}
     for name in columns:
-        if name not in known:
+        if name not in by_name:
             raise RankfallError(
-                f"{where}: there is no number {name!r}; allowed: {', '.join(known)}{suggest(name, known)}"
+                f"{where}: there is no number {name!r}; allowed: {', '.join(by_name)}{suggest(name, by_name)}"
             )
     if not len(scores):
         raise RankfallError(f"{where}: the scorecard has no row")
-    chosen = [known[name] for name in dict.fromkeys(columns)] or list(known.values())
+    chosen = [by_name[name] for name in dict.fromkeys(columns)] or list(by_name.values())
     of_networks = [headline for headline in chosen if not headline.components] or chosen
     at = find_setting(scores, setting, where) if setting else settings_in(scores, of_networks)[0]
     rows = rows_at(scores, at)

@@ -17,8 +17,8 @@ SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES
 def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
     """Return the rows with these values in these columns; a list matches any of its values."""
     for column, value in where.items():
-        same = table[column].isin(value) if isinstance(value, list) else table[column] == value
-        table = table[same.fillna(False).astype(bool)]
+        matching = table[column].isin(value) if isinstance(value, list) else table[column] == value
+        table = table[matching.fillna(False).astype(bool)]
     return table
 
 
@@ -41,12 +41,12 @@ def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> Dat
     for column, wanted in where.items():
         if column not in table:
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
-        kept = select_matching(table, column, wanted)
-        if kept.empty:
+        matching = select_matching(table, column, wanted)
+        if matching.empty:
             values = ", ".join(map(str, table[column].unique())) or "nothing"
-            asked = describe_filter({column: wanted})
-            raise RankfallError(f"figure {figure}: no finished cell has {asked}; there is: {values}")
-        table = kept
+            text = describe_filter({column: wanted})
+            raise RankfallError(f"figure {figure}: no finished cell has {text}; there is: {values}")
+        table = matching
     return table
 
 
@@ -77,11 +77,11 @@ def choose(
 
 def among(table: DataFrame, figure: str, column: str, wanted: list[Any]) -> DataFrame:
     """Return the rows with one of these values; all rows if no value is given. An unknown value or an empty result is an error."""
-    there = sorted(table[column].unique())
+    present = sorted(table[column].unique())
     for value in wanted:
-        if value not in there and value not in table.attrs.get(UNFINISHED, {}).get(column, ()):
+        if value not in present and value not in table.attrs.get(UNFINISHED, {}).get(column, ()):
             raise RankfallError(
-                f"figure {figure}: no finished cell has {column} {value}; there is: {', '.join(map(str, there)) or 'nothing'}"
+                f"figure {figure}: no finished cell has {column} {value}; there is: {', '.join(map(str, present)) or 'nothing'}"
             )
     chosen = table[table[column].isin(wanted)] if wanted else table
     if chosen.empty:
@@ -142,8 +142,8 @@ def init_first(trainings: Any) -> list[str]:
 def chances(table: DataFrame, cells: DataFrame | None = None) -> list[float]:
     """Return the mean chance over seeds for each task with its options, in ascending order. It is not averaged over tasks, which would be
     the chance of no network. `cells`: the table with `chance`, if `table` does not have it."""
-    known = table.drop_duplicates("key")
+    networks = table.drop_duplicates("key")
     if cells is not None:
-        known = known.assign(chance=known.key.map(cells.drop_duplicates("key").set_index("key").chance))
-    options = known.task_component if "task_component" in known else known.key.map(lambda _: "")
-    return sorted(known.chance.astype(float).groupby(options).mean().dropna())
+        networks = networks.assign(chance=networks.key.map(cells.drop_duplicates("key").set_index("key").chance))
+    options = networks.task_component if "task_component" in networks else networks.key.map(lambda _: "")
+    return sorted(networks.chance.astype(float).groupby(options).mean().dropna())

@@ -60,27 +60,27 @@ class Setting:
 def name_settings(cells: DataFrame) -> Series:
     """Return the label of each cell's setting: task, training and depth, and all other parts in which settings with the same task and
     training differ. Settings whose labels differ in depth therefore differ only in depth."""
-    known = fill_sizes(cells)
-    more = known.task.where(known.task.isna(), "")
+    filled = fill_sizes(cells)
+    more = filled.task.where(filled.task.isna(), "")
     for column in (name for name in PARTS if name not in ALWAYS):
-        alike = [known.task, known.training, more]
-        for _, values in known[column].groupby(alike):
+        group = [filled.task, filled.training, more]
+        for _, values in filled[column].groupby(group):
             if values.nunique() > 1:
                 words = tell_apart(column, values.unique())
-                more = more.where(~more.index.isin(values.index), more + ", " + known[column].map(words))
-    return known.task + ", " + known.training + ", depth " + known.depth + more
+                more = more.where(~more.index.isin(values.index), more + ", " + filled[column].map(words))
+    return filled.task + ", " + filled.training + ", depth " + filled.depth + more
 
 
 def fill_sizes(cells: DataFrame) -> DataFrame:
     """Return the parts of each setting as text. A size that nothing reads is filled if the other networks of this depth, or of all depths,
     have a single value."""
-    known = cells[list(PARTS)].astype(dict.fromkeys(("depth", *SIZES), "Int64")).astype("string")
+    filled = cells[list(PARTS)].astype(dict.fromkeys(("depth", *SIZES), "Int64")).astype("string")
     others = [name for name in PARTS if name not in OPEN]
-    for alike in (others, [name for name in others if name != "depth"]):
+    for shared in (others, [name for name in others if name != "depth"]):
         for size in OPEN:
-            values = known[size].groupby([known[name].fillna("none") for name in alike])
-            known[size] = known[size].fillna(values.transform("first").where(values.transform("nunique") == 1))
-    return known.fillna("none")
+            values = filled[size].groupby([filled[name].fillna("none") for name in shared])
+            filled[size] = filled[size].fillna(values.transform("first").where(values.transform("nunique") == 1))
+    return filled.fillna("none")
 
 
 def tell_apart(column: str, values: Sequence[str]) -> dict[str, str]:
@@ -103,12 +103,12 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
     """Return line -> the parts of its setting in which the lines of a figure differ: `depth 2, width 8`; empty if there is one setting.
     `by`: the column that names lines; `but`: parts that the figure shows itself, where `training` includes all its fields."""
     cells = table.drop_duplicates("key").reset_index(drop=True)
-    known = fill_sizes(cells.reindex(columns=list(PARTS)))
+    filled = fill_sizes(cells.reindex(columns=list(PARTS)))
     shown = {by, *but} | ({*names(Training)} if "training" in (by, *but) else set())
     words: dict[str, list[str]] = {str(name): [] for name in cells[by].unique()}
-    for column in (part for part in PARTS if part not in shown and known[part].nunique() > 1):
-        by_value = tell_apart(column, known[column].unique())
-        for name, values in known[column].groupby(cells[by].astype(str)):
+    for column in (part for part in PARTS if part not in shown and filled[part].nunique() > 1):
+        by_value = tell_apart(column, filled[column].unique())
+        for name, values in filled[column].groupby(cells[by].astype(str)):
             words[name].append(" or ".join(sorted(by_value[value] for value in values.unique())))
     return {name: ", ".join(phrases) for name, phrases in words.items()}
 

@@ -51,10 +51,10 @@ def write(
 ) -> None:
     """Check and sort a table and write it atomically. `meta`: result of `provenance`."""
     data = conform(name, rows)
-    about = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
+    entries = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
     if lent() and finds_headlines(name):  # it has columns of users' modules
-        about[MODULES] = " ".join(lent())
-    data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(about.items())})
+        entries[MODULES] = " ".join(lent())
+    data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(entries.items())})
     buffer = io.BytesIO()
     pq.write_table(data, buffer, compression="zstd")
     with atomic(Path(path)) as handle:
@@ -65,19 +65,19 @@ def read(path: Path, name: str | None = None) -> pa.Table:
     """Read a table and check its schema against the declaration. `name`: the expected table."""
     path = Path(path)
     data: pa.Table = open_table(path, read_file)
-    about = about_of(data)
-    written = about.get("table")
+    entries = about_of(data)
+    written = entries.get("table")
     if written is None:
         raise RankfallError(f"{path} is not a table of Rankfall")
     if name is not None and written != name:
         raise RankfallError(f"{path} holds the table {written!r}, not {name!r}: remove it and run again")
     if finds_headlines(written):
-        lend_headlines(about.get(MODULES, "").split())
+        lend_headlines(entries.get(MODULES, "").split())
     table = schema(written)
     if table.inferred:
         return data
     columns = [column.name for column in table.columns]
-    if about.get("schema") != table.version or data.column_names != columns:
+    if entries.get("schema") != table.version or data.column_names != columns:
         extra, lacking = set(data.column_names) - set(columns), set(columns) - set(data.column_names)
         detail = [f"extra {sorted(extra)}"] * bool(extra) + [f"lacking {sorted(lacking)}"] * bool(lacking)
         how = ", ".join(detail) or "order or types"
@@ -135,8 +135,8 @@ def combine(name: str, paths: Sequence[Path], out: Path, config: str = "") -> in
 
 def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
     """Return the entries of a table's metadata that Rankfall wrote."""
-    known = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
-    pairs = {key.decode(): value.decode() for key, value in known.items()}
+    stored = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
+    pairs = {key.decode(): value.decode() for key, value in stored.items()}
     return {key.removeprefix("rankfall."): value for key, value in pairs.items() if key.startswith("rankfall.")}
 
 

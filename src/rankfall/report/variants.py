@@ -47,8 +47,8 @@ def number_variants(cells: DataFrame) -> DataFrame:
             names = part.apply(lambda column: column.str.partition("(")[0])
             base = part.iloc[(names == Series(USUAL)).sum(axis=1).argmax()]
             words = {column: labels(part[column].unique()) for column in part}
-            for _, alike in part.groupby(design):
-                first = alike.iloc[0]
+            for _, variant in part.groupby(design):
+                first = variant.iloc[0]
                 differ = [f"{name} {words[name][first[name]] or 'none'}" for name in words if first[name] != base[name]]
-                cells.loc[alike.index, "variant"] = ", ".join(differ)
+                cells.loc[variant.index, "variant"] = ", ".join(differ)
     return cells

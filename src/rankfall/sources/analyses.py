@@ -26,10 +26,10 @@ _NEW: dict[str, Analysis] = {}  # analyses that are not stored yet
 
 def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], Analysis]) -> Analysis:
     """Return an analysis from the cache. If it is missing, compute it."""
-    digest, known = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest(), _load_analyses()
-    if digest not in known:
-        known[digest] = _NEW[digest] = analyse()
-    return known[digest]
+    digest, analyses = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest(), _load_analyses()
+    if digest not in analyses:
+        analyses[digest] = _NEW[digest] = analyse()
+    return analyses[digest]
 
 
 def keep() -> None:

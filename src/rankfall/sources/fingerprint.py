@@ -63,18 +63,18 @@ class Sources:
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
         """Return file -> short digest, sorted by file, of all code that importing `roots` runs in the packages they belong to."""
-        wanted = frozenset(roots)
-        if wanted not in self.closures:
-            self.closures[wanted] = self._closure(wanted)
-        return self.closures[wanted]
+        key = frozenset(roots)
+        if key not in self.closures:
+            self.closures[key] = self._closure(key)
+        return self.closures[key]
 
     def fingerprint(self, roots: Iterable[str]) -> str:
         """Return one hash of `code_files`."""
-        wanted = frozenset(roots)
-        if wanted not in self.hashes:
-            text = "\n".join(f"{file} {short}" for file, short in self.code_files(wanted).items())
-            self.hashes[wanted] = hashlib.sha256(text.encode()).hexdigest()
-        return self.hashes[wanted]
+        key = frozenset(roots)
+        if key not in self.hashes:
+            text = "\n".join(f"{file} {short}" for file, short in self.code_files(key).items())
+            self.hashes[key] = hashlib.sha256(text.encode()).hexdigest()
+        return self.hashes[key]
 
     def _closure(self, roots: frozenset[str]) -> dict[str, str]:
         """Return `code_files` of some roots, computed."""

@@ -61,9 +61,9 @@ def streams_by_depth(types: DataFrame, layers: DataFrame) -> DataFrame:
     streams = []
     layers = layers[layers["size"] != WIDE]
     for (kind, _), part in layers.merge(chosen[["type", "stream"]], on=["type", "stream"]).groupby(["type", "stream"]):
-        known = part[part.residual.notna()].sort_values("layer")
-        layer, residual = known.layer.to_numpy(float), known.residual.to_numpy(float)
-        first = known.iloc[0]
+        lines = part[part.residual.notna()].sort_values("layer")
+        layer, residual = lines.layer.to_numpy(float), lines.residual.to_numpy(float)
+        first = lines.iloc[0]
         labels = {
             "type": kind,
             "mixed": ", ".join("" if pd.isna(first[name]) else first[name] for name in ("mask", "mixer")),

@@ -88,12 +88,12 @@ def say_census(read: Read) -> tuple[str, str]:
     if table is None:
         return "", ""
     eligible = table[~table.outcome.isin(NOT_ELIGIBLE)]
-    known = eligible[(eligible.outcome == MEASURED) & eligible.kept.notna()]
-    if not len(known):
+    measured = eligible[(eligible.outcome == MEASURED) & eligible.kept.notna()]
+    if not len(measured):
         return "", ""
-    lost = int((known.residual_last < LOST).sum())
+    lost = int((measured.residual_last < LOST).sum())
     return (
-        f"Of {len(known)} measured model types of transformers, half keep more than {known.kept.median():.2f} of the residual that "
+        f"Of {len(measured)} measured model types of transformers, half keep more than {measured.kept.median():.2f} of the residual that "
         f"enters; {lost} end below {LOST:g}.",
         "",
     )

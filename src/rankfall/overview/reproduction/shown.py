@@ -92,15 +92,15 @@ def figure(read: Read, *, most: int = MOST) -> Picture:
     misses = worst(missed)
     shown = misses.head(most)
     counts = measured.groupby(["source_name", "outcome"]).size().unstack(fill_value=0)
-    alike = bool(measured.at_published.any())
+    any_alike = bool(measured.at_published.any())
     heights = [0.24 * max(2, len(counts)) + 0.5, 0.4 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
     figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
     bars(axes[0][0], counts)
-    draw_list(axes[1][0], shown, alike)
+    draw_list(axes[1][0], shown, any_alike)
     below(figure, collect_labels([axes[0][0], axes[1][0]]), 3)
     return Picture(
         figure,
-        f"{say_count(table)} {say_misses(misses, len(missed), most) if alike else ''}".strip(),
+        f"{say_count(table)} {say_misses(misses, len(missed), most) if any_alike else ''}".strip(),
         numbered.sort_values(["experiment", "name", "setting"]),
     )
 
@@ -155,11 +155,11 @@ def bars(panel: Axes, counts: DataFrame) -> None:
     panel.grid(visible=False, axis="y")
 
 
-def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
+def draw_list(panel: Axes, shown: DataFrame, any_alike: bool) -> None:
     """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `alike` says whether anything is compared at
     the published settings."""
     low, high = FRAME
-    names = [f"{textwrap.fill(what, 48)}\n({source})" for what, source in zip(shown.what, shown.source_name)]
+    names = [f"{textwrap.fill(text, 48)}\n({source})" for text, source in zip(shown.what, shown.source_name)]
     for place, row in enumerate(shown.itertuples()):
         published, ours = (
             min(max(value, low), high) for value in (row.published, row.ours if row.ours == row.ours else row.published)
@@ -176,7 +176,7 @@ def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
     panel.set_yticks(range(len(names)), names[::-1], fontsize=7)
     panel.set(ylim=(-0.6, len(names) - 0.4), xlim=(low - 0.05, high + 1.5), xlabel="value, difference or ratio")
     panel.set_xticks([-0.5, 0, 0.5, 1, 1.5])
-    without = "nothing misses at the published settings" if alike else ""
+    without = "nothing misses at the published settings" if any_alike else ""
     panel.set_title("worst misses at the published settings" if names else without)
     panel.set_axis_on() if names else panel.set_axis_off()
     panel.grid(visible=False, axis="y")

@@ -19,7 +19,7 @@ from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import many
-from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
+from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text_or_none
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import read_seeds, write_seeds
 from rankfall.report.settings import fill_sizes
@@ -61,9 +61,9 @@ def choose_rates(rows: Mapping[Any, Value]) -> Iterator[Value]:
         if match := RATE.search(setting):
             tried.setdefault((architecture, design, RATE.sub("", setting)), []).append((match[1], row))
     for (_, _, setting), rates in tried.items():
-        known = [(rate, row) for rate, row in rates if not is_missing(row["accuracy"])]
-        if len(rates) > 1 and known:
-            rate, best = max(known, key=lambda item: item[1]["accuracy"])
+        with_accuracy = [(rate, row) for rate, row in rates if not is_missing(row["accuracy"])]
+        if len(rates) > 1 and with_accuracy:
+            rate, best = max(with_accuracy, key=lambda item: item[1]["accuracy"])
             variant = ", ".join(filter(None, (best["variant"], f"lr {rate}")))
             yield best | {"setting": f"{setting}, best of {len(rates)} lr by test accuracy", "variant": variant}
 
@@ -80,7 +80,7 @@ def about(part: DataFrame) -> dict[str, Any]:
         "depth": int(first.depth),
         "width": int(first.width),
         "heads": None if first.heads == "none" else int(first.heads),
-        **{column: text(first[column]) for column in MADE_OF},
+        **{column: text_or_none(first[column]) for column in MADE_OF},
         "cells": len(part),
         "done": int((part.status == "done").sum()),
         "processors": describe_mixture(part) or None,
@@ -106,34 +106,34 @@ def network_values(headline: Headline, table: DataFrame | None, cells: DataFrame
     }
 
 
-def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
+def leave_empty(headline: Headline, reason: str, **columns: Any) -> Value:
     """Return the columns of a missing number, with the reason."""
     suffixes = ["_at"] if headline.components else ["_seeds", "_of", "_each"] + ["_chance_each"] * headline.has_chances
     beside = [f"_{name}" for name in headline.beside]
     lost = {} if headline.components else {"_lost": ""}
-    return dict.fromkeys(["", "_deviation", *suffixes, *beside]) | lost | {"_reason": reason} | known
+    return dict.fromkeys(["", "_deviation", *suffixes, *beside]) | lost | {"_reason": reason} | columns
 
 
 def mean(headline: Headline, cells: DataFrame) -> Value:
     """Return mean, deviation and single numbers of the seeds that are done."""
     done = cells[cells.status == "done"]
     lost = say_lost(cells)
-    known: Value = {"_of": len(cells), "_lost": lost}
+    columns: Value = {"_of": len(cells), "_lost": lost}
     if not len(done):
-        return leave_empty(headline, lost, **known)
+        return leave_empty(headline, lost, **columns)
     numberless = done[done.number.isna()]
     if len(numberless):
         reasons = [why if isinstance(why, str) and why else "its rows have no such number" for why in numberless.why]
-        return leave_empty(headline, say_reasons(reasons, len(done)), **known)
+        return leave_empty(headline, say_reasons(reasons, len(done)), **columns)
     shared = headline.counted != "seed"  # seeds of an architecture share its readings
     by_seed = (
         read_seeds(done.readings.iloc[0]) if shared else dict(zip(done.seed.astype(int), done.number.astype(float)))
     )
-    known |= {f"_{name}": number_of(done[name].mean()) for name in headline.beside}
+    columns |= {f"_{name}": number_of(done[name].mean()) for name in headline.beside}
     if headline.has_chances:
         chances = done[done.chance.notna()]
-        known["_chance_each"] = write_seeds(dict(zip(chances.seed.astype(int), chances.chance.astype(float))))
-    return leave_empty(headline, "", **known) | {
+        columns["_chance_each"] = write_seeds(dict(zip(chances.seed.astype(int), chances.chance.astype(float))))
+    return leave_empty(headline, "", **columns) | {
         "": float(done.number.mean()),
         "_deviation": statistics.stdev(by_seed.values()) if len(by_seed) > 1 else None,
         "_seeds": len(by_seed),
@@ -161,16 +161,16 @@ def say_reasons(reasons: list[str], seeds: int) -> str:
     kinds: dict[str, list[str]] = {}
     for why in reasons:
         kinds.setdefault(DECIMAL.sub("#", why), []).append(why)
-    (first, count), *others = ((span_numbers(alike), len(alike)) for alike in kinds.values())
+    (first, count), *others = ((span_numbers(texts), len(texts)) for texts in kinds.values())
     elsewhere = len(reasons) - count
     more = f"; in {elsewhere} more " + (others[0][0] if len(others) == 1 else "for other reasons") if others else ""
     return f"{first} (in {count} of {seeds} seeds{more})"
 
 
-def span_numbers(alike: list[str]) -> str:
+def span_numbers(texts: list[str]) -> str:
     """Merge texts that differ only in their decimal numbers. Each number becomes the number or the range from least to largest."""
-    spans = iter([(min(numbers, key=float), max(numbers, key=float)) for numbers in zip(*map(DECIMAL.findall, alike))])
-    return DECIMAL.sub(lambda _: " to ".join(dict.fromkeys(next(spans))), alike[0])
+    spans = iter([(min(numbers, key=float), max(numbers, key=float)) for numbers in zip(*map(DECIMAL.findall, texts))])
+    return DECIMAL.sub(lambda _: " to ".join(dict.fromkeys(next(spans))), texts[0])
 
 
 def number_of(value: Any) -> float | None:
@@ -186,7 +186,7 @@ def component_values(headline: Headline, rows: ByParts | None, row: Mapping[str,
     if isinstance(part_row, str):
         return leave_empty(headline, part_row)
     number = headline.number(part_row)
-    known = {"_at": number.at, **{f"_{name}": number_of(value) for name, value in number.beside.items()}}
+    columns = {"_at": number.at, **{f"_{name}": number_of(value) for name, value in number.beside.items()}}
     if is_missing(number.number):
-        return leave_empty(headline, str(part_row.reason) or "it has no number", **known)
-    return leave_empty(headline, "", **known) | {"": float(number.number), "_deviation": number_of(number.deviation)}
+        return leave_empty(headline, str(part_row.reason) or "it has no number", **columns)
+    return leave_empty(headline, "", **columns) | {"": float(number.number), "_deviation": number_of(number.deviation)}

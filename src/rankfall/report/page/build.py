@@ -82,7 +82,7 @@ def page(inputs: PageInputs, most: int = MOST) -> str:
         "pictures": pictures(frames["claims"], inputs.figures) if "claims" in frames else {},
         "sources": papers,
         "menus": dict(MENUS),
-        "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
+        "made_of": {name: meaning.partition("; null")[0] for name, meaning in MADE_OF.items()},
         "cell_columns": [column.name for column in CELL_COLUMNS],
     }
     blocks = {
@@ -173,8 +173,8 @@ def shade_scores(scores: DataFrame) -> DataFrame:
 
 def find_differing_fields(cells: DataFrame) -> list[str]:
     """Return the part of each cell's setting label that follows task, training and depth."""
-    known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
-    return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, known, strict=True)]
+    prefixes = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
+    return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, prefixes, strict=True)]
 
 
 def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[str]]:

@@ -49,12 +49,12 @@ def answer(question: Question, read: Read, setting: Setting | None) -> Iterator[
         return
     headlines = [by_name(number) for number in question.numbers]
     measured = scores[[f"{headline.name}_of" for headline in headlines]].notna().any(axis=1)
-    known = scores[measured]
-    if not len(known):
+    answered = scores[measured]
+    if not len(answered):
         return
-    counts = known[known[list(question.numbers)].notna().any(axis=1)].setting.value_counts()
-    chosen = setting or max(settings_in(known, headlines), key=lambda candidate: counts.get(candidate.label, 0))
-    rows = rows_at(known, chosen)
+    counts = answered[answered[list(question.numbers)].notna().any(axis=1)].setting.value_counts()
+    chosen = setting or max(settings_in(answered, headlines), key=lambda candidate: counts.get(candidate.label, 0))
+    rows = rows_at(answered, chosen)
     if len(rows) and (sentence := question.say(rows, chosen)):
         yield Finding(question.name, sentence, question.study, chosen.label, count_seeds(rows, headlines))
 
@@ -62,8 +62,8 @@ def answer(question: Question, read: Read, setting: Setting | None) -> Iterator[
 def count_seeds(rows: DataFrame, headlines: Sequence[Headline]) -> str:
     """Write the number of seeds, or of readings, of the numbers of these rows."""
     counts = sorted({int(count) for headline in headlines for count in rows[f"{headline.name}_seeds"].dropna()})
-    most = many(counts[-1], headlines[0].counted) if counts else ""
-    return most if len(counts) < 2 else f"{counts[0]} to {most}"
+    largest = many(counts[-1], headlines[0].counted) if counts else ""
+    return largest if len(counts) < 2 else f"{counts[0]} to {largest}"
 
 
 def choose_findings(answers: Sequence[Finding]) -> list[Finding]:

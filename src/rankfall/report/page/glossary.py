@@ -84,12 +84,12 @@ def say_architecture(cells: DataFrame) -> str:
     """Write the parts of an architecture, with all values of a part that the grid varies."""
     values = {kind: sorted({str(value) for value in cells[kind].dropna()}) for kind in MADE_OF}
     lacks = [f"no {noun}" for kind, noun in LACKS.items() if values[kind] == ["none"]]
-    has = [
+    present = [
         f"{kind.replace('_', ' ')} {' or '.join(map(short, names))}"
         for kind, names in values.items()
         if names not in ([], ["none"])
     ]
-    return ", ".join([*has, *lacks])
+    return ", ".join([*present, *lacks])
 
 
 def short(value: str) -> str:
@@ -168,7 +168,7 @@ def linker(architectures: Iterable[str] = ()) -> Callable[[str], str]:
     such as an architecture's, are not linked, and neither is a word that is an architecture's name in this run: what SAN, BERT or GPT
     means there is said by its parts."""
     ordered = sorted(WORDS.keys() - {*COMMON.split(", "), *architectures}, key=len, reverse=True)
-    wanted = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
+    pattern = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
 
     def link(text: str) -> str:
         seen: set[str] = set()
@@ -180,7 +180,7 @@ def linker(architectures: Iterable[str] = ()) -> Callable[[str], str]:
             seen.add(word)
             return f'<a class="term" href="#{anchor(word, "word")}">{word}</a>'
 
-        return wanted.sub(link_word, html.escape(text))
+        return pattern.sub(link_word, html.escape(text))
 
     return link
 

@@ -34,13 +34,13 @@ def unpack(text: str) -> Any:
 
 def share_values(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Encode the provenance of cells with each different value of a field stored once. Snippets differ between seeds only in the seed."""
-    places: dict[str, dict[str, int]] = {}  # field -> text of a value -> its place
+    places: dict[str, dict[str, int]] = {}  # field -> text of a value -> its index in the list of values
     cells = {}
     for record in records:
         texts = {name: json.dumps(finite(value)) for name, value in record.items() if name != "key"}
-        known = [(places.setdefault(name, {}), text) for name, text in texts.items()]
-        cells[record["key"]] = [place.setdefault(text, len(place)) for place, text in known]
-    values = {name: [json.loads(text) for text in known] for name, known in places.items()}
+        pairs = [(places.setdefault(name, {}), text) for name, text in texts.items()]
+        cells[record["key"]] = [indices.setdefault(text, len(indices)) for indices, text in pairs]
+    values = {name: [json.loads(text) for text in indices] for name, indices in places.items()}
     return {"fields": list(places), "values": values, "cells": cells}
 
 

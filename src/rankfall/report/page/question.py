@@ -81,13 +81,13 @@ def say_range(
     seed nothing is ranked."""
     headline = by_name(number)
     write = write or (lambda value: f"{write_float(value, headline.digits)} {unit}".rstrip())
-    known = with_number(rows, headline, setting)
-    ranked, alone = split_decidable(known, headline)
-    if len(known) < 2:
-        return fit(f"{headline.title}: {write_group(known, headline, write)}", more) if len(known) else ""
+    measured = with_number(rows, headline, setting)
+    ranked, alone = split_decidable(measured, headline)
+    if len(measured) < 2:
+        return fit(f"{headline.title}: {write_group(measured, headline, write)}", more) if len(measured) else ""
     if not len(ranked):
         ordered = alone.sort_values(headline.name, ascending=False)
-        phrases = [f"{name(row)} {write_plain(row, headline, write)}" for _, row in ordered.iterrows()]
+        phrases = [f"{quote_name(row)} {write_plain(row, headline, write)}" for _, row in ordered.iterrows()]
         return fit(f"{headline.title}: {list_names(phrases)} ({UNDECIDED})")
     high, low = (find_extreme(ranked, headline, setting, most=most) for most in (True, False))
     if len(high) == len(ranked) > 1:
@@ -95,10 +95,10 @@ def say_range(
     start = f"{text} {write_group(high, headline, write)}"
     least = f", least in {write_group(low, headline, write)}"
     if not is_short(start + least):
-        least = f", least in {list_names(sorted(name(row) for _, row in low.iterrows()))}"
+        least = f", least in {list_names(sorted(quote_name(row) for _, row in low.iterrows()))}"
     if set(low.index) & set(high.index):
         least = ""
-    chances = known[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
+    chances = measured[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
     chance = f"; chance: {say_span(chances, write)}" if len(chances) else ""
     return fit(start, least, chance, more)
 
@@ -127,7 +127,7 @@ def write_group(rows: DataFrame, headline: Headline, write: Write) -> str:
     side = positions.pop() if len(positions) == 1 else ""
     notes = [say_standing(rows, headline)] * (len(members) > 1) + [f"{side} chance"] * (side in ("at", "below"))
     brackets = f"{number}, {' '.join(notes)}" if notes else number
-    return f"{list_names(sorted(name(row) for row in members))} ({brackets})"
+    return f"{list_names(sorted(quote_name(row) for row in members))} ({brackets})"
 
 
 def write_number(row: Series, headline: Headline, write: Write) -> str:
@@ -160,7 +160,7 @@ def find_side(row: Series, headline: Headline) -> str:
     return "" if side != side else {0.0: "at", 1.0: "above", -1.0: "below"}[float(side)]
 
 
-def name(row: Series) -> str:
+def quote_name(row: Series) -> str:
     """Return the name of a row, in quotes if a sentence would read it as an ordinary word: `none is at that`."""
     text = name_row(row)
     return f"'{text}'" if text.lower() in ORDINARY else text

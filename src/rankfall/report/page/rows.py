@@ -27,9 +27,9 @@ def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:
     """Return the numbers of a chart: one per network (or line) for each x and each choice, with the columns of its levels. Other
     differences between rows, such as repeats, are averaged."""
     table = select_rows_of_chart(chart, table)
-    known = table[table[chart.measured].notna() & table[chart.x].notna()]
+    measured = table[table[chart.measured].notna() & table[chart.x].notna()]
     levels = [level.column for level in chart.beside if level.column]
-    return average_by(known, distinguishing_columns(chart, table), [chart.measured, *levels])
+    return average_by(measured, distinguishing_columns(chart, table), [chart.measured, *levels])
 
 
 def average_by(table: DataFrame, by: list[str], columns: list[str]) -> DataFrame:

@@ -78,7 +78,7 @@ def read_sources(reproduction: DataFrame | None) -> dict[str, dict[str, str]]:
     if reproduction is None:
         return {}
     papers = zip(*(reproduction[column] for column in ("source", *PAPER)))
-    return {word: dict(zip(("name", "title", "link"), about)) for word, *about in papers}
+    return {word: dict(zip(("name", "title", "link"), paper)) for word, *paper in papers}
 
 
 def write_links(papers: Iterable[Mapping[str, str]], links: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from rankfall.report.cell_numbers import all_rows, plain
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import Chart, Level
-from rankfall.report.page.question import Read, TableQuestion, ask_range, fit, list_names, name, percent
+from rankfall.report.page.question import Read, TableQuestion, ask_range, fit, list_names, percent, quote_name
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.published_numbers import read_published
 from rankfall.report.ranking import say_span, weigh
@@ -158,7 +158,7 @@ def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
         moved = weigh(concat([before, after], axis=1, ignore_index=True).T, by_name("accuracy")).against(0)[1]
         values = f"{percent(before.accuracy)} to {percent(after.accuracy)}"
         if moved in (-1, 1):  # otherwise they tie, or have too few shared seeds
-            moves["falls" if moved < 0 else "rises"].append(f"{name(before)} ({values})")
+            moves["falls" if moved < 0 else "rises"].append(f"{quote_name(before)} ({values})")
     phrases = [f"{move} in {list_names(names)}" for move, names in moves.items() if names]
     if not phrases:
         return "", ""
