@@ -131,6 +131,7 @@ def build_models(depth: int, seed: int, names: list[str] | None = None) -> Itera
 
 
 def measure_curves(depth: int, seed: int, names: list[str] | None = None) -> Iterator[Curve]:
+    """Yield the residual by layer of all architectures at one depth and seed. Those that cannot be measured are reported."""
     for name, model, inputs in build_models(depth, seed, names):
         try:
             examined = examine(model, inputs)
@@ -145,6 +146,7 @@ def measure_curves(depth: int, seed: int, names: list[str] | None = None) -> Ite
 
 
 def bands_at_birth(depths: tuple[int, ...], seeds: int, names: list[str] | None = None) -> Bands:
+    """Return the bands of untrained models."""
     return collect_bands(
         curve for depth in depths for seed in range(seeds) for curve in measure_curves(depth, seed, names)
     )

@@ -69,6 +69,7 @@ def main() -> int:
 
 
 def describe(column: str, difference: Difference, control: Difference | None) -> str:
+    """Write how far two runs are apart in a column."""
     if not difference.single and not difference.missing:
         return f"equal ({difference.rows} rows)"
     text = f"{column}: means {difference.means:.3g} apart, deviation over seeds {difference.deviation:.3g}"
@@ -106,6 +107,7 @@ def identifying_columns(name: str, first: pd.DataFrame, second: pd.DataFrame) ->
 
 
 def compare_columns(name: str, merged: pd.DataFrame, keys: list[str]) -> Iterator[tuple[Key, Difference]]:
+    """Yield the differences of each column of a table, by architecture."""
     specification = [column for column in keys if column != "seed"]
     for column in schema(name).columns:
         pair = [column.name, f"{column.name} 2"]

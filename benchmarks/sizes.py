@@ -32,6 +32,7 @@ class Size:
         return (self.layers * (4 * self.width**2 + 3 * self.width * self.inner) + self.vocabulary * self.width) / 1e9
 
     def command(self, streamed: bool, out: str) -> list[str]:
+        """Return the command that measures a model of this size."""
         settings = {
             "num_hidden_layers": self.layers,
             "hidden_size": self.width,

@@ -28,14 +28,17 @@ ENGINES = ("plain", "machine") if find_spec("numba") else ("plain",)
 
 
 def measure_default(results: Results) -> None:
+    """Compare networks of the default run, by each engine."""
     compare(results, ["SAN+skip", "hull", "mlm"], ENGINES, compiled_at=(0.0, 0.1))
 
 
 def measure_kinds(results: Results) -> None:
+    """Compare other attentions, norms and normalisers, by the machine."""
     compare(results, list(KINDS), ("machine",), compiled_at=(0.0,))
 
 
 def compare(results: Results, names: list[str], engines: tuple[str, ...], compiled_at: tuple[float, ...]) -> None:
+    """Measure the rates of these networks, beside a clean module of each."""
     tiny = results.tiny
     cases = [(name, dropout) for name in names for dropout in (0.0, 0.1)]
     with Workers() as workers:
@@ -89,5 +92,6 @@ def measure_peak(workers: Workers, tiny: bool) -> float:
 
 
 def multiply_matrices(width: int) -> Callable[[], object]:
+    """Return a product of two random matrices (width, width)."""
     a, b = torch.randn(2, width, width)
     return lambda: a @ b

@@ -78,6 +78,7 @@ def measure(results: Results) -> None:
 
 
 def measure_size(results: Results, name: str, width: int, tokens: int, batch: int) -> None:
+    """Time plain and watched steps of a decoder of one size."""
     import rankfall
 
     torch.manual_seed(0)

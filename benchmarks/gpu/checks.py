@@ -72,6 +72,7 @@ def check_resumed(rows: Rows, device: torch.device, tiny: bool) -> None:
 
 
 def start_job(folder: Path, device: torch.device, engine: str, tiny: bool) -> subprocess.Popen[bytes]:
+    """Start a training that writes checkpoints to a folder, or resumes from the one that is there."""
     folder.mkdir(exist_ok=True)
     arguments = [str(folder), str(device), engine, "10" if tiny else "40"]
     return subprocess.Popen([sys.executable, "-m", "benchmarks.gpu.checks", *arguments], env=dict(os.environ))

@@ -21,6 +21,7 @@ THREAD = threading.local()  # `stream`: of the thread, None on a processor
 
 
 def set_stream(device: torch.device) -> None:
+    """Give this thread its own stream of the GPU."""
     THREAD.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
 
@@ -29,6 +30,7 @@ class Late(Exception):
 
 
 def time_grids(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Time both published grids, each for its share of the section's time."""
     depths, seeds = ((1, 2), [0, 1]) if tiny else ((2, 6, 12), list(range(10)))
     for number, (name, published) in enumerate(PUBLISHED.items()):
         samples, epochs = (20, 2) if tiny else published

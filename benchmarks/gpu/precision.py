@@ -16,6 +16,7 @@ MEMBERS = {"sorting": 256, "hull": 256, "mlm": 64, "mlm_gpu": 4}
 
 
 def measure_precision(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Measure each number format for products, for each network."""
     for net in list(gpu_settings().values())[: 1 if tiny else None]:
         count = 2 if tiny else MEMBERS[net.name]
         batch = net.batch(count, device)

@@ -21,6 +21,7 @@ COMPILING = 25.0  # seconds that a network takes, about
 
 
 def measure_sweep(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Measure the work of a step and the rate of each stack, from small to large."""
     length = 0.02 if tiny else 0.3
     for dropout in (0.1, 0.0):
         for net in list(gpu_settings().values())[: 3 if tiny else None]:
@@ -72,12 +73,14 @@ def reset_peak(device: torch.device) -> int:
 
 
 def measure_compiled(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Measure compiled steps, for networks that the section's time allows."""
     for name, members in (("sorting", 1024), ("hull", 256)):
         if tiny or rows.seconds_left > COMPILING:
             measure_network(rows, gpu_settings()[name], device, 2 if tiny else members, tiny)
 
 
 def measure_network(rows: Rows, net: Setting, device: torch.device, count: int, tiny: bool) -> None:
+    """Measure the compiled steps of one network, and check their gradients."""
     rate = net.training.dropout
     labels = {"shape": net.name, "members": count, "dropout": rate, "engine": "compiled"}
     members, batch, objective = net.equal_members(count, device, rate), net.batch(count, device), net.objective()
@@ -86,6 +89,7 @@ def measure_network(rows: Rows, net: Setting, device: torch.device, count: int, 
     work = count_work(lambda: members.step(objective, batch), members)
 
     def gradient() -> torch.Tensor:
+        """Return the gradients of the members (K, P) at a fixed place of the random stream."""
         members.differentiate(objective(members.module, batch, dropout.at(7)).loss)
         return members.grads.clone()
 

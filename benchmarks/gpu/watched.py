@@ -36,6 +36,7 @@ BOUND = 2e-3  # relative, for what is computed in float64 from states in float32
 
 
 def measure_watched(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Compare and time watched trainings of a decoder, and compare residuals of an encoder."""
     width, tokens, batch, depth = (16, 8, 2, 2) if tiny else (256, 128, 16, DEPTH)
     torch.manual_seed(0)
     model, words = Decoder(width, depth), torch.randint(0, WORDS, (batch, tokens))

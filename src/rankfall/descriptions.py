@@ -213,4 +213,5 @@ def digest_file(path: str) -> str:
 
 @functools.lru_cache(maxsize=8192)
 def _digest(path: str, mtime: int, size: int) -> str:
+    """Return the digest of a file. Time and size are part of the cache's key."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()

@@ -19,10 +19,12 @@ class Cleaning:
         self.stream = stream
 
     def write(self, text: str) -> int:
+        """Write a text with its control characters escaped."""
         self.stream.write(clean(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
+        """Write texts with their control characters escaped."""
         for line in lines:
             self.write(line)
 

@@ -139,8 +139,8 @@ def content(path: Path, key: str) -> str:
         raise RankfallError(f"{key}: {path} is not text in UTF-8 (byte {error.start})") from None
 
 
-def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutter:
-    """Learn a WordPiece vocabulary of at most `size` entries from texts. It has more if the characters alone need more.
+def wordpiece(texts: Sequence[Text], size: int) -> Cutter:
+    """Learn a lower-case WordPiece vocabulary of at most `size` entries from texts. It has more if the characters alone need more.
 
     The trainer breaks ties between equally frequent pairs by the numbers of their pieces, and numbers inner characters ("##a") in the order
     of a hash table, which differs from run to run. Passing all of them as special tokens fixes the numbers and with them the result. The
@@ -148,7 +148,7 @@ def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutte
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    normalizer = normalizers.BertNormalizer(lowercase=True)
     learner = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
     learner.normalizer, learner.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
     parts = [part for text in texts for part in text]

@@ -35,6 +35,7 @@ class _Core(yaml.SafeLoader):
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Read a mapping. Raise an error for a key that it has twice."""
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = None if key_node.tag == MERGE else self.construct_object(key_node, deep=True)
@@ -46,6 +47,7 @@ class _Core(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Read a value. Raise an error if YAML 1.1 reads another one."""
         value = super().construct_object(node, deep)
         if isinstance(node, yaml.ScalarNode) and node.style is None:
             _check_same(node, value, self.resolve(yaml.ScalarNode, node.value, (True, False)))

@@ -108,6 +108,7 @@ def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[
     kept: Counter[str] = Counter()
 
     def replace_number(match: re.Match[str]) -> str:
+        """Return a number with its marker, kept if the tables explain the difference."""
         number = quoted.defined.numbers[match[1]]
         try:
             current = quoted.write(number)

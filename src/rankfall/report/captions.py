@@ -161,6 +161,7 @@ def pair_namer(figure: Figure, panel: Axes) -> Callable[[Any, Any], set[str]]:
     of_dash = {dash: text for colour, dash, text in entries if colour == to_hex(".2")}
 
     def name_pair(first: Any, second: Any) -> set[str]:
+        """Return the names by which the legend distinguishes two lines; one name or none if it does not."""
         colours = {to_hex(line.get_color()) for line in (first, second)}
         dashes = {line.get_linestyle() for line in (first, second)}
         if len(colours) == 1:

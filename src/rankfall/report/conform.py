@@ -63,6 +63,7 @@ def declaration(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> Tabl
 
 
 def _distinguishes(rows: Sequence[Mapping[str, Any]] | pa.Table, columns: Sequence[str]) -> bool:
+    """Return whether no two rows have the same values in these columns."""
     if isinstance(rows, pa.Table):
         present = [column for column in columns if column in rows.column_names]
         return bool(present) and len(rows.select(present).group_by(present).aggregate([])) == len(rows)
@@ -112,6 +113,8 @@ def _array(name: str, column: str, declared: pa.DataType, rows: Sequence[Mapping
 
 
 def _check_values(table: Table, data: pa.Table) -> None:
+    """Raise an error for nulls, NaN and numbers that a column does not allow, and for rows with the same key."""
+
     def refuse(column: Column, invalid: Any, problem: str, fix: str = "") -> None:
         """Raise an error for the first bad row, with its number and its identifying columns, such as cell and layer."""
         if pc.any(invalid).as_py():

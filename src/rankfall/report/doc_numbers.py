@@ -208,6 +208,7 @@ class Quotations:
         return self.folders.get(picture.run, Path()).parent / "figures" / f"{picture.figure}.png"
 
     def _select(self, number: Number, only: tuple[str, Any] | None = None) -> DataFrame:
+        """Return the rows of a number, from its table. `only`: a column and the value that rows must have in it."""
         from rankfall.report import tables
 
         if number.run not in self.folders:

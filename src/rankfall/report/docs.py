@@ -45,6 +45,7 @@ def document() -> str:
 
 
 def _columns(columns: tuple[Column, ...]) -> str:
+    """Return a table of columns as Markdown."""
     lines = ["| column | type | unit | meaning |", "|---|---|---|---|"]
     for column in columns:
         kind = column.type + ", null" * column.nullable + ", NaN" * column.nan

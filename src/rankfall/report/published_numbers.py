@@ -99,6 +99,7 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
 def _check_row(
     row: dict[str, Any], settings: dict[str, str], papers: dict[str, list[str]], file: Path
 ) -> dict[str, Any]:
+    """Return a row with numbers as floats, and with its setting and source; raise an error if a field is not allowed."""
     where = f"{file}, {row['name']!r}"
     if None in row.values() or None in row:
         raise RankfallError(f"{where}: it has more or fewer fields than the header; put a field with a comma in quotes")

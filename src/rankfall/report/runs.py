@@ -127,6 +127,7 @@ def _specify(table: DataFrame, cells: Path | None) -> DataFrame:
 def _column_differences(
     name: str, column: str, shared: DataFrame, keys: list[str], tolerance: float
 ) -> Iterator[Difference]:
+    """Yield the difference of a column over the rows that both runs have, if there is one."""
     import pandas as pd
 
     a, b = shared[column], shared[f"{column} 2"]

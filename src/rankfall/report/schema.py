@@ -116,6 +116,7 @@ def declare_columns(text: str) -> tuple[Column, ...]:
 
 
 def _declare_column(line: str) -> Column:
+    """Return the column of one line."""
     match = LINE.fullmatch(line)
     if match is None:
         raise RankfallError(
@@ -127,6 +128,7 @@ def _declare_column(line: str) -> Column:
 
 
 def _read_bound(text: str) -> Bound:
+    """Return a bound: a number, the name of a column, or None for an empty text."""
     try:
         return int(text) if text.lstrip("-").isdigit() else float(text)
     except ValueError:

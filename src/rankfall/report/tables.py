@@ -141,6 +141,7 @@ def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
 
 
 def _version(package: str) -> str:
+    """Return the version of an installed package, or an empty text."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -87,6 +87,7 @@ class Sources:
         top = root.partition(".")[0]
 
         def counts(module: str) -> bool:
+            """Return whether a module is in the closure: of this package, of the root's package, or local."""
             name = module.partition(".")[0]
             return name in (*OURS, top) or self._is_local(name)
 
@@ -231,10 +232,12 @@ def _bare(tree: ast.Module) -> ast.Module:
 
 
 def _is_text(node: ast.stmt) -> bool:
+    """Return whether a statement is a text alone, such as a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_version(node: ast.stmt) -> bool:
+    """Return whether a statement sets `__version__`."""
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
 
 
