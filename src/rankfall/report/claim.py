@@ -16,7 +16,7 @@ from rankfall import components
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, describe_error
 from rankfall.report.decision import Decision, Read, Threshold
-from rankfall.report.quantities import STATEMENT, lent, read_statement, sources
+from rankfall.report.quantities import STATEMENT, read_statement, sources, user_quantities
 
 SEEN = {  # parts of a source that have been read
     "table": "a table of the paper",
@@ -79,7 +79,7 @@ class Claim:
 def claims() -> tuple[Claim, ...]:
     """Return all claims of the studies and of the users' modules that this process knows, in the order of `place`."""
     by_name: dict[str, Claim] = {}
-    for folder in sources("claim", lent()):
+    for folder in sources("claim", user_quantities()):
         claim = load_claim(folder)
         if claim.name in by_name:
             raise RankfallError(

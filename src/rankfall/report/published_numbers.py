@@ -36,7 +36,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.errors import RankfallError, suggest
-from rankfall.report.quantities import lent, sources
+from rankfall.report.quantities import sources, user_quantities
 
 ANY = "any"
 NEEDED = ("name", "published", "tolerance", "column", "where")
@@ -51,7 +51,7 @@ def published_numbers() -> Iterator[dict[str, Any]]:
     """Yield the published numbers of all quantities, including those of users, with the quantity as `table`. Each word for a source must
     mean the same paper everywhere."""
     papers: dict[str, tuple[list[str], str]] = {}
-    for quantity in sources("published", lent()):
+    for quantity in sources("published", user_quantities()):
         for value in components.load("published", quantity):
             paper = [value[column] for column in PAPER]
             first, where = papers.setdefault(value["source"], (paper, quantity))

@@ -24,7 +24,7 @@ from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError, suggest
 from rankfall.report.conform import conform, declaration
-from rankfall.report.quantities import lend_headlines, lent
+from rankfall.report.quantities import set_user_headlines, user_quantities
 from rankfall.report.schema import finds_headlines, schema
 
 MODULES = "modules"
@@ -52,8 +52,8 @@ def write(
     """Check and sort a table and write it atomically. `meta`: result of `provenance`."""
     data = conform(name, rows)
     entries = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
-    if lent() and finds_headlines(name):  # it has columns of users' modules
-        entries[MODULES] = " ".join(lent())
+    if user_quantities() and finds_headlines(name):  # it has columns of users' modules
+        entries[MODULES] = " ".join(user_quantities())
     data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(entries.items())})
     buffer = io.BytesIO()
     pq.write_table(data, buffer, compression="zstd")
@@ -72,7 +72,7 @@ def read(path: Path, name: str | None = None) -> pa.Table:
     if name is not None and written != name:
         raise RankfallError(f"{path} holds the table {written!r}, not {name!r}: remove it and run again")
     if finds_headlines(written):
-        lend_headlines(entries.get(MODULES, "").split())
+        set_user_headlines(entries.get(MODULES, "").split())
     table = schema(written)
     if table.inferred:
         return data

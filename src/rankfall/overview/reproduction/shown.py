@@ -156,8 +156,8 @@ def bars(panel: Axes, counts: DataFrame) -> None:
 
 
 def draw_list(panel: Axes, shown: DataFrame, any_alike: bool) -> None:
-    """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `alike` says whether anything is compared at
-    the published settings."""
+    """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `any_alike`: whether anything is compared
+    at the published settings."""
     low, high = FRAME
     names = [f"{textwrap.fill(text, 48)}\n({source})" for text, source in zip(shown.what, shown.source_name)]
     for place, row in enumerate(shown.itertuples()):
