@@ -40,11 +40,8 @@ GROUPED = {**SIZES, "num_key_value_heads": 2}
 PICTURES = {name: size for name, size in SIZES.items() if name != "vocab_size"} | {"image_size": 48, "patch_size": 8}
 STATES = {"hidden_size": WIDTH, "vocab_size": VOCABULARY}
 EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1}
-SPARSE = {
-    "attn_layer_period": 2,
-    "attn_layer_offset": 1,
-    "use_mamba_kernels": False,
-}  # every second layer has attention
+# Every second layer has attention.
+SPARSE = {"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False}
 # type -> (name of its number of layers, its sizes)
 TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": ("num_hidden_layers", SIZES),

@@ -72,7 +72,7 @@ class Description:
     docs: tuple[str, str] = ("", "")  # of the component and of its file
     unknown: str = ""  # why nothing was learned by calling it
     table: "Table | None" = (
-        None  # what a component of the kind `table` declares, unless its columns are those of headlines
+        None  # declared by a component of the kind `table`, unless its columns are those of headlines
     )
 
 

@@ -22,17 +22,10 @@ STUDIES = ("rank", "position", "identity", "use", "overview", "studies/predictio
 LISTS = {  # kind -> the name that declares it: a list in `shown.py`, or the rule of a claim
     "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "decide", "published": "PUBLISHED",
 }  # fmt: skip
-OF_A_STUDY = {
-    "measure": "measure",
-    "table": "columns",
-    "figure": "figure",
-    **LISTS,
-}  # kind -> the name that declares it
-OWN_FILES = {
-    "measure": "measure.py",
-    "figure": "figure.py",
-    "claim": "rule.py",
-}  # kinds that may have a file in the folder
+# Kind -> the name that declares it.
+OF_A_STUDY = {"measure": "measure", "table": "columns", "figure": "figure", **LISTS}
+# Kinds that may have a file in the folder.
+OWN_FILES = {"measure": "measure.py", "figure": "figure.py", "claim": "rule.py"}
 SHOWN = "shown.py"  # has the other kinds, and a short figure
 MODELS, OF_MODELS = "models.py", "model_"  # the measure of a quantity in models, and the prefix of its names
 CLAIMS = "studies/claims"  # of the checkout

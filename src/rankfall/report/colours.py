@@ -31,16 +31,8 @@ KEEPS, KEEPS_SOME, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN = (
     "#eeeeee",
 )
 DIRECTION = "blue keeps, orange loses"
-COLOURS = (
-    BLUE,
-    ORANGE,
-    GREEN,
-    PINK,
-    RED,
-    SKY,
-    BLACK,
-    OLIVE,
-)  # for lines other than architectures; neighbours also differ in lightness
+# Colours of lines other than architectures. Neighbours also differ in lightness.
+COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, BLACK, OLIVE)
 
 FIXED = {
     **dict.fromkeys(("SAN", "attention", "softmax", "APE"), BLUE),

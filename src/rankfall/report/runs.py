@@ -38,9 +38,8 @@ class Difference:
     of: int  # rows that both runs have
     what: str
     largest: float | None = None  # largest relative difference of numbers
-    whose: dict[str, str] = field(
-        default_factory=dict
-    )  # task / architecture / training -> "differing rows of all its rows"
+    # task / architecture / training -> "differing rows of all its rows"
+    whose: dict[str, str] = field(default_factory=dict)
 
 
 def compare_runs(first: Path, second: Path, tolerance: float = 0.0) -> dict[str, list[Difference]]:
@@ -175,13 +174,9 @@ def as_lines(differences: dict[str, list[Difference]], code: Mapping[str, int] |
         yield f"{table}: {'equal' if not unequal else many(len(unequal), 'difference')}"
         for difference in unequal:
             size = "" if difference.largest is None else f", by up to {difference.largest:.2g} relative"
-            rows = (
-                f"{difference.rows} of {difference.of} rows differ{size}: "
-                if difference.of
-                else f"{difference.rows} rows: "
-                if difference.rows
-                else ""
-            )
+            rows = f"{difference.rows} rows: " if difference.rows else ""
+            if difference.of:
+                rows = f"{difference.rows} of {difference.of} rows differ{size}: "
             yield f"  {difference.column + ': ' if difference.column else ''}{rows}{difference.what}"
             if difference.whose:
                 entries = [f"{entry} ({count})" for entry, count in difference.whose.items()]

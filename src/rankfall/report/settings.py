@@ -19,11 +19,8 @@ from rankfall.report.labels import labels
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 
-ALWAYS = (
-    "task",
-    "training",
-    "depth",
-)  # in every label; a label has other parts if settings with equal values of these differ in them
+# Parts of every label. A label has other parts if settings with equal values of these differ in them.
+ALWAYS = ("task", "training", "depth")
 SIZES = ("width", "heads", "head_width", "mlp_width")
 PARTS = (*ALWAYS, "task_component", *SIZES, *names(Training))
 OPEN = tuple(size for size in SIZES if size in {field for unread in UNREAD.values() for field in unread})

@@ -26,9 +26,8 @@ from rankfall.report.settings import Setting
 
 Read = Callable[[str], Any]  # name -> table, or None if the run does not have it
 Write = Callable[[float], str]
-Say = Callable[
-    [DataFrame, Setting], str
-]  # rows of the scorecard at a setting -> sentence, empty if there is no finding
+# Rows of the scorecard at a setting -> sentence, empty if there is no finding.
+Say = Callable[[DataFrame, Setting], str]
 MOST = 25  # words of an answer
 NAMED = 3  # architectures that an answer names together
 ORDINARY = ("none", "nothing", "a guess")  # names that a sentence would read as words

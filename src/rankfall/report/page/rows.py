@@ -11,15 +11,8 @@ from rankfall.report.page.chart import Chart
 from rankfall.report.part_numbers import by_parts, row_of
 from rankfall.report.selection import select
 
-CELL = (
-    "task",
-    "training",
-    "depth",
-    "seed",
-    "architecture",
-    "setting",
-    "apart",
-)  # columns that the page looks up by the cell's key
+# Columns that the page looks up by the cell's key.
+CELL = ("task", "training", "depth", "seed", "architecture", "setting", "apart")
 UNREAD = {"mask": "none", "normaliser": "not read"}
 
 
