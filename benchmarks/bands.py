@@ -32,9 +32,9 @@ from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import examine
 
 ROOT = Path(__file__).parents[1]
-DEPTHS = (2, 4, 6, 12, 24)
-SEEDS = 2
-WIDTH, HEADS, INNER, VOCABULARY, TOKENS = 128, 4, 512, 1000, 32
+DEPTHS = (2, 4, 6, 12, 24)  # layers
+SEEDS = 2  # of initial weights
+WIDTH, HEADS, INNER, VOCABULARY, TOKENS = 128, 4, 512, 1000, 32  # small, for minutes on a core
 SIZES = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "intermediate_size": INNER, "vocab_size": VOCABULARY}
 GROUPED = {**SIZES, "num_key_value_heads": 2}
 PICTURES = {name: size for name, size in SIZES.items() if name != "vocab_size"} | {"image_size": 48, "patch_size": 8}

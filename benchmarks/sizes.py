@@ -13,7 +13,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-SAMPLES, LENGTH = 2, 64
+SAMPLES, LENGTH = 2, 64  # texts, and tokens of each
 WHOLE_UP_TO = 1.5  # billions of weights: larger models are streamed alone
 
 

@@ -21,7 +21,7 @@ from engine.benchmarks.record import Results
 from engine.benchmarks.workers import PROCESSES, Variant, Workers
 from rankfall.train.device import keep_pages
 
-STACK = 16
+STACK = 16  # members of a stack
 SQUARE = 512  # rows of the matrices whose product is the peak of a core
 CLEAN, COMPILED = "clean module, two processes", "clean module compiled, two processes"
 ENGINES = ("plain", "machine") if find_spec("numba") else ("plain",)

@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from engine.benchmarks.record import Results
 
-EVERY, TURNS = 50, 8
+EVERY, TURNS = 50, 8  # steps from one log to the next; turns of which the least time counts
 SIZES = {"width 128, 64 tokens": (128, 64, 12), "width 256, 128 tokens": (256, 128, 8)}  # width, tokens, batch
-DEPTH, HEADS, WORDS = 12, 4, 65
+DEPTH, HEADS, WORDS = 12, 4, 65  # layers, heads, and size of the vocabulary
 
 
 class DecoderBlock(nn.Module):

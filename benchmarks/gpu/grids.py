@@ -16,7 +16,7 @@ from benchmarks.networks import PARTS, Setting, gpu_settings
 from rankfall.train.loop import Course, fit
 
 PUBLISHED = {"sorting": (1000, 65), "hull": (10_000, 70)}  # samples and epochs
-BATCH = 30
+BATCH = 30  # samples of a step
 THREAD = threading.local()  # `stream`: of the thread, None on a processor
 
 

@@ -14,7 +14,7 @@ from benchmarks.networks import Setting, gpu_settings
 from rankfall.train.captured import Captured
 from rankfall.train.dropout import DeviceDropout
 
-SIZES = (1, 4, 16, 64, 256, 1024, 4096)
+SIZES = (1, 4, 16, 64, 256, 1024, 4096)  # members of a stack
 SLOWEST = 3.0  # seconds: after a slower step, larger stacks are not tried
 DIFFERENCE = 1e-4  # of a compiled gradient, relative to its norm: sums have another order
 COMPILING = 25.0  # seconds that a network takes, about

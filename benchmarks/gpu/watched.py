@@ -31,7 +31,7 @@ COLUMNS = [
     "gradient_queries",
     "gradient_keys",
 ]
-STEPS = 20
+STEPS = 20  # of each training whose weights are compared
 BOUND = 2e-3  # relative, for what is computed in float64 from states in float32
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rankfall.disk import cache_home, engine_home
 
-DAY = 86_400.0
+DAY = 86_400.0  # seconds
 AGE = 60 * DAY  # without use
 LOCK = "lock"
 GONE = ".gone-"  # a folder that is being removed

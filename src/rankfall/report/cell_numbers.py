@@ -9,7 +9,8 @@ from typing import Any
 from rankfall.annotations import DataFrame, Series
 
 Line = list[tuple[int, float]]  # layer, value; from layer 0
-NOTHING, EQUAL = 1e-9, "its task puts in equal tokens, whose residual is 0 from the start"
+NOTHING = 1e-9  # a relative residual up to this is rounding of equal tokens
+EQUAL = "its task puts in equal tokens, whose residual is 0 from the start"
 
 
 def all_rows(table: DataFrame) -> DataFrame:

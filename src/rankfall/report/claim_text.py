@@ -14,7 +14,7 @@ from rankfall.report.part_numbers import is_missing
 
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
 ORDER = (CONTRADICTED, IN_PART, HOLDS, UNDECIDED)
-WIDTH = 140
+WIDTH = 140  # letters of a line
 TITLES = {
     "extends": "beyond the source's setting",
     "wants": "to decide it",

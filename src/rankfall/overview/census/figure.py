@@ -14,7 +14,7 @@ from rankfall.report.style import WIDTH, Picture, canvas
 TABLES = ["census", "census_layers", "census_wide"]
 FEWEST = 3  # the fewest types of a line
 SHARES = [i / 6 for i in range(7)]  # of the depth
-LINES = 6
+LINES = 6  # the most lines of a panel
 
 
 STATISTICS = {"50%": "middle", "25%": "low", "75%": "high", "count": "types"}  # of pandas -> columns of the CSV
