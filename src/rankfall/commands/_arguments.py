@@ -12,9 +12,9 @@ from typing import Any
 TYPES: dict[str, Any] = {"FILE": Path, "FOLDER": Path, "N": int, "X": float}
 
 
-def add_arguments(parser: argparse.ArgumentParser, table: str) -> None:
-    """Add the arguments of such a list. One without `--` is stored under its value in small letters."""
-    for line in filter(None, re.sub(r"\n {5,}", " ", table).split("\n")):
+def add_arguments(parser: argparse.ArgumentParser, listing: str) -> None:
+    """Add the arguments of such a listing. An argument without `--` is stored under its value in small letters."""
+    for line in filter(None, re.sub(r"\n {5,}", " ", listing).split("\n")):
         words, text = re.split(" {2,}", line, maxsplit=1)
         option, _, value = words.rpartition(" ")
         keywords: dict[str, Any] = {"help": text.replace("%", "%%")}
