@@ -11,17 +11,11 @@ DEFAULT = {
     "planning": "benchmarks.planning:measure",
     "watch": "benchmarks.watch:measure",
 }
-RIVALS = {
-    "rivals": "engine.benchmarks.rivals:measure"
-}  # not by default: it compiles for most of an hour, and needs JAX
+# Not by default: it compiles for most of an hour, and needs JAX.
+RIVALS = {"rivals": "engine.benchmarks.rivals:measure"}
 
 if __name__ == "__main__":
-    sys.path[:0] = [
-        str(ROOT / "src"),
-        str(ROOT / "engine" / "src"),
-        str(ROOT / "tests"),
-        str(ROOT / "tests" / "workflow"),
-    ]
+    sys.path[:0] = [str(ROOT / folder) for folder in ("src", "engine/src", "tests", "tests/workflow")]
     from engine.benchmarks.__main__ import main
 
     main(DEFAULT | RIVALS, list(DEFAULT), ROOT / "results" / "bench")

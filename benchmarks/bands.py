@@ -32,19 +32,16 @@ from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import examine
 
 ROOT = Path(__file__).parents[1]
-DEPTHS = (2, 4, 6, 12, 24)
-SEEDS = 2
-WIDTH, HEADS, INNER, VOCABULARY, TOKENS = 128, 4, 512, 1000, 32
+DEPTHS = (2, 4, 6, 12, 24)  # layers
+SEEDS = 2  # of initial weights
+WIDTH, HEADS, INNER, VOCABULARY, TOKENS = 128, 4, 512, 1000, 32  # small, for minutes on a core
 SIZES = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "intermediate_size": INNER, "vocab_size": VOCABULARY}
 GROUPED = {**SIZES, "num_key_value_heads": 2}
 PICTURES = {name: size for name, size in SIZES.items() if name != "vocab_size"} | {"image_size": 48, "patch_size": 8}
 STATES = {"hidden_size": WIDTH, "vocab_size": VOCABULARY}
 EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1}
-SPARSE = {
-    "attn_layer_period": 2,
-    "attn_layer_offset": 1,
-    "use_mamba_kernels": False,
-}  # every second layer has attention
+# Every second layer has attention.
+SPARSE = {"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False}
 # type -> (name of its number of layers, its sizes)
 TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": ("num_hidden_layers", SIZES),
@@ -131,6 +128,7 @@ def build_models(depth: int, seed: int, names: list[str] | None = None) -> Itera
 
 
 def measure_curves(depth: int, seed: int, names: list[str] | None = None) -> Iterator[Curve]:
+    """Yield the residual by layer of all architectures at one depth and seed. Those that cannot be measured are reported."""
     for name, model, inputs in build_models(depth, seed, names):
         try:
             examined = examine(model, inputs)
@@ -145,6 +143,7 @@ def measure_curves(depth: int, seed: int, names: list[str] | None = None) -> Ite
 
 
 def bands_at_birth(depths: tuple[int, ...], seeds: int, names: list[str] | None = None) -> Bands:
+    """Return the bands of untrained models."""
     return collect_bands(
         curve for depth in depths for seed in range(seeds) for curve in measure_curves(depth, seed, names)
     )

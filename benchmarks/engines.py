@@ -52,10 +52,10 @@ def main() -> int:
     differences, unmatched = compare_runs(args.first, args.second)
     plain = compare_runs(args.second, args.control)[0] if args.control else {}
     limits = {
-        key: max(args.bound * found.deviation, args.times * plain[key].means if key in plain else 0.0)
-        for key, found in differences.items()
+        key: max(args.bound * difference.deviation, args.times * plain[key].means if key in plain else 0.0)
+        for key, difference in differences.items()
     }
-    excess = {key: found.excess(limits[key]) for key, found in differences.items()}
+    excess = {key: difference.excess(limits[key]) for key, difference in differences.items()}
     worst: dict[tuple[str, str], Key] = {}
     for key in sorted(differences, key=lambda key: (excess[key], differences[key].single, differences[key].rows)):
         worst[key[:2]] = key
@@ -69,6 +69,7 @@ def main() -> int:
 
 
 def describe(column: str, difference: Difference, control: Difference | None) -> str:
+    """Write how far two runs are apart in a column."""
     if not difference.single and not difference.missing:
         return f"equal ({difference.rows} rows)"
     text = f"{column}: means {difference.means:.3g} apart, deviation over seeds {difference.deviation:.3g}"
@@ -91,10 +92,10 @@ def compare_runs(first: Path, second: Path) -> tuple[dict[Key, Difference], list
         for table in tables:  # a specification has several rows if it is trained under two labels
             table["repetition"] = table.groupby(keys, dropna=False).cumcount()
         keys.append("repetition")
-        both = tables[0].merge(tables[1], on=keys, how="outer", suffixes=("", " 2"), indicator=True)
-        if count := int((both["_merge"] != "both").sum()):
+        merged = tables[0].merge(tables[1], on=keys, how="outer", suffixes=("", " 2"), indicator=True)
+        if count := int((merged["_merge"] != "both").sum()):
             unmatched.append(f"{name}: {count} rows are in one run alone")
-        differences |= compare_columns(name, both[both["_merge"] == "both"], keys)
+        differences |= compare_columns(name, merged[merged["_merge"] == "both"], keys)
     return differences, unmatched
 
 
@@ -105,13 +106,14 @@ def identifying_columns(name: str, first: pd.DataFrame, second: pd.DataFrame) ->
     return [column for column in columns if column in LABELS or len(values[column]) > 1]
 
 
-def compare_columns(name: str, both: pd.DataFrame, keys: list[str]) -> Iterator[tuple[Key, Difference]]:
+def compare_columns(name: str, merged: pd.DataFrame, keys: list[str]) -> Iterator[tuple[Key, Difference]]:
+    """Yield the differences of each column of a table, by architecture."""
     specification = [column for column in keys if column != "seed"]
     for column in schema(name).columns:
         pair = [column.name, f"{column.name} 2"]
-        if column.type != "float" or column.provenance or column.name in keys or not {*pair} <= {*both}:
+        if column.type != "float" or column.provenance or column.name in keys or not {*pair} <= {*merged}:
             continue
-        for architecture, rows in both[both[pair].notna().any(axis=1)].groupby("architecture", sort=False):
+        for architecture, rows in merged[merged[pair].notna().any(axis=1)].groupby("architecture", sort=False):
             groups = rows.groupby(specification, dropna=False)
             means, deviation = groups[pair].mean(), float((groups[pair[0]].std() ** 2).mean() ** 0.5)
             yield (

@@ -16,7 +16,7 @@ SIZES = {
     "length": (8, 16, 32, 64, 128),
     "members": (1, 4, 16, 64, 256),
 }
-STACK, DROPOUT = 8, 0.1
+STACK, DROPOUT = 8, 0.1  # members where another size grows; the dropout of the default run
 
 
 def measure(results: Results) -> None:
@@ -28,12 +28,12 @@ def measure(results: Results) -> None:
                 rates = workers.rates(variants, results.tiny, seconds=0.15)
                 costs = [1e3 / rates[size] for size in sizes]
                 unit = "ms" if axis == "members" else "ms a member"
-                about = {"network": "sorting", "variant": engine, "axis": axis}
+                labels = {"network": "sorting", "variant": engine, "axis": axis}
                 for size, cost in zip(sizes, costs):
                     ratio = {"ratio": cost / costs[0], "against": f"{axis} {sizes[0]}"}
-                    results.add("cost", cost, unit, **about, size=size, **ratio)
+                    results.add("cost", cost, unit, **labels, size=size, **ratio)
                 upper = len(sizes) // 2 if len(sizes) > 2 else 0
-                results.add("exponent", fit_exponent(sizes[upper:], costs[upper:]), "", **about)
+                results.add("exponent", fit_exponent(sizes[upper:], costs[upper:]), "", **labels)
 
 
 def choose_variant(engine: str, axis: str, size: int) -> Variant:

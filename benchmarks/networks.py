@@ -59,6 +59,7 @@ class Setting:
         return replace(self, architecture=replace(self.architecture, **{axis: size}))
 
     def members(self, seeds: Sequence[int], device: torch.device, **training: object) -> Members:
+        """Return members with these seeds. `training`: changed fields of the training."""
         changed = replace(self.training, **training)  # type: ignore[arg-type]
         return recipe.initial(self.architecture, self.shape, seeds, [changed] * len(seeds), device)
 
@@ -81,6 +82,7 @@ class Setting:
         return ("plain", "captured") if self.architecture.width > WIDTH else ("plain", "captured", "machine_gpu")
 
     def engine(self, name: str, members: Members) -> StepEngine | None:
+        """Return the engine of this name for members; None for plain autograd."""
         training = replace(self.training, dtype=str(members.weights.dtype).removeprefix("torch."))
         if name == "machine":
             from rankfall.train.machine.engine import Machined  # needs numba
@@ -92,13 +94,16 @@ class Setting:
         return Captured(recipe.make_draw(self.training)) if name == "captured" else None
 
     def objective(self) -> Objective:
+        """Return the objective of the training."""
         return recipe.objective(self.training)
 
     def data(self, seeds: Sequence[int], device: torch.device, samples: int, dtype: str = "float32") -> Data:
+        """Return the data sets of these seeds on a device."""
         datasets = [self.draw_data(seed, samples) for seed in seeds]
         return Data.from_datasets(datasets, getattr(torch, dtype), device)
 
     def draw_data(self, seed: int, samples: int) -> Dataset:
+        """Draw the data set of a seed."""
         rng, test = stream(seed, "data"), max(1, samples // 5)
         if self.shape.targets == "hidden":
             words = torch.from_numpy(rng.integers(SPECIAL, self.shape.size_in, (samples, self.shape.length)))

@@ -94,6 +94,7 @@ def add_component(folder: Path) -> str:
 
 
 def write_page(rows: list[tuple[str, float, str]]) -> str:
+    """Return the page with the times of all steps."""
     machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, packages from a near mirror"
     lines = [f"| {label} | {show_time(seconds)} |" for label, seconds, _ in rows]
     total = show_time(sum(seconds for _, seconds, _ in rows))
@@ -115,6 +116,7 @@ The last run trained the networks of the new architecture only, and made anew wh
 
 
 def show_time(seconds: float) -> str:
+    """Write seconds as `48 s` or `2 min 05 s`."""
     return f"{seconds:.0f} s" if seconds < 60 else f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
 
 

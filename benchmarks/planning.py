@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.growth import fit_exponent
 from engine.benchmarks.record import Results
 
-SIZES = (100, 1_000, 10_000, 50_000)
+SIZES = (100, 1_000, 10_000, 50_000)  # cells of a grid
 START = "import rankfall.run.plan"
 PLAN = "import sys; from rankfall.run.plan import make_plan; print(len(make_plan(sys.argv[1]).cells))"
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-SAMPLES, LENGTH = 2, 64
+SAMPLES, LENGTH = 2, 64  # texts, and tokens of each
 WHOLE_UP_TO = 1.5  # billions of weights: larger models are streamed alone
 
 
@@ -32,6 +32,7 @@ class Size:
         return (self.layers * (4 * self.width**2 + 3 * self.width * self.inner) + self.vocabulary * self.width) / 1e9
 
     def command(self, streamed: bool, out: str) -> list[str]:
+        """Return the command that measures a model of this size."""
         settings = {
             "num_hidden_layers": self.layers,
             "hidden_size": self.width,

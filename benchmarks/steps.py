@@ -21,21 +21,24 @@ from engine.benchmarks.record import Results
 from engine.benchmarks.workers import PROCESSES, Variant, Workers
 from rankfall.train.device import keep_pages
 
-STACK = 16
+STACK = 16  # members of a stack
 SQUARE = 512  # rows of the matrices whose product is the peak of a core
 CLEAN, COMPILED = "clean module, two processes", "clean module compiled, two processes"
 ENGINES = ("plain", "machine") if find_spec("numba") else ("plain",)
 
 
 def measure_default(results: Results) -> None:
+    """Compare networks of the default run, by each engine."""
     compare(results, ["SAN+skip", "hull", "mlm"], ENGINES, compiled_at=(0.0, 0.1))
 
 
 def measure_kinds(results: Results) -> None:
+    """Compare other attentions, norms and normalisers, by the machine."""
     compare(results, list(KINDS), ("machine",), compiled_at=(0.0,))
 
 
 def compare(results: Results, names: list[str], engines: tuple[str, ...], compiled_at: tuple[float, ...]) -> None:
+    """Measure the rates of these networks, beside a clean module of each."""
     tiny = results.tiny
     cases = [(name, dropout) for name in names for dropout in (0.0, 0.1)]
     with Workers() as workers:
@@ -47,13 +50,13 @@ def compare(results: Results, names: list[str], engines: tuple[str, ...], compil
             rates, seconds = workers.rates(variants, tiny), workers.first_step
             share, clean = count_operations(name) / peak, rates[CLEAN, 1]
             for label, rate in rates.items() if number or tiny else ():
-                about = {"network": name, "variant": label[0], "members": label[1], "dropout": dropout}
+                labels = {"network": name, "variant": label[0], "members": label[1], "dropout": dropout}
                 ratio = {"ratio": rate / clean, "against": CLEAN, "of_arithmetic": rate * share}
-                results.add("rate", rate, "member-steps/s", **about, **ratio)
-                results.add("first step", seconds[label], "s", **about)
+                results.add("rate", rate, "member-steps/s", **labels, **ratio)
+                results.add("first step", seconds[label], "s", **labels)
                 if label in ((COMPILED, 1), ("machine", 1)):
                     later = seconds[label] - seconds[CLEAN, 1]
-                    results.add("pays from", steps_to_recover(later, rate, clean), "steps", **about)
+                    results.add("pays from", steps_to_recover(later, rate, clean), "steps", **labels)
 
 
 def variants_of(name: str, dropout: float, engines: tuple[str, ...], compiled: bool, tiny: bool) -> dict[Any, Variant]:
@@ -89,5 +92,6 @@ def measure_peak(workers: Workers, tiny: bool) -> float:
 
 
 def multiply_matrices(width: int) -> Callable[[], object]:
+    """Return a product of two random matrices (width, width)."""
     a, b = torch.randn(2, width, width)
     return lambda: a @ b

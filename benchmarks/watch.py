@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from engine.benchmarks.record import Results
 
-EVERY, TURNS = 50, 8
+EVERY, TURNS = 50, 8  # steps from one log to the next; turns of which the least time counts
 SIZES = {"width 128, 64 tokens": (128, 64, 12), "width 256, 128 tokens": (256, 128, 8)}  # width, tokens, batch
-DEPTH, HEADS, WORDS = 12, 4, 65
+DEPTH, HEADS, WORDS = 12, 4, 65  # layers, heads, and size of the vocabulary
 
 
 class DecoderBlock(nn.Module):
@@ -78,6 +78,7 @@ def measure(results: Results) -> None:
 
 
 def measure_size(results: Results, name: str, width: int, tokens: int, batch: int) -> None:
+    """Time plain and watched steps of a decoder of one size."""
     import rankfall
 
     torch.manual_seed(0)
@@ -95,12 +96,12 @@ def measure_size(results: Results, name: str, width: int, tokens: int, batch: in
     # The other thread computes the eigenvalues of one log in each turn.
     later = (time.process_time() - process - (time.thread_time() - thread)) / len(times["logged"])
     least = {kind: min(seconds) for kind, seconds in times.items()}
-    about = {"network": name, "axis": "every", "size": EVERY}
-    results.add("step", least["plain"], "s", variant="plain", **about)
+    labels = {"network": name, "axis": "every", "size": EVERY}
+    results.add("step", least["plain"], "s", variant="plain", **labels)
     for kind in ("not logged", "logged"):
         ratio = {"ratio": least[kind] / least["plain"], "against": "a plain step"}
-        results.add(f"{kind} step", least[kind], "s", variant="watched", **about, **ratio)
-    results.add("thread of a log", later, "s", variant="watched", **about)
+        results.add(f"{kind} step", least[kind], "s", variant="watched", **labels, **ratio)
+    results.add("thread of a log", later, "s", variant="watched", **labels)
     share = (least["logged"] - least["plain"] + later) / (EVERY * least["plain"])
     variant = f"every {EVERY}th step"
-    results.add("share of a run", share, "1", variant=variant, **about, ratio=1 + share, against="plain")
+    results.add("share of a run", share, "1", variant=variant, **labels, ratio=1 + share, against="plain")

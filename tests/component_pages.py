@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from rankfall.examples import ENTRIES, FILE
+from rankfall.project import ENTRIES, FILE
 
 FOLDER = Path(__file__).parents[1] / "docs" / "components"
 NAMES = sorted(page.stem for page in FOLDER.glob("*.md"))

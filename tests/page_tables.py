@@ -12,7 +12,7 @@ import pandas as pd
 from rankfall.measure.context import Context
 from rankfall.overview.scorecard.measure import scorecard
 from rankfall.report import tables
-from rankfall.report.page.build import Given, page
+from rankfall.report.page.build import PageInputs, page
 from rankfall.report.page.chart import Chart, charts
 from rankfall.report.provenance import provenance
 from rankfall.report.schema import CELL_COLUMNS, schema
@@ -230,13 +230,13 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
 
 def charted_page(folder: Path) -> tuple[str, dict[str, Drawn]]:
     found, drawn = charted(folder / "tables")
-    return page(Given("charts", list(found), found.__getitem__, [], {}, "0")), drawn
+    return page(PageInputs("charts", list(found), found.__getitem__, [], {}, "0")), drawn
 
 
 def made_page(folder: Path, count: int, **options: Any) -> str:
     """The text of the page of `count` networks; its tables are in `folder`/tables."""
     found = frames(folder / "tables", count)
-    given = Given(
+    given = PageInputs(
         "made up",
         list(found),
         found.__getitem__,

@@ -27,8 +27,8 @@ def check_bits(rows: Rows, device: torch.device, tiny: bool) -> None:
     keys, counter = rng.integers(2**64, size=(64, 2), dtype=np.uint64), (0, 0, 2**64 - 5, 70_000)
     words = random_raw(keys_of([(int(a), int(b)) for a, b in keys], device), counter, 1001).cpu().numpy()
     expected = [np.random.Philox(key=key, counter=np.array(counter, np.uint64)).random_raw(1001) for key in keys]
-    wrong = int((words.view(np.uint64) != np.stack(expected)).sum())
-    rows.check("words that are not NumPy's", wrong, 0, unit="of 64064")
+    mismatches = int((words.view(np.uint64) != np.stack(expected)).sum())
+    rows.check("words that are not NumPy's", mismatches, 0, unit="of 64064")
     compiled = device.type == "cuda" and kernel(device) is not rounds
     rows.add("random words by one kernel", float(compiled), "", "ok" if compiled else "skipped")
 
@@ -53,8 +53,8 @@ def check_stacks(rows: Rows, device: torch.device, tiny: bool) -> None:
             losses = [train_losses(net, list(range(count)), device, samples, dtype, engine)[0] for count in counts]
             limit = 0.0 if engine == "machine_gpu" else bound  # the machine promises the same bits
             for count, loss in zip(counts[1:], losses[1:]):
-                about = {"shape": net.name, "members": count, "engine": engine}
-                rows.check(f"a cell of a stack, {dtype}", relative(loss, losses[0]), limit, **about)
+                labels = {"shape": net.name, "members": count, "engine": engine}
+                rows.check(f"a cell of a stack, {dtype}", relative(loss, losses[0]), limit, **labels)
 
 
 def check_resumed(rows: Rows, device: torch.device, tiny: bool) -> None:
@@ -62,16 +62,17 @@ def check_resumed(rows: Rows, device: torch.device, tiny: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for engine in gpu_settings()["sorting"].engines(device):
             undisturbed, killed = (Path(folder) / f"{name}-{engine}" for name in ("undisturbed", "killed"))
-            whole, job = (start_job(path, device, engine, tiny) for path in (undisturbed, killed))
-            step = kill_at_checkpoint(job, killed / "state.pt")
+            undisturbed_job, killed_job = (start_job(path, device, engine, tiny) for path in (undisturbed, killed))
+            step = kill_at_checkpoint(killed_job, killed / "state.pt")
             start_job(killed, device, engine, tiny).wait(60)
-            whole.wait(60)
+            undisturbed_job.wait(60)
             weights = [torch.load(path / "final.pt")["members.weights"] for path in (undisturbed, killed)]
-            wrong, unit = int((weights[0] != weights[1]).sum()), f"of {weights[0].numel()}"
-            rows.check(f"other weights after a kill at step {step}", wrong, 0, unit=unit, engine=engine)
+            mismatches, unit = int((weights[0] != weights[1]).sum()), f"of {weights[0].numel()}"
+            rows.check(f"other weights after a kill at step {step}", mismatches, 0, unit=unit, engine=engine)
 
 
 def start_job(folder: Path, device: torch.device, engine: str, tiny: bool) -> subprocess.Popen[bytes]:
+    """Start a training that writes checkpoints to a folder, or resumes from the one that is there."""
     folder.mkdir(exist_ok=True)
     arguments = [str(folder), str(device), engine, "10" if tiny else "40"]
     return subprocess.Popen([sys.executable, "-m", "benchmarks.gpu.checks", *arguments], env=dict(os.environ))

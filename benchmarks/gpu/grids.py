@@ -16,11 +16,12 @@ from benchmarks.networks import PARTS, Setting, gpu_settings
 from rankfall.train.loop import Course, fit
 
 PUBLISHED = {"sorting": (1000, 65), "hull": (10_000, 70)}  # samples and epochs
-BATCH = 30
+BATCH = 30  # samples of a step
 THREAD = threading.local()  # `stream`: of the thread, None on a processor
 
 
 def set_stream(device: torch.device) -> None:
+    """Give this thread its own stream of the GPU."""
     THREAD.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
 
@@ -29,6 +30,7 @@ class Late(Exception):
 
 
 def time_grids(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Time both published grids, each for its share of the section's time."""
     depths, seeds = ((1, 2), [0, 1]) if tiny else ((2, 6, 12), list(range(10)))
     for number, (name, published) in enumerate(PUBLISHED.items()):
         samples, epochs = (20, 2) if tiny else published
@@ -49,10 +51,10 @@ def time_grid(
         steps = sum(pool.map(lambda net: train(net, seeds, device, samples, epochs, deadline), nets))
     wait(device)
     seconds, planned = time.monotonic() - began, len(nets) * epochs * -(-samples // BATCH)
-    about = {"shape": name, "members": len(seeds), "dropout": 0.1}
-    rows.add(f"member-steps, {flight} stacks at once", steps * len(seeds) / seconds, "member-steps/s", **about)
+    labels = {"shape": name, "members": len(seeds), "dropout": 0.1}
+    rows.add(f"member-steps, {flight} stacks at once", steps * len(seeds) / seconds, "member-steps/s", **labels)
     cut = f"estimated from {steps} of {planned} steps of stacks, for lack of time" if steps < planned else ""
-    rows.add(f"grid of {len(nets) * len(seeds)} cells", seconds * planned / steps, "s", reason=cut, **about)
+    rows.add(f"grid of {len(nets) * len(seeds)} cells", seconds * planned / steps, "s", reason=cut, **labels)
 
 
 def train(net: Setting, seeds: list[int], device: torch.device, samples: int, epochs: int, deadline: float) -> int:

@@ -82,6 +82,7 @@ def seconds_of(run: Callable[[], object], device: torch.device, seconds: float) 
 
 
 def measure_card(rows: Rows, device: torch.device, tiny: bool) -> Card:
+    """Measure the rates of copies and of products of matrices."""
     seconds, width = (0.01, 128) if tiny else (1.0, 8192)
     source = torch.empty(2**20 if tiny else 2**31, dtype=torch.uint8, device=device).fill_(1)
     target = torch.empty_like(source)

@@ -16,23 +16,24 @@ MEMBERS = {"sorting": 256, "hull": 256, "mlm": 64, "mlm_gpu": 4}
 
 
 def measure_precision(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Measure each number format for products, for each network."""
     for net in list(gpu_settings().values())[: 1 if tiny else None]:
         count = 2 if tiny else MEMBERS[net.name]
         batch = net.batch(count, device)
         exact = gradient(net, batch, device, torch.float64)
         for name in FORMATS:
-            about = {"shape": net.name, "members": count, "dropout": 0.0, "engine": "plain"}
+            labels = {"shape": net.name, "members": count, "dropout": 0.0, "engine": "plain"}
             if rows.seconds_left <= 0:
                 return
             if name == "tf32" and device.type != "cuda":
-                rows.add(f"error of the gradient, {name}", status="skipped", reason="a format of GPUs", **about)
+                rows.add(f"error of the gradient, {name}", status="skipped", reason="a format of GPUs", **labels)
             else:
-                measure_format(rows, net, batch, device, name, exact, 0.01 if tiny else 0.5, about)
+                measure_format(rows, net, batch, device, name, exact, 0.01 if tiny else 0.5, labels)
 
 
 def measure_format(
     rows: Rows, net: Setting, batch: Samples, device: torch.device, name: str,
-    exact: tuple[Tensor, Tensor], length: float, about: dict[str, Any],
+    exact: tuple[Tensor, Tensor], length: float, labels: dict[str, Any],
 ) -> None:  # fmt: skip
     """Measure one format for about `length` seconds."""
     count = len(batch.inputs)
@@ -45,9 +46,9 @@ def measure_format(
     finally:
         torch.backends.cuda.matmul.allow_tf32 = False
     error = ((rounded - exact[0]).norm(dim=1) / exact[0].norm(dim=1)).max()
-    rows.add(f"error of the gradient, {name}", float(error), "relative to its norm", **about)
-    rows.add(f"error of the loss, {name}", float(((loss - exact[1]) / exact[1]).abs().max()), "relative", **about)
-    rows.add(f"rate, {name}", rate, "member-steps/s", **about)
+    rows.add(f"error of the gradient, {name}", float(error), "relative to its norm", **labels)
+    rows.add(f"error of the loss, {name}", float(((loss - exact[1]) / exact[1]).abs().max()), "relative", **labels)
+    rows.add(f"rate, {name}", rate, "member-steps/s", **labels)
 
 
 def gradient(net: Setting, batch: Samples, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
 
 
 def describe_device(device: torch.device, tiny: bool) -> dict[str, Any]:
+    """Return the columns that describe the machine, its GPU and the driver."""
     command, driver = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], None
     if device.type == "cuda":
         with suppress(OSError, subprocess.SubprocessError, IndexError):
@@ -101,4 +102,5 @@ class Rows:
 
     @property
     def seconds_left(self) -> float:
+        """Return the seconds until the deadline."""
         return self.deadline - time.monotonic()

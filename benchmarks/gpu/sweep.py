@@ -14,13 +14,14 @@ from benchmarks.networks import Setting, gpu_settings
 from rankfall.train.captured import Captured
 from rankfall.train.dropout import DeviceDropout
 
-SIZES = (1, 4, 16, 64, 256, 1024, 4096)
+SIZES = (1, 4, 16, 64, 256, 1024, 4096)  # members of a stack
 SLOWEST = 3.0  # seconds: after a slower step, larger stacks are not tried
 DIFFERENCE = 1e-4  # of a compiled gradient, relative to its norm: sums have another order
 COMPILING = 25.0  # seconds that a network takes, about
 
 
 def measure_sweep(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Measure the work of a step and the rate of each stack, from small to large."""
     length = 0.02 if tiny else 0.3
     for dropout in (0.1, 0.0):
         for net in list(gpu_settings().values())[: 3 if tiny else None]:
@@ -31,35 +32,35 @@ def measure_sweep(rows: Rows, device: torch.device, tiny: bool) -> None:
             rows.add("bytes of unfused operations", work.unfused, "bytes", shape=net.name, dropout=dropout)
             for engine in reversed(net.engines(device)):
                 for count in (1, 2) if tiny else SIZES:
-                    about = {"shape": net.name, "members": count, "dropout": dropout, "engine": engine}
+                    labels = {"shape": net.name, "members": count, "dropout": dropout, "engine": engine}
                     if rows.seconds_left <= 0:
-                        rows.add("rate", status="skipped", reason="the section's time is over", **about)
+                        rows.add("rate", status="skipped", reason="the section's time is over", **labels)
                         return
-                    if not measure_rate(rows, net, device, work, length, about):
+                    if not measure_rate(rows, net, device, work, length, labels):
                         break
 
 
 def measure_rate(
-    rows: Rows, net: Setting, device: torch.device, work: Work, length: float, about: dict[str, Any]
+    rows: Rows, net: Setting, device: torch.device, work: Work, length: float, labels: dict[str, Any]
 ) -> bool:
     """Measure a rate for about `length` seconds, and return whether a larger stack is worth a try."""
-    count, dropout = about["members"], about["dropout"]
+    count, dropout = labels["members"], labels["dropout"]
     before = reset_peak(device)
     try:
         members, batch, objective = net.equal_members(count, device, dropout), net.batch(count, device), net.objective()
-        members.engine = net.engine(about["engine"], members)
+        members.engine = net.engine(labels["engine"], members)
         seconds = seconds_of(lambda: members.step(objective, batch), device, length)
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
-        rows.add("rate", status="skipped", reason="out of memory", **about)
+        rows.add("rate", status="skipped", reason="out of memory", **labels)
         return False
     if isinstance(members.engine, Captured) and None in members.engine.recordings.values():
-        rows.add("rate", status="failed", reason="steps could not be recorded", **about)
+        rows.add("rate", status="failed", reason="steps could not be recorded", **labels)
         return False
-    rows.add_rate(count / seconds, work, **about)
+    rows.add_rate(count / seconds, work, **labels)
     if device.type == "cuda":
         peak = torch.cuda.max_memory_allocated(device) - before
-        rows.add("memory of a member", peak / count, "bytes", **about)
+        rows.add("memory of a member", peak / count, "bytes", **labels)
     return seconds < SLOWEST
 
 
@@ -72,20 +73,23 @@ def reset_peak(device: torch.device) -> int:
 
 
 def measure_compiled(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Measure compiled steps, for networks that the section's time allows."""
     for name, members in (("sorting", 1024), ("hull", 256)):
         if tiny or rows.seconds_left > COMPILING:
             measure_network(rows, gpu_settings()[name], device, 2 if tiny else members, tiny)
 
 
 def measure_network(rows: Rows, net: Setting, device: torch.device, count: int, tiny: bool) -> None:
+    """Measure the compiled steps of one network, and check their gradients."""
     rate = net.training.dropout
-    about = {"shape": net.name, "members": count, "dropout": rate, "engine": "compiled"}
+    labels = {"shape": net.name, "members": count, "dropout": rate, "engine": "compiled"}
     members, batch, objective = net.equal_members(count, device, rate), net.batch(count, device), net.objective()
     dropout = DeviceDropout(members.seeds, rate, device)
     members.dropout = dropout  # also on a processor, since a compiler cannot follow NumPy's
     work = count_work(lambda: members.step(objective, batch), members)
 
     def gradient() -> torch.Tensor:
+        """Return the gradients of the members (K, P) at a fixed place of the random stream."""
         members.differentiate(objective(members.module, batch, dropout.at(7)).loss)
         return members.grads.clone()
 
@@ -94,9 +98,9 @@ def measure_network(rows: Rows, net: Setting, device: torch.device, count: int, 
     members.module.compile(dynamic=False, backend="aot_eager" if tiny else "inductor")
     compiled = gradient()
     wait(device)
-    rows.add("seconds to compile", time.perf_counter() - began, "s", **about)
+    rows.add("seconds to compile", time.perf_counter() - began, "s", **labels)
     error = ((compiled - expected).norm(dim=1) / expected.norm(dim=1)).max()
-    rows.check("gradient, compiled", float(error), DIFFERENCE, **about)
+    rows.check("gradient, compiled", float(error), DIFFERENCE, **labels)
     members.engine = net.engine("captured", members) if device.type == "cuda" else None
     seconds = seconds_of(lambda: members.step(objective, batch), device, 0.02 if tiny else 1.0)
-    rows.add_rate(count / seconds, work, **about)
+    rows.add_rate(count / seconds, work, **labels)

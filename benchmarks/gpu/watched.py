@@ -31,11 +31,12 @@ COLUMNS = [
     "gradient_queries",
     "gradient_keys",
 ]
-STEPS = 20
+STEPS = 20  # of each training whose weights are compared
 BOUND = 2e-3  # relative, for what is computed in float64 from states in float32
 
 
 def measure_watched(rows: Rows, device: torch.device, tiny: bool) -> None:
+    """Compare and time watched trainings of a decoder, and compare residuals of an encoder."""
     width, tokens, batch, depth = (16, 8, 2, 2) if tiny else (256, 128, 16, DEPTH)
     torch.manual_seed(0)
     model, words = Decoder(width, depth), torch.randint(0, WORDS, (batch, tokens))
@@ -86,10 +87,10 @@ def measure_cost(
                 watched.append(seconds_of(training.step, device, length))
         with watch(training.model, 1, folder / f"{label}.parquet"):
             logged = seconds_of(training.step, device, length)
-        about = {"shape": name, "engine": "plain"}
-        rows.add(f"step, {label}", statistics.median(plain), "s", **about)
-        rows.add(f"step, watched every {EVERY}th, {label}", statistics.median(watched), "s", **about)
-        rows.add(f"logged step, {label}", logged, "s", **about)
+        labels = {"shape": name, "engine": "plain"}
+        rows.add(f"step, {label}", statistics.median(plain), "s", **labels)
+        rows.add(f"step, watched every {EVERY}th, {label}", statistics.median(watched), "s", **labels)
+        rows.add(f"logged step, {label}", logged, "s", **labels)
 
 
 def compare_residuals(rows: Rows, device: torch.device, depth: int) -> None:

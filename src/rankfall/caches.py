@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rankfall.disk import cache_home, engine_home
 
-DAY = 86_400.0
+DAY = 86_400.0  # seconds
 AGE = 60 * DAY  # without use
 LOCK = "lock"
 GONE = ".gone-"  # a folder that is being removed
@@ -54,12 +54,13 @@ def _is_old(path: Path) -> bool:
     """Return whether the newest file of an entry is older than `AGE`."""
     try:
         files = list(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
-        return time.time() - max(one.lstat().st_mtime for one in [path, *files]) > AGE
+        return time.time() - max(file.lstat().st_mtime for file in [path, *files]) > AGE
     except OSError:  # gone meanwhile
         return False
 
 
 def _remove(path: Path) -> bool:
+    """Remove an entry and return whether it is gone. A folder whose lock is held is in use and stays."""
     try:
         if path.is_symlink() or not path.is_dir():
             path.unlink()

@@ -34,24 +34,21 @@ def run(arguments: list[str]) -> int:
     from rankfall.errors import RankfallError
 
     # `measure model` measures one model without a plan: the verb `model`
-    of_model = arguments[:2] == ["measure", "model"]
-    arguments = arguments[1:] if of_model else arguments
+    is_model = arguments[:2] == ["measure", "model"]
+    arguments = arguments[1:] if is_model else arguments
     verbs = _verbs(arguments[0] if arguments else "")
     parser = argparse.ArgumentParser(prog="rankfall", description="What attention loses with depth.")
     parser.add_argument("--version", action="version", version=f"rankfall {__version__}")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     subparsers = parser.add_subparsers(dest="verb", required=True, metavar="verb")
     for verb, summary in verbs.items():
-        called = "rankfall measure model" if verb == "model" and of_model else f"rankfall {verb}"
-        subparser = subparsers.add_parser(verb, prog=called, help=summary, description=summary)
+        program = "rankfall measure model" if verb == "model" and is_model else f"rankfall {verb}"
+        subparser = subparsers.add_parser(verb, prog=program, help=summary, description=summary)
         if verb == chosen:
             from rankfall.commands._arguments import add_arguments
 
             command = importlib.import_module(f"rankfall.commands.{verb}")
-            if hasattr(command, "ARGUMENTS"):
-                add_arguments(subparser, command.ARGUMENTS)
-            else:  # more than such a list can say
-                command.add_arguments(subparser)
+            add_arguments(subparser, command.ARGUMENTS)
             subparser.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     try:
@@ -96,16 +93,16 @@ def _verbs(first: str) -> dict[str, str]:
 
     folder = Path(__file__).parent / "commands"
     files = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
-    called = [path for path in files if path.stem == first]
-    said = {path.stem: ast.get_docstring(ast.parse(path.read_bytes())) or "" for path in called or files}
-    return {verb: text.partition("\n")[0].rstrip(".").replace("%", "%%") for verb, text in said.items()}
+    named = [path for path in files if path.stem == first]
+    docstrings = {path.stem: ast.get_docstring(ast.parse(path.read_bytes())) or "" for path in named or files}
+    return {verb: text.partition("\n")[0].rstrip(".").replace("%", "%%") for verb, text in docstrings.items()}
 
 
 def describe_use() -> str:
     """Return processor time and memory that this process has used, for the end of a job's log."""
-    own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    seconds = sum(one.ru_utime + one.ru_stime for one in (own, others))
-    return f"{seconds:.2f} s of processors, {own.ru_maxrss // 1024} MB"
+    process, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    seconds = sum(usage.ru_utime + usage.ru_stime for usage in (process, children))
+    return f"{seconds:.2f} s of processors, {process.ru_maxrss // 1024} MB"
 
 
 def program() -> int:

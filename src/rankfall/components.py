@@ -66,14 +66,14 @@ KINDS: Mapping[str, tuple[str, ...]] = {  # kind -> patterns of its files, with 
 
 def names(kind: str) -> list[str]:
     """Return the names of a kind's components, sorted; `auto` is included for kinds that support it."""
-    found = {AUTO} if kind in AUTO_KINDS else set()
-    for place in KINDS[kind]:
-        before, _, after = place.partition("*")
-        folder = root_of(place) / before
-        found |= {str(path.relative_to(folder)).removesuffix(after) for path in folder.glob(f"*{after}")}
+    known = {AUTO} if kind in AUTO_KINDS else set()
+    for pattern in KINDS[kind]:
+        prefix, _, suffix = pattern.partition("*")
+        folder = root_of(pattern) / prefix
+        known |= {str(path.relative_to(folder)).removesuffix(suffix) for path in folder.glob(f"*{suffix}")}
     if kind in OF_A_STUDY:
-        found |= quantities_with(kind)
-    return sorted(name for name in found if not name.startswith("_"))
+        known |= quantities_with(kind)
+    return sorted(name for name in known if not name.startswith("_"))
 
 
 def locate(kind: str, name: str) -> Location | None:
@@ -82,13 +82,15 @@ def locate(kind: str, name: str) -> Location | None:
         return _locate_external(name)
     if kind in OF_A_STUDY:
         return locate_in_quantity(kind, name) if "." in name else locate_in_study(kind, name)
-    places = [] if name.startswith("_") else _own_locations(kind, name)
-    for place in places:
-        if os.path.isfile(place.file):  # not cached: the file may vanish
-            if place is not places[0]:  # tried first next time: a plan locates components a hundred thousand times
-                places.remove(place)
-                places.insert(0, place)
-            return place
+    locations = [] if name.startswith("_") else _own_locations(kind, name)
+    for location in locations:
+        if os.path.isfile(location.file):  # not cached: the file may vanish
+            if (
+                location is not locations[0]
+            ):  # tried first next time: a plan locates components a hundred thousand times
+                locations.remove(location)
+                locations.insert(0, location)
+            return location
     if name in names(kind):
         return None
     raise RankfallError(f"unknown {kind} {name!r}")
@@ -129,8 +131,8 @@ def describe_columns(table: str) -> Description | None:
 
 def facts_of(kind: str, name: str) -> Mapping[str, Any]:
     """Return the facts of a component; empty for `auto` and for an empty name."""
-    found = describe(kind, name) if name else None
-    return found.facts if found else {}
+    description = describe(kind, name) if name else None
+    return description.facts if description else {}
 
 
 def load(kind: str, name: str) -> Any:
@@ -157,10 +159,10 @@ def import_component(location: Location) -> tuple[ModuleType, Any]:
     for attribute in location.attributes:
         if hasattr(module, attribute):
             return module, getattr(module, attribute)
-    defined = [name for name in vars(module) if not name.startswith("_")]
-    wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
-    hint = suggest(location.attributes[0], defined)
-    raise NotDefined(f"{location.file} defines no function or class {wanted}{hint}")
+    public = [name for name in vars(module) if not name.startswith("_")]
+    expected = " or ".join(map(repr, dict.fromkeys(location.attributes)))
+    hint = suggest(location.attributes[0], public)
+    raise NotDefined(f"{location.file} defines no function or class {expected}{hint}")
 
 
 def module_of(kind: str, component: Component) -> str:
@@ -172,16 +174,16 @@ def module_of(kind: str, component: Component) -> str:
 
 def parts_of(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
     """Return (kind, component) for every component of a cell. An untrained cell has an objective for evaluation, but no optimiser."""
-    found = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
+    parts = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
     if training.epochs > 0:
-        found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
-    return found
+        parts += [("optimizer", training.optimizer), ("schedule", training.schedule)]
+    return parts
 
 
 def bound(kind: str, component: Any) -> Any:
     """Load a component and bind its options: return an instance of a class, or a partial function."""
-    found = load(kind, component.name)
-    return found(**component.options) if inspect.isclass(found) else functools.partial(found, **component.options)
+    target = load(kind, component.name)
+    return target(**component.options) if inspect.isclass(target) else functools.partial(target, **component.options)
 
 
 def declares(kind: str, module: str) -> bool:
@@ -199,18 +201,15 @@ def declares(kind: str, module: str) -> bool:
 def _own_locations(kind: str, name: str) -> list[Location]:
     """Return the possible locations of a component of this package. `locate` moves the last match to the front of this cached list."""
     attributes = (name, camel(name) + camel(kind), camel(name))
-    files = (place.replace("*", name) for place in KINDS[kind])
+    files = (pattern.replace("*", name) for pattern in KINDS[kind])
     return [
-        Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", _package() / file, attributes)
+        Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", Path(__file__).parent / file, attributes)
         for file in files
     ]
 
 
-def _package() -> Path:
-    return Path(__file__).parent
-
-
 def _locate_external(name: str) -> Location:
+    """Locate a component that is named by dotted path."""
     module, _, attribute = name.partition(":")
     if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         raise RankfallError(f"{name!r} is not a dotted path: write package.module:Attribute")
@@ -223,13 +222,13 @@ def _locate_external(name: str) -> Location:
 @functools.lru_cache(maxsize=4096)
 def _describe(kind: str, name: str, location: Location, mtime: int, size: int) -> Description:
     """Describe a component. Time and size of its file are part of the cache's key, so a long-lived process sees an edit."""
-    found = describe_component(ComponentRequest(kind, name, location), _all_shipped() if location.shipped else ())
-    by_default: dict[str, Any] = {}
+    description = describe_component(ComponentRequest(kind, name, location), _all_shipped() if location.shipped else ())
+    defaults: dict[str, Any] = {}
     if location.file.name == EXPERIMENT:
-        by_default = OF_AN_EXPERIMENT
+        defaults = OF_AN_EXPERIMENT
     elif kind in ("measure", "figure") and ":" not in name:
-        by_default = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
-    return replace(found, facts={**by_default, **found.facts})
+        defaults = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
+    return replace(description, facts={**defaults, **description.facts})
 
 
 def _all_shipped() -> Iterator[ComponentRequest]:

@@ -64,7 +64,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Description:
-    """Hold what importing a component shows."""
+    """Options, facts and docstrings of a component, as importing it shows them."""
 
     location: Location
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Description:
     docs: tuple[str, str] = ("", "")  # of the component and of its file
     unknown: str = ""  # why nothing was learned by calling it
     table: "Table | None" = (
-        None  # what a component of the kind `table` declares, unless its columns are those of headlines
+        None  # declared by a component of the kind `table`, unless its columns are those of headlines
     )
 
 
@@ -91,7 +91,7 @@ class ComponentRequest(NamedTuple):
 class Answer(NamedTuple):
     """A description or the error that takes its place."""
 
-    found: Description | RankfallError
+    result: Description | RankfallError
     lasting: bool  # False: the cause of an error may lie outside of the sources, or data show what is learned
 
 
@@ -101,13 +101,13 @@ _KNOWN: dict[str, Answer] = {}  # in this process, by digest
 def describe_component(request: ComponentRequest, others: Iterable[ComponentRequest] = ()) -> Description:
     """Return the description of a component. If a process is needed for it, describe others in the same one."""
     prepare([request], others)
-    name = digest_request(request)
-    answer = _KNOWN[name]
-    if not answer.lasting and isinstance(answer.found, RankfallError):
-        _KNOWN.pop(name)  # raised once, and tried again when it is asked for again
-    if isinstance(answer.found, RankfallError):
-        raise answer.found
-    return answer.found
+    digest = digest_request(request)
+    answer = _KNOWN[digest]
+    if not answer.lasting and isinstance(answer.result, RankfallError):
+        _KNOWN.pop(digest)  # raised once, and tried again when it is asked for again
+    if isinstance(answer.result, RankfallError):
+        raise answer.result
+    return answer.result
 
 
 def prepare(requests: Iterable[ComponentRequest], others: Iterable[ComponentRequest] = ()) -> None:
@@ -120,19 +120,19 @@ def prepare(requests: Iterable[ComponentRequest], others: Iterable[ComponentRequ
     look_again()
     missing = [request for request in dict.fromkeys(missing) if not is_known(request)]
     with tempfile.TemporaryDirectory(prefix="rankfall-describe-") as folder:
-        asked, written = Path(folder) / "asked", Path(folder) / "answers"
-        asked.write_bytes(pickle.dumps(missing))
-        reason = run_child(asked, written) if missing else ""
-        answers = dict(_answers(written))
+        request_file, answer_file = Path(folder) / "asked", Path(folder) / "answers"
+        request_file.write_bytes(pickle.dumps(missing))
+        reason = run_child(request_file, answer_file) if missing else ""
+        answers = dict(_answers(answer_file))
     if missing and missing[0] not in answers:
-        what = f"{missing[0].location.file} cannot be imported: {reason}"
-        answers[missing[0]] = Answer(RankfallError(what), lasting=False)
+        problem = f"{missing[0].location.file} cannot be imported: {reason}"
+        answers[missing[0]] = Answer(RankfallError(problem), lasting=False)
     for request, answer in answers.items():
-        name = digest_request(request)
-        _KNOWN[name] = answer
-        shared = request.location.shipped and not isinstance(answer.found, Description)  # an error names its checkout
+        digest = digest_request(request)
+        _KNOWN[digest] = answer
+        shared = request.location.shipped and not isinstance(answer.result, Description)  # an error names its checkout
         if answer.lasting and not shared and (home := cache_home()) is not None:
-            with suppress(StoreError, OSError), atomic(home / "described" / name) as file:
+            with suppress(StoreError, OSError), atomic(home / "described" / digest) as file:
                 file.write(pickle.dumps(answer))
 
 
@@ -143,6 +143,7 @@ def look_again() -> None:
 
 @functools.cache
 def sources() -> "Sources":
+    """Return the sources of components, read once until `look_again`."""
     from rankfall.sources.fingerprint import Sources
 
     return Sources()
@@ -152,46 +153,46 @@ def digest_request(request: ComponentRequest) -> str:
     """Return the digest of all that a description follows from: the code that the component imports, the text of its file, and what
     describes it."""
     kind, name, location = request
-    own = "" if location.shipped else (str(location.file), os.getcwd())  # which errors name
+    paths = "" if location.shipped else (str(location.file), os.getcwd())  # which errors name
     texts = [digest_file(str(file)) for file in (location.file, *DESCRIBERS)]
     try:
         code = sources().fingerprint([location.module])
     except RankfallError as error:  # of an import, which says more when it is tried
         code = str(error)
-    about = (__version__, sys.version, kind, name, own, texts, code)
-    return hashlib.sha256(repr(about).encode()).hexdigest()[:24]
+    parts = (__version__, sys.version, kind, name, paths, texts, code)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 
 def is_known(request: ComponentRequest) -> bool:
     """Return whether this process or the user's cache folder has the answer, and keep it in this process."""
-    name, home = digest_request(request), cache_home()
-    if name not in _KNOWN and home is not None:
-        path = home / "described" / name
+    digest, home = digest_request(request), cache_home()
+    if digest not in _KNOWN and home is not None:
+        path = home / "described" / digest
         try:
             answer: Answer = pickle.loads(path.read_bytes())
-            if isinstance(answer.found, Description):  # another checkout may have written it
-                answer = answer._replace(found=replace(answer.found, location=request.location))
+            if isinstance(answer.result, Description):  # another checkout may have written it
+                answer = answer._replace(result=replace(answer.result, location=request.location))
         except Exception:  # there is none, it is damaged, or another version of this file wrote it
             return False
         use(path)
-        _KNOWN[name] = answer
-    return name in _KNOWN
+        _KNOWN[digest] = answer
+    return digest in _KNOWN
 
 
-def run_child(asked: Path, written: Path) -> str:
-    """Describe the components in a new process, which appends to `written`. Return its last words."""
-    child = {
+def run_child(request_file: Path, answer_file: Path) -> str:
+    """Describe the components in a new process, which appends to `answer_file`. Return the last line of its errors."""
+    environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
         "PYTHONDONTWRITEBYTECODE": "1",
         "CUDA_VISIBLE_DEVICES": "",
     }
-    command = [sys.executable, "-P", "-m", "rankfall.trial.describe", str(asked), str(written)]
+    command = [sys.executable, "-P", "-m", "rankfall.trial.describe", str(request_file), str(answer_file)]
     try:
-        ended = subprocess.run(command, env=child, capture_output=True, text=True, timeout=SECONDS, check=False)
+        process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"it took more than {SECONDS} s"
-    return (ended.stderr.strip().splitlines() or [f"its process ended with status {ended.returncode}"])[-1]
+    return (process.stderr.strip().splitlines() or [f"its process ended with status {process.returncode}"])[-1]
 
 
 def _answers(path: Path) -> Iterator[tuple[ComponentRequest, Answer]]:
@@ -212,4 +213,5 @@ def digest_file(path: str) -> str:
 
 @functools.lru_cache(maxsize=8192)
 def _digest(path: str, mtime: int, size: int) -> str:
+    """Return the digest of a file. Time and size are part of the cache's key."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()

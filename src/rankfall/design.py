@@ -187,15 +187,11 @@ def names(design: type) -> tuple[str, ...]:
     return tuple(item.name for item in fields(design) if item.name != "name")
 
 
+@functools.cache
 def parts(design: type) -> Mapping[str, str]:
     """Return field -> kind for the fields that name a component."""
-    return _parts(design)
-
-
-@functools.cache
-def _parts(design: type) -> Mapping[str, str]:
-    found = {item.name: item.metadata for item in fields(design) if {"folder", "kind"} & item.metadata.keys()}
-    return MappingProxyType({name: about.get("kind", name) for name, about in found.items()})
+    metadata = {item.name: item.metadata for item in fields(design) if {"folder", "kind"} & item.metadata.keys()}
+    return MappingProxyType({name: values.get("kind", name) for name, values in metadata.items()})
 
 
 def components_of(architecture: Architecture) -> list[tuple[str, Component]]:
@@ -219,8 +215,8 @@ def meanings(design: type) -> dict[str, str]:
     """Return field -> the string literal below its declaration."""
     (tree,) = ast.parse(inspect.getsource(design)).body
     assert isinstance(tree, ast.ClassDef)
-    found = {}
-    for line, below in zip(tree.body, tree.body[1:]):
-        if isinstance(line, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            found[ast.unparse(line.target)] = str(below.value.value)
-    return found
+    texts = {}
+    for statement, text in zip(tree.body, tree.body[1:]):
+        if isinstance(statement, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            texts[ast.unparse(statement.target)] = str(text.value.value)
+    return texts

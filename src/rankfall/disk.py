@@ -90,15 +90,15 @@ def not_ahead(folders: Iterable[Path]) -> None:
 def atomic(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing whose content appears under `path` complete or never. The temporary name contains host and process."""
     temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-    what = describe_non_file(path)
-    if what in ("a device", "a named pipe", "a socket"):  # the file would replace it
-        raise StoreError(f"cannot write {path}: it is {what}, not a file")
+    kind = describe_non_file(path)
+    if kind in ("a device", "a named pipe", "a socket"):  # the file would replace it
+        raise StoreError(f"cannot write {path}: it is {kind}, not a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "xb") as handle:
-            yield handle
-            handle.flush()
-            os.fsync(handle.fileno())
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, path)
         folder = os.open(path.parent, os.O_RDONLY)  # the rename itself must survive a power cut
         try:

@@ -14,19 +14,19 @@ class NoKernel(RankfallError):
     """A GPU for which no kernel can be compiled, which is not the fault of a cell."""
 
 
-def nearest(given: Any, allowed: Iterable[str]) -> str | None:
-    """Return the allowed name most similar to `given`, or None."""
-    if not isinstance(given, str):
+def nearest(name: Any, allowed: Iterable[str]) -> str | None:
+    """Return the allowed name that is most similar to `name`, or None if none is."""
+    if not isinstance(name, str):
         return None
-    lowered = {name.lower(): name for name in allowed}
-    found = difflib.get_close_matches(given.lower(), lowered, n=1, cutoff=0.5)
-    return lowered[found[0]] if found else None
+    by_lower = {candidate.lower(): candidate for candidate in allowed}
+    similar = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return by_lower[similar[0]] if similar else None
 
 
-def suggest(given: Any, allowed: Iterable[str]) -> str:
+def suggest(name: Any, allowed: Iterable[str]) -> str:
     """Return the end of an error message that suggests a similar allowed name; empty if none is similar."""
-    near = nearest(given, allowed)
-    return f"; did you mean {near!r}?" if near else ""
+    similar = nearest(name, allowed)
+    return f"; did you mean {similar!r}?" if similar else ""
 
 
 def describe_error(error: BaseException, longest: int = 200) -> str:

@@ -10,35 +10,35 @@ from rankfall.design import Component
 OPTION = re.compile(r"(\w+)=((?:[^,\[\]{}\"]|\[[^]]*\]|\{[^}]*\}|\"[^\"]*\")+)")
 
 
-def matches(found: Any, wanted: Any) -> bool:
+def matches(value: Any, wanted: Any) -> bool:
     """Return whether a field of a cell has a wanted value.
 
     A wanted component is a name, or a name with some options; the other options may have any value.
     """
-    if isinstance(found, Component):
+    if isinstance(value, Component):
         name, options = _name_and_options(wanted)
-        return name == found.name and all(
-            key in found.options and found.options[key] == options[key] for key in options
+        return name == value.name and all(
+            key in value.options and value.options[key] == options[key] for key in options
         )
-    if isinstance(found, float):
+    if isinstance(value, float):
         wanted = _number(wanted)
-    return type(found) is type(wanted) and bool(found == wanted)
+    return type(value) is type(wanted) and bool(value == wanted)
 
 
-def matches_in_table(found: Any, wanted: Any) -> bool:
+def matches_in_table(value: Any, wanted: Any) -> bool:
     """Return whether a value of a table matches. Tables have components as text, `scaled(scale=0.1)`, and numbers of NumPy."""
-    if isinstance(found, str):
-        name, options = _name_and_options(found)
+    if isinstance(value, str):
+        name, options = _name_and_options(value)
         return matches(Component(name, options), wanted)
-    return matches(found.item() if hasattr(found, "item") else found, wanted)
+    return matches(value.item() if hasattr(value, "item") else value, wanted)
 
 
 def parts(value: Any) -> tuple[str, dict[str, str]]:
     """Return the name of a component and its options as JSON, from a mapping or text. Other values give their text and no options."""
     if isinstance(value, Mapping):
         return value["name"], {key: json.dumps(option) for key, option in value.items() if key != "name"}
-    name, _, rest = str(value).partition("(")
-    return name, {key: option.strip() for key, option in OPTION.findall(rest.removesuffix(")"))}
+    name, _, arguments = str(value).partition("(")
+    return name, {key: option.strip() for key, option in OPTION.findall(arguments.removesuffix(")"))}
 
 
 def as_list(value: Any) -> list[Any]:
@@ -47,6 +47,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def _name_and_options(value: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the name and options of a wanted component. A value that is no component is returned as the name."""
     if isinstance(value, Mapping):
         return value.get("name"), {key: option for key, option in value.items() if key != "name"}
     if not isinstance(value, str):
@@ -56,6 +57,7 @@ def _name_and_options(value: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _from_json(text: str) -> Any:
+    """Return a text parsed as JSON, or the text itself."""
     try:
         return json.loads(text)
     except ValueError:

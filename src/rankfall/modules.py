@@ -23,14 +23,14 @@ def root_of(pattern: str) -> Path:
 
 def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
     """Return the spec of a module like `importlib.util.find_spec`, but import no parent package and search local folders last."""
-    top, *rest = module.split(".")
+    top, *below = module.split(".")
     try:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         spec = None
     spec = spec or importlib.machinery.PathFinder.find_spec(top, local_folders())
     name = top
-    for part in rest:
+    for part in below:
         if spec is None or spec.submodule_search_locations is None:
             return None
         name = f"{name}.{part}"

@@ -19,20 +19,13 @@ from rankfall.errors import RankfallError
 from rankfall.modules import find_module, root_of
 
 STUDIES = ("rank", "position", "identity", "use", "overview", "studies/prediction")
-LISTS = {  # kinds that a component can find, and the name that declares them: a list, or the rule of a claim
+LISTS = {  # kind -> the name that declares it: a list in `shown.py`, or the rule of a claim
     "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "decide", "published": "PUBLISHED",
 }  # fmt: skip
-OF_A_STUDY = {
-    "measure": "measure",
-    "table": "columns",
-    "figure": "figure",
-    **LISTS,
-}  # kind -> the name that declares it
-OWN_FILES = {
-    "measure": "measure.py",
-    "figure": "figure.py",
-    "claim": "rule.py",
-}  # kinds that may have a file in the folder
+# Kind -> the name that declares it.
+OF_A_STUDY = {"measure": "measure", "table": "columns", "figure": "figure", **LISTS}
+# Kinds that may have a file in the folder.
+OWN_FILES = {"measure": "measure.py", "figure": "figure.py", "claim": "rule.py"}
 SHOWN = "shown.py"  # has the other kinds, and a short figure
 MODELS, OF_MODELS = "models.py", "model_"  # the measure of a quantity in models, and the prefix of its names
 CLAIMS = "studies/claims"  # of the checkout
@@ -41,14 +34,16 @@ EXPERIMENT, OF_AN_EXPERIMENT = "experiment.py", {"TABLE": "evidence", "NEEDS": "
 
 def quantities_with(kind: str) -> set[str]:
     """Return the quantities of this package that have a kind in `shown.py` or in their single file."""
-    found: set[str] = set()
+    quantities: set[str] = set()
     for study in STUDIES if kind != "claim" else ():
         folder = root_of(study) / study
-        shown = [(path.parent.name, path) for path in folder.glob(f"*/{SHOWN}")]
-        alone = [(path.stem, path) for path in folder.glob("*.py")]
-        found |= {name for name, path in shown + alone if defines(path, OF_A_STUDY[kind])}
-        found |= {f"{OF_MODELS}{path.parent.name}" for path in folder.glob("*/*.py") if _locate_of_models(kind, path)}
-    return found
+        shown_files = [(path.parent.name, path) for path in folder.glob(f"*/{SHOWN}")]
+        single_files = [(path.stem, path) for path in folder.glob("*.py")]
+        quantities |= {name for name, path in shown_files + single_files if defines(path, OF_A_STUDY[kind])}
+        quantities |= {
+            f"{OF_MODELS}{path.parent.name}" for path in folder.glob("*/*.py") if _locate_of_models(kind, path)
+        }
+    return quantities
 
 
 def _locate_of_models(kind: str, file: Path, module: str = "") -> Location | None:
@@ -70,10 +65,10 @@ def locate_in_study(kind: str, quantity: str) -> Location:
         if location is None and defines(file := folder.with_suffix(".py"), OF_A_STUDY[kind]):
             location = Location(module, file, (OF_A_STUDY[kind],))
         if location is None and quantity.startswith(OF_MODELS):
-            own, name = folder.with_name(quantity.removeprefix(OF_MODELS)), module.removesuffix(quantity)
-            files = (own / file for file in (MODELS, OWN_FILES.get(kind, SHOWN), SHOWN))
-            of_models = (_locate_of_models(kind, file, name + own.name) for file in files)
-            location = next((one for one in of_models if one is not None), None)
+            networks, name = folder.with_name(quantity.removeprefix(OF_MODELS)), module.removesuffix(quantity)
+            files = (networks / file for file in (MODELS, OWN_FILES.get(kind, SHOWN), SHOWN))
+            of_models = (_locate_of_models(kind, file, name + networks.name) for file in files)
+            location = next((candidate for candidate in of_models if candidate is not None), None)
         if location is not None:
             return location
     if kind in ("measure", "claim"):
@@ -132,8 +127,8 @@ def defines(file: Path, name: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _definitions(file: Path, mtime: int, size: int) -> frozenset[str]:
     """Return the names that a file defines at its top level. Time and size are part of the cache's key."""
-    found = re.findall(r"^(?:def|class) (\w+)|^(\w+)\b[^=\n(]*=", file.read_text(encoding="utf-8"), re.MULTILINE)
-    return frozenset(name or assigned for name, assigned in found)
+    matches = re.findall(r"^(?:def|class) (\w+)|^(\w+)\b[^=\n(]*=", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return frozenset(name or assigned for name, assigned in matches)
 
 
 def camel(name: str) -> str:

@@ -9,7 +9,7 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 def clean(text: str) -> str:
     """Replace each control character by its escape sequence."""
-    return CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+    return CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
 
 
 class Cleaning:
@@ -19,10 +19,12 @@ class Cleaning:
         self.stream = stream
 
     def write(self, text: str) -> int:
+        """Write a text with its control characters escaped."""
         self.stream.write(clean(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
+        """Write texts with their control characters escaped."""
         for line in lines:
             self.write(line)
 

@@ -51,9 +51,9 @@ def _assertion(name: str) -> Callable[..., None]:
         from rankfall.check.table import line_of
 
         reports = check(model, inputs, blocks=blocks, changes=False, loss=loss, build=build, only=(name,))
-        bad = [one for report in reports for one in report.results if one.verdict in (FAIL, *[WARN] * warn)]
-        if bad:
-            raise AssertionError("\n".join(map(line_of, bad)))
+        failed = [result for report in reports for result in report.results if result.verdict in (FAIL, *[WARN] * warn)]
+        if failed:
+            raise AssertionError("\n".join(map(line_of, failed)))
 
     assertion.__doc__ = f"Raise AssertionError if the check `{name}` fails, or with `warn` if it warns (`rankfall check --explain {name}`)."
     return assertion
@@ -88,8 +88,8 @@ def assert_keeps_rank(model: Any, inputs: Any, *, at_least: float = 0.1, blocks:
         raise RankfallError(f"at_least is {at_least!r}: it must be a number from 0 to 1")
     name = type(model).__name__
     reports = check(model, inputs, blocks=blocks, only=("numbers-hold", "samples-independent", "stream-whole"))
-    if any(one.verdict == FAIL for report in reports for one in report.results):
+    if any(result.verdict == FAIL for report in reports for result in report.results):
         raise AssertionError(f"the residuals of {name} prove nothing\n\n{report_text(reports, name)}")
-    low = [one for one in reports if (last := one.layers[-1].residual) is None or last < at_least]
+    low = [report for report in reports if (last := report.layers[-1].residual) is None or last < at_least]
     if low:
         raise AssertionError(f"the residual of the last layer is below {at_least:g}\n\n{report_text(low, name)}")

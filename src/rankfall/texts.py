@@ -58,9 +58,9 @@ def read(source: str, key: str = "text") -> Iterator[Text]:
         return from_hub(source, key)
     path = Path(source).expanduser()
     if not path.is_file():
-        known = ", ".join(("topics", *HUB))
+        sources = ", ".join(("topics", *HUB))
         raise RankfallError(
-            f"{key}: {source!r} is not a file that exists; allowed: {known}, or a path to a .tsv or text file"
+            f"{key}: {source!r} is not a file that exists; allowed: {sources}, or a path to a .tsv or text file"
         )
     return from_tsv(path, key) if path.suffix == ".tsv" else from_paragraphs(path, key)
 
@@ -68,8 +68,8 @@ def read(source: str, key: str = "text") -> Iterator[Text]:
 def from_hub(source: str, key: str) -> Iterator[Text]:
     """Return the texts of a data set of the Hugging Face hub or its local cache."""
     name, split, columns = HUB[source]
-    found = read_dataset(name, split, columns, key, source)
-    return articles(found) if source.startswith("wikitext") else found
+    rows = read_dataset(name, split, columns, key, source)
+    return articles(rows) if source.startswith("wikitext") else rows
 
 
 def read_dataset(
@@ -84,16 +84,16 @@ def read_dataset(
     except ImportError:
         raise RankfallError(f"{key}: {source!r} needs the datasets library: pip install 'rankfall[hub]'") from None
     try:
-        found = load_dataset(*name, split=split)
+        dataset = load_dataset(*name, split=split)
     except Exception as error:
         raise RankfallError(
             f"{key}: {source!r} cannot be fetched ({type(error).__name__}; no network?); use 'topics' or the path of a local file"
         ) from None
-    there: list[str] | None = getattr(found, "column_names", None)
-    missing = [column for column in columns if there and column not in there]
-    if there and missing:
-        raise RankfallError(f"{key}: {source!r} has no column {missing[0]!r}; it has: {', '.join(there)}")
-    return (tuple(row[column] for column in columns) for row in found)
+    present: list[str] | None = getattr(dataset, "column_names", None)
+    missing = [column for column in columns if present and column not in present]
+    if present and missing:
+        raise RankfallError(f"{key}: {source!r} has no column {missing[0]!r}; it has: {', '.join(present)}")
+    return (tuple(row[column] for column in columns) for row in dataset)
 
 
 def articles(rows: Iterator[Text]) -> Iterator[Text]:
@@ -126,19 +126,21 @@ def from_tsv(path: Path, key: str) -> Iterator[Text]:
 
 
 def from_paragraphs(path: Path, key: str) -> Iterator[Text]:
+    """Return the paragraphs of a text file, which blank lines separate."""
     parts = (part.strip() for part in content(path, key).split("\n\n"))
     return ((part,) for part in parts if part)
 
 
 def content(path: Path, key: str) -> str:
+    """Return the text of a file in UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise RankfallError(f"{key}: {path} is not text in UTF-8 (byte {error.start})") from None
 
 
-def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutter:
-    """Learn a WordPiece vocabulary of at most `size` entries from texts. It has more if the characters alone need more.
+def wordpiece(texts: Sequence[Text], size: int) -> Cutter:
+    """Learn a lower-case WordPiece vocabulary of at most `size` entries from texts. It has more if the characters alone need more.
 
     The trainer breaks ties between equally frequent pairs by the numbers of their pieces, and numbers inner characters ("##a") in the order
     of a hash table, which differs from run to run. Passing all of them as special tokens fixes the numbers and with them the result. The
@@ -146,7 +148,7 @@ def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutte
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    normalizer = normalizers.BertNormalizer(lowercase=True)
     learner = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
     learner.normalizer, learner.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
     parts = [part for text in texts for part in text]
@@ -168,8 +170,8 @@ def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutte
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
 
     def cut(part: str) -> list[int]:
-        found: list[int] = tokenizer.encode(part, add_special_tokens=False).ids
-        return found
+        numbers: list[int] = tokenizer.encode(part, add_special_tokens=False).ids
+        return numbers
 
     return Cutter(cut, len(numbers), *(numbers[token] for token in (PADDING, START, END, UNKNOWN)))
 
@@ -189,7 +191,7 @@ def load_tokenizer(name: str, key: str = "tokenizer") -> Cutter:
         ) from None
     ends = {"padding": tokenizer.pad_token_id, "start": tokenizer.cls_token_id, "end": tokenizer.sep_token_id}
     ends["unknown"] = tokenizer.unk_token_id
-    missing = [what for what, number in ends.items() if number is None]
+    missing = [role for role, number in ends.items() if number is None]
     if missing:
         raise RankfallError(f"{key}: {name!r} has no token for {', '.join(missing)}; use a tokenizer of the BERT kind")
 

@@ -35,6 +35,7 @@ class _Core(yaml.SafeLoader):
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Read a mapping. Raise an error for a key that it has twice."""
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = None if key_node.tag == MERGE else self.construct_object(key_node, deep=True)
@@ -46,6 +47,7 @@ class _Core(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Read a value. Raise an error if YAML 1.1 reads another one."""
         value = super().construct_object(node, deep)
         if isinstance(node, yaml.ScalarNode) and node.style is None:
             _check_same(node, value, self.resolve(yaml.ScalarNode, node.value, (True, False)))
@@ -57,12 +59,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 for tag, pattern, first in CORE:
-    whole = re.compile(f"(?:{pattern.pattern})\\Z")
-    for one in (_Core, _Dumper):
-        one.add_implicit_resolver(tag, whole, list(first))
+    anchored = re.compile(f"(?:{pattern.pattern})\\Z")
+    for resolver in (_Core, _Dumper):
+        resolver.add_implicit_resolver(tag, anchored, list(first))
 
 
 def _integer(_: _Core, node: yaml.ScalarNode) -> int:
+    """Read an integer of YAML 1.2, in which a leading zero means nothing."""
     text = node.value
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     return int(text if base == 10 else text[2:], base)
@@ -83,20 +86,21 @@ def dump(value: Any) -> str:
 
 def _check_same(node: yaml.ScalarNode, value: Any, tag: str) -> None:
     """Raise an error if version 1.1 reads a number, true or false, and version 1.2 reads another value."""
-    before = OLD.resolve(yaml.ScalarNode, node.value, (True, False))
-    if before not in MEANT or node.tag != tag:  # an explicit tag is unambiguous
+    earlier_tag = OLD.resolve(yaml.ScalarNode, node.value, (True, False))
+    if earlier_tag not in MEANT or node.tag != tag:  # an explicit tag is unambiguous
         return
-    other = MEANT[before](yaml.ScalarNode(before, node.value))
-    if type(other) is type(value) and (other == value or other != other):
+    earlier = MEANT[earlier_tag](yaml.ScalarNode(earlier_tag, node.value))
+    if type(earlier) is type(value) and (earlier == value or earlier != earlier):
         return
     shown = node.value if len(node.value) <= LONGEST else f"{node.value[:LONGEST]}..."
-    number = str(other).lower()
-    now, write = (f"the text '{shown}'", f"'{shown}' in quotes") if tag == STR else (str(value), str(value))
-    raise _error(f"{shown} is {number} in YAML 1.1 and {now} in YAML 1.2: write {number} or {write}", node)
+    number = str(earlier).lower()
+    later, write = (f"the text '{shown}'", f"'{shown}' in quotes") if tag == STR else (str(value), str(value))
+    raise _error(f"{shown} is {number} in YAML 1.1 and {later} in YAML 1.2: write {number} or {write}", node)
 
 
-def _error(what: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, what, node.start_mark)
+def _error(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    """Return an error of a document with its place."""
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 def load_value(text: str, where: str) -> Any:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rankfall import cli, examples
+from rankfall import cli
+from rankfall.project import example, example_kinds
 from rankfall.run.config.types import read
 from rankfall.run.plan import make_plan
 
@@ -42,14 +43,14 @@ def test_nothing_is_overwritten(project: Path, capsys: pytest.CaptureFixture[str
     assert (project / "lab" / "attention.py").read_text() == "mine"
 
 
-@pytest.mark.parametrize("kind", examples.kinds())
+@pytest.mark.parametrize("kind", example_kinds())
 def test_an_example_of_each_kind_is_written(kind: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for file in examples.example(kind).files:
+    for file in example(kind).files:
         (project / file).unlink(missing_ok=True)
     capsys.readouterr()
     assert cli.main(["new", kind]) == 0
     told = capsys.readouterr().out
-    for file in examples.example(kind).files:
+    for file in example(kind).files:
         assert file in told
         if file.endswith(".py"):
             compile((project / file).read_text(), file, "exec")

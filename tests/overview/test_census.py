@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from rankfall.measure.context import Context
-from rankfall.overview.census.figure import census, of_main_streams
+from rankfall.overview.census.figure import census, streams_by_depth
 from rankfall.overview.census.measure import types_of
 from rankfall.overview.census_wide import measure as census_wide
 from rankfall.report.conform import conform
@@ -81,7 +81,7 @@ def test_a_type_has_one_row_of_the_stream_with_the_most_layers() -> None:
 def test_the_figure_draws_medians_over_types() -> None:
     by_layer = layers()
     types = frame("census", types_of(by_layer))
-    table = of_main_streams(types, by_layer)
+    table = streams_by_depth(types, by_layer)
     assert sorted(table.type.unique()) == ["a", "b", "c", "t5"] and len(table) == 4 * 7
     half = table[table.share == 0.5].set_index("type").kept  # one of two layers, whose states stand in the table
     assert half.to_dict() == pytest.approx({"a": 0.5, "b": 0.9, "c": 1.0, "t5": 0.7})

@@ -8,7 +8,7 @@ import pytest
 from in_browser import Opened, browser
 
 from rankfall.report import tables
-from rankfall.report.page.build import Given, page
+from rankfall.report.page.build import PageInputs, page
 
 pytestmark = pytest.mark.slow
 __all__ = ["browser"]
@@ -62,7 +62,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
     rows: dict[str, list[dict[str, Any]]] = {"cells": [], "claims": CLAIMS, "evidence": EVIDENCE}
     for name, of in rows.items():
         tables.write(name, of, tmp_path / f"{name}.parquet")
-    given = Given(
+    given = PageInputs(
         "claims",
         list(rows),
         lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name),

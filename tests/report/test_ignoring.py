@@ -14,7 +14,7 @@ from rankfall.overview.scorecard.measure import scorecard
 from rankfall.report import style, tables
 from rankfall.report.headlines import headlines
 from rankfall.report.page import build
-from rankfall.report.page.build import Given, page
+from rankfall.report.page.build import PageInputs, page
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import findings
 from rankfall.report.page.rows import chart_rows
@@ -162,4 +162,4 @@ def test_charts_findings_and_the_page(read: Any, monkeypatch: pytest.MonkeyPatch
                 found.answer
             )
     monkeypatch.setattr(build, "bundle", lambda: "library")
-    assert "bare" in page(Given("ignoring", names, read, [], {}, "0"))
+    assert "bare" in page(PageInputs("ignoring", names, read, [], {}, "0"))

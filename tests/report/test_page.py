@@ -16,7 +16,7 @@ from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_pag
 from rankfall import components
 from rankfall.report import tables
 from rankfall.report.page import build
-from rankfall.report.page.build import Given, page
+from rankfall.report.page.build import PageInputs, page
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import choose_findings, findings
 from rankfall.report.page.question import MOST
@@ -211,7 +211,7 @@ def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> Non
     found = {"cells": cells, "paths": rows}
     for name, of in found.items():
         tables.write(name, of, tmp_path / f"{name}.parquet")
-    given = Given(
+    given = PageInputs(
         "levels", list(found), lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), [], {}, "0"
     )
     charts = {chart["name"]: chart for chart in block(page(given), "main")["charts"]}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rankfall.report.quantities import lend
+from rankfall.report.quantities import set_user_quantities
 
 FILES = {
     "__init__.py": '"""Entropy of attention."""\n',
@@ -87,7 +87,7 @@ def import_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
 
 def forget_own() -> None:
     """The next test has other modules of the same names, in another folder."""
-    lend([])
+    set_user_quantities([])
     for name in [name for name in sys.modules if name.partition(".")[0] in ("mylab", "lab")]:
         del sys.modules[name]
 

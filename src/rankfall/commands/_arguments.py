@@ -12,26 +12,26 @@ from typing import Any
 TYPES: dict[str, Any] = {"FILE": Path, "FOLDER": Path, "N": int, "X": float}
 
 
-def add_arguments(parser: argparse.ArgumentParser, listed: str) -> None:
-    """Add the arguments of such a list. One without `--` is stored under its value in small letters."""
-    for line in filter(None, re.sub(r"\n {5,}", " ", listed).split("\n")):
-        words, about = re.split(" {2,}", line, maxsplit=1)
+def add_arguments(parser: argparse.ArgumentParser, listing: str) -> None:
+    """Add the arguments of such a listing. An argument without `--` is stored under its value in small letters."""
+    for line in filter(None, re.sub(r"\n {5,}", " ", listing).split("\n")):
+        words, text = re.split(" {2,}", line, maxsplit=1)
         option, _, value = words.rpartition(" ")
-        more: dict[str, Any] = {"help": about.replace("%", "%%")}
+        keywords: dict[str, Any] = {"help": text.replace("%", "%%")}
         if value.startswith("--"):
-            parser.add_argument(value, action="store_true", **more)
+            parser.add_argument(value, action="store_true", **keywords)
             continue
         name = value.strip("[].")
         kind = TYPES.get(name, str)
-        more |= {"choices": name.split("|")} if "|" in name else {"metavar": name, "type": kind}
-        if about.endswith("(required)"):
-            more["required"] = True
-        if about.endswith("(repeatable)"):
-            more |= {"action": "append", "default": []}
+        keywords |= {"choices": name.split("|")} if "|" in name else {"metavar": name, "type": kind}
+        if text.endswith("(required)"):
+            keywords["required"] = True
+        if text.endswith("(repeatable)"):
+            keywords |= {"action": "append", "default": []}
         elif "..." in value:
-            more |= {"nargs": "*" if "[" in value else "+", "default": []}
+            keywords |= {"nargs": "*" if "[" in value else "+", "default": []}
         elif "[" in value:
-            more["nargs"] = "?"
-        if default := re.search(r"\(default: ([^ ,)]+)", about):
-            more["default"] = kind(default[1])
-        parser.add_argument(option or name.lower(), **more)
+            keywords["nargs"] = "?"
+        if default := re.search(r"\(default: ([^ ,)]+)", text):
+            keywords["default"] = kind(default[1])
+        parser.add_argument(option or name.lower(), **keywords)

@@ -58,10 +58,10 @@ def plan_job(args: argparse.Namespace, kind: str, *names: str, cells: Iterable[s
     from rankfall.run.plan.written import CONFIG, DamagedPlan, read_plan
     from rankfall.run.snakemake.run_plan import RunPlan
 
-    here = Path(rankfall.__file__).parent
-    if args.package is not None and here.resolve() != args.package.resolve():
+    package = Path(rankfall.__file__).parent
+    if args.package is not None and package.resolve() != args.package.resolve():
         raise RankfallError(
-            f"this job runs the package in {here}, and was planned by the one in {args.package}: another `rankfall` is first on "
+            f"this job runs the package in {package}, and was planned by the one in {args.package}: another `rankfall` is first on "
             f"Python's path (from a folder of that name where Snakemake was started, or PYTHONPATH in the job's start-up files)"
         )
     run = RunPlan.load(args.config.parent) if args.expect is not None and args.config.name == CONFIG else None

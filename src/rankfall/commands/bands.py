@@ -23,13 +23,20 @@ def run(args: argparse.Namespace) -> int:
     if args.action not in ("list", "add"):
         raise RankfallError(f"bands {args.action!r} is not one of list, add\n  fix: rankfall bands add {args.action}")
     if args.action == "list":
+<<<<<<< HEAD
         for path in (REAL, user_file()):
             for one in read_models(path):
+=======
+        for path in (REAL, own_file()):
+            for model in read_models(path):
+>>>>>>> w-report
                 origin = "; ".join(
-                    filter(None, (one.package, f"weights {one.revision}", f"{one.samples} x {one.length} tokens"))
+                    filter(
+                        None, (model.package, f"weights {model.revision}", f"{model.samples} x {model.length} tokens")
+                    )
                 )
                 print(
-                    f"{one.describe()}: {one.residual[0]:.2f} to {one.residual[-1]:.2f}; {one.kind}; {origin}; {one.versions}"
+                    f"{model.describe()}: {model.residual[0]:.2f} to {model.residual[-1]:.2f}; {model.kind}; {origin}; {model.versions}"
                 )
         return 0
     if args.name is None:
@@ -45,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.models.source import ModelSource, usual_length
     from rankfall.models.texts import Texts
 
-    known = args.name in SIZES or args.name in CONFIG_MAPPING
+    drawn = args.name in SIZES or args.name in CONFIG_MAPPING
     source = ModelSource(
-        args.name, args.phase or ("init" if known else "pretrained"), args.revision, quantise=args.quantise
+        args.name, args.phase or ("init" if drawn else "pretrained"), args.revision, quantise=args.quantise
     )
     row = measure_model(source, Texts(args.text, args.samples, args.length or usual_length(args.name), args.seed))
     path = args.to or user_file()

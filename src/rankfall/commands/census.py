@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.census.against import changes, read_census
     from rankfall.census.outcomes import count_outcomes, refusals
 
-    before = read_census(args.against) if args.against else None
+    earlier = read_census(args.against) if args.against else None
     for path in filter(None, (args.out, args.layers)):
         check_suffix(path)
     layers, rows = measure_types(args)
@@ -36,13 +36,14 @@ def run(args: argparse.Namespace) -> int:
         if path is not None:
             write(path, name, table)
             print(f"wrote {path}")
-    if before is not None:
-        said = changes(before, rows, chosen=args.types)
-        print("\n".join(said) if said else "nothing changed")
+    if earlier is not None:
+        lines = changes(earlier, rows, chosen=args.types)
+        print("\n".join(lines) if lines else "nothing changed")
     return 0
 
 
 def check_suffix(path: Path) -> None:
+    """Raise an error unless a table can be written to a file of this suffix."""
     from rankfall.errors import RankfallError
 
     if path.suffix not in (".csv", ".parquet"):
@@ -73,8 +74,8 @@ def plan_census(args: argparse.Namespace) -> "Plan":
     """Plan a configuration whose only measure is the census."""
     from rankfall.run.plan import make_plan
 
-    same = ("types", "tokens", "seed", "seconds", "gigabytes")
-    options = {"layers": args.depth} | {name: getattr(args, name) for name in same}
+    shared = ("types", "tokens", "seed", "seconds", "gigabytes")
+    options = {"layers": args.depth} | {name: getattr(args, name) for name in shared}
     return make_plan(
         {
             "name": "census",
@@ -86,6 +87,7 @@ def plan_census(args: argparse.Namespace) -> "Plan":
 
 
 def write(path: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    """Write a table as Parquet or CSV, by the suffix of the file."""
     from rankfall.report import tables
     from rankfall.report.conform import conform
 

@@ -46,9 +46,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.model:
         raise RankfallError("no model: write FILE.py:FUNCTION, CONFIG.yaml:ARCHITECTURE or a name of Hugging Face")
-    conditions = [condition(one) for one in args.fail_if]
+    conditions = [condition(text) for text in args.fail_if]
     only = tuple(find_check(name).name for name in args.only)
-    functions = {one: read_value(getattr(args, one), f"--{one}") for one in ("loss", "build") if getattr(args, one)}
+    files = {option: getattr(args, option) for option in ("loss", "build")}
+    functions = {option: read_value(file, f"--{option}") for option, file in files.items() if file}
     changes = not (args.no_changes or args.brief or len(args.model) > 1)
     models = {}
     for target in args.model:
@@ -56,30 +57,36 @@ def run(args: argparse.Namespace) -> int:
         models[name] = check(
             model, inputs, blocks=args.blocks or None, name=name, changes=changes, only=only, **functions
         )
-    reports = [(name, one) for name, found in models.items() for one in found]
-    held = [(one, name, report) for one in conditions for name, report in reports if one.holds(report) is not False]
+    reports = [(name, report) for name, streams in models.items() for report in streams]
+    held = [(rule, name, report) for rule in conditions for name, report in reports if rule.holds(report) is not False]
     if args.json:
         failed = [
-            {"condition": one.text, "model": name, "stream": report.stream, "value": one.value(report)}
-            for one, name, report in held
+            {"condition": rule.text, "model": name, "stream": report.stream, "value": rule.value(report)}
+            for rule, name, report in held
         ]
-        shown = [{"model": name, "streams": [asdict(one) for one in found]} for name, found in models.items()]
+        shown = [{"model": name, "streams": [asdict(report) for report in streams]} for name, streams in models.items()]
         print(json.dumps((shown[0] if len(shown) == 1 else {"models": shown}) | {"failed": failed}, indent=2))
     elif len(models) > 1:
         print("\n".join(side_by_side(models)))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        for name, found in models.items():
+        for name, streams in models.items():
             print(
+<<<<<<< HEAD
                 "\n".join(line for one in found for line in result_lines(one, name))
                 if args.brief
                 else report_text(found, name, width)
+=======
+                "\n".join(line for report in streams for line in results(report, name))
+                if args.brief
+                else text(streams, name, width)
+>>>>>>> w-report
             )
-    for one, name, report in [] if args.json else held:
-        value = one.value(report)
-        said = "is not known" if value is None else f"it is {value:.4g}"
-        print(f"fails: {one.text} ({' '.join(filter(None, (name, report.stream)))}): {said}")
-    return int(bool(held) or any(one.verdict == FAIL for _, report in reports for one in report.results))
+    for rule, name, report in [] if args.json else held:
+        value = rule.value(report)
+        measured = "is not known" if value is None else f"it is {value:.4g}"
+        print(f"fails: {rule.text} ({' '.join(filter(None, (name, report.stream)))}): {measured}")
+    return int(bool(held) or any(result.verdict == FAIL for _, report in reports for result in report.results))
 
 
 def load_module(args: argparse.Namespace, target: str) -> "tuple[nn.Module, Any, str]":
@@ -122,10 +129,10 @@ def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.
     from rankfall.random_streams import stream
     from rankfall.run.config.types import parse, read
 
-    known = parse(read(Path(file))).architectures
-    if name not in known:
-        raise RankfallError(f"{file} has no architecture {name!r}" + suggest(name, known))
-    design = replace(known[name], embedding=Component("linear"), head=Component("regression"))
+    architectures = parse(read(Path(file))).architectures
+    if name not in architectures:
+        raise RankfallError(f"{file} has no architecture {name!r}" + suggest(name, architectures))
+    design = replace(architectures[name], embedding=Component("linear"), head=Component("regression"))
     shape = Shape("vectors", "values", length=length, size_in=design.width, size_out=1)
     network = build(design, shape, 1, torch.float64)
     network.initialise([seed])

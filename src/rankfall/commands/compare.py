@@ -18,17 +18,17 @@ def run(args: argparse.Namespace) -> int:
 
     if len(args.folder) != 2:
         raise RankfallError(f"compare: {len(args.folder)} folders of results are named: it must be two")
-    one, other = args.folder
-    found = compare_runs(one, other, args.tolerance)
-    processors = describe_difference(one, other)
+    first, second = args.folder
+    differences = compare_runs(first, second, args.tolerance)
+    processors = describe_difference(first, second)
     if args.json:
-        about = [{"table": "", "column": "processor", "what": processors}] if processors else []
-        print(json.dumps(about + [vars(one) for each in found.values() for one in each], indent=2))
+        rows = [{"table": "", "column": "processor", "what": processors}] if processors else []
+        print(json.dumps(rows + [vars(item) for items in differences.values() for item in items], indent=2))
     else:
         if processors:
             print(f"processors: {processors}: the last digits may differ for that alone")
-        print("\n".join(as_lines(found, code_differences(read_codes(one), read_codes(other)))))
-    return 1 if any(found.values()) else 0
+        print("\n".join(as_lines(differences, code_differences(read_codes(first), read_codes(second)))))
+    return 1 if any(differences.values()) else 0
 
 
 def read_codes(run: Path) -> dict[str, dict[str, str]]:
@@ -40,5 +40,5 @@ def read_codes(run: Path) -> dict[str, dict[str, str]]:
     cells, store = run / "tables" / "cells.parquet", run / "store"
     if not cells.is_file() or not store.is_dir():
         return {}
-    found = Store(store, only_reads=True).find_cells(pq.read_table(cells, columns=["key"])["key"].to_pylist())
-    return {str(one.record.get("spec")): one.record.get("code") or {} for one in found.values()}
+    records = Store(store, only_reads=True).find_cells(pq.read_table(cells, columns=["key"])["key"].to_pylist())
+    return {str(cell.record.get("spec")): cell.record.get("code") or {} for cell in records.values()}

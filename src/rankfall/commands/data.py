@@ -21,13 +21,14 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.run.guards import guard_job
     from rankfall.run.plan.written import data_file
 
-    own = _planned.plan_job(args, "data", args.task, cells=[data_file(args.task)])
-    cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
-    with guard_job((cell.data_code for cell in cells.values()), own.results):
-        return make_data(args, own, cells)
+    planned = _planned.plan_job(args, "data", args.task, cells=[data_file(args.task)])
+    cells = {cell.data_key: cell for cell in planned.plan.cells if cell.task.name == args.task}
+    with guard_job((cell.data_code for cell in cells.values()), planned.results):
+        return make_data(args, planned, cells)
 
 
-def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str, Cell]") -> int:
+def make_data(args: argparse.Namespace, planned: _planned.Planned, cells: "dict[str, Cell]") -> int:
+    """Make the data sets, write their table and return the exit code."""
     from rankfall.disk import StoreError
     from rankfall.errors import describe_error
     from rankfall.report import tables
@@ -36,7 +37,7 @@ def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str,
     from rankfall.run.jobs.cells import dataset_of
     from rankfall.run.store import Store
 
-    store = Store(own.results / "store")
+    store = Store(planned.results / "store")
     rows: list[dict[str, Any]] = []
     store.announce(cells.values())
     for cell in cells.values():

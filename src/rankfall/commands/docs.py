@@ -38,28 +38,29 @@ def run(args: argparse.Namespace) -> int:
     for page in args.file or [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
         text = page.read_text()
         check_page(text, defined)
-        now, differing, kept = rewrite_page(text, quoted)
-        for about in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text))):
-            kept.append(f"a part is of `{about.command}`, written {about.date} ({about.commit}), and kept")
-        for line in (*differing, *kept):
+        current, differences, kept = rewrite_page(text, quoted)
+        for origin in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text))):
+            kept.append(f"a part is of `{origin.command}`, written {origin.date} ({origin.commit}), and kept")
+        for line in (*differences, *kept):
             print(f"{page}: {line}")
-        different += len(differing)
-        if now != text and not args.check:
-            write(page, now.encode())
+        different += len(differences)
+        if current != text and not args.check:
+            write(page, current.encode())
     for name, picture in defined.pictures.items() if not args.file else ():
-        drawn, image = quoted.picture(picture), IMAGES / name
-        if not drawn.is_file():
+        figure, image = quoted.picture(picture), IMAGES / name
+        if not figure.is_file():
             print(f"{image} is kept: the run {picture.run} has no figure {picture.figure} here")
-        elif not image.is_file() or image.read_bytes() != drawn.read_bytes():
-            print(f"{image}: differs from {drawn}")
+        elif not image.is_file() or image.read_bytes() != figure.read_bytes():
+            print(f"{image}: differs from {figure}")
             different += 1
             if not args.check:
-                write(image, drawn.read_bytes())
+                write(image, figure.read_bytes())
     print(f"{different} {'differ' if args.check else 'written anew'}")
     return int(args.check and different > 0)
 
 
 def write(path: Path, content: bytes) -> None:
+    """Write a file atomically."""
     from rankfall.disk import atomic
 
     with atomic(path) as handle:
@@ -70,14 +71,14 @@ def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, 
     """Return the folders of tables of runs: those of the command line, and those of the checkout that exist."""
     from rankfall.errors import RankfallError
 
-    asked = dict(given.partition("=")[::2] for given in vars(args)["from"])
-    asked |= {"default": args.results / "tables"} if args.results else {}
-    for name, folder in asked.items():
+    named = dict(option.partition("=")[::2] for option in vars(args)["from"])
+    named |= {"default": args.results / "tables"} if args.results else {}
+    for name, folder in named.items():
         if name not in runs or not folder:
             raise RankfallError(f"--from {name}={folder}: write RUN=DIR, with a run of {NUMBERS} ({', '.join(runs)})")
         if not Path(folder).is_dir():
             raise RankfallError(f"run {name}: there is no folder {folder}; `{runs[name].command}` makes it")
-    folders = {name: Path(asked.get(name, about.tables)) for name, about in runs.items()}
+    folders = {name: Path(named.get(name, declared.tables)) for name, declared in runs.items()}
     return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
 
@@ -90,12 +91,12 @@ def check_page(text: str, defined: "Definitions") -> None:
         (TABLE, "<!-- table:", defined.tables),
         (RUN, "<!-- run:", defined.runs),
     )
-    for pattern, opening, known in markers:
+    for pattern, opening, defined_names in markers:
         names = [name for name, _ in pattern.findall(text)]
         if len(names) != text.count(opening):
             raise RankfallError(f"a marker {opening} has no end, or an end in another line")
-        for name in set(names) - known.keys():
-            raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, known)}")
+        for name in set(names) - defined_names.keys():
+            raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, defined_names)}")
 
 
 def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[str]]:
@@ -106,27 +107,28 @@ def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[
     differing: list[str] = []
     kept: Counter[str] = Counter()
 
-    def replace_number(found: re.Match[str]) -> str:
-        number = quoted.defined.numbers[found[1]]
+    def replace_number(match: re.Match[str]) -> str:
+        """Return a number with its marker, kept if the tables explain the difference."""
+        number = quoted.defined.numbers[match[1]]
         try:
-            now = quoted.write(number)
-            if not quoted.agrees(number, found[2], now):
-                differing.append(f"{found[1]}: the page says {found[2]!r}, the tables {now!r}")
+            current = quoted.write(number)
+            if not quoted.agrees(number, match[2], current):
+                differing.append(f"{match[1]}: the page says {match[2]!r}, the tables {current!r}")
         except RankfallError as error:
             kept[str(error)] += 1
-            return found[0]
-        return f"<!--={found[1]}-->{now}<!--/-->"
+            return match[0]
+        return f"<!--={match[1]}-->{current}<!--/-->"
 
-    def replace_table(found: re.Match[str]) -> str:
+    def replace_table(match: re.Match[str]) -> str:
         try:
-            now = quoted.write_table(found[1])
+            current = quoted.write_table(match[1])
         except RankfallError as error:
             kept[str(error)] += 1
-            return found[0]
-        for old, line in zip_longest(found[2].splitlines(), now.splitlines(), fillvalue=""):
+            return match[0]
+        for old, line in zip_longest(match[2].splitlines(), current.splitlines(), fillvalue=""):
             if old != line:
-                differing.append(f"table {found[1]}: the page says {old!r}, the tables {line!r}")
-        return f"<!-- table: {found[1]} -->\n\n{now}\n<!-- /table -->"
+                differing.append(f"table {match[1]}: the page says {old!r}, the tables {line!r}")
+        return f"<!-- table: {match[1]} -->\n\n{current}\n<!-- /table -->"
 
-    now = TABLE.sub(replace_table, NUMBER.sub(replace_number, text))
-    return now, differing, [f"{count} numbers and tables are kept: {why}" for why, count in kept.items()]
+    rewritten = TABLE.sub(replace_table, NUMBER.sub(replace_number, text))
+    return rewritten, differing, [f"{count} numbers and tables are kept: {why}" for why, count in kept.items()]

@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
-from itertools import chain
 
 ARGUMENTS = """
 --results FOLDER    folder of results (default: results)
@@ -22,20 +21,19 @@ def run(args: argparse.Namespace) -> int:
     if args.slurm:
         from rankfall.run.doctor.slurm import slurm
 
-        found = list(chain(local.results(args.results), slurm(args.profile, args.results, args.probe_seconds)))
+        checks = [*local.results(args.results), *slurm(args.profile, args.results, args.probe_seconds)]
     else:
-        checks = chain(
-            local.packages(),
-            local.processors(),
-            local.results(args.results),
-            local.store(args.results, args.verify),
-        )
-        found = list(checks)
+        checks = [
+            *local.packages(),
+            *local.processors(),
+            *local.results(args.results),
+            *local.store(args.results, args.verify),
+        ]
     if args.json:
-        print(json.dumps([asdict(check) for check in found], indent=2))
+        print(json.dumps([asdict(check) for check in checks], indent=2))
     else:
         colours = {"ok": "32", "warn": "33", "fail": "31"} if sys.stdout.isatty() else {}
-        for check in found:
+        for check in checks:
             state = f"\x1b[{colours[check.state]}m{check.state:<4}\x1b[0m" if colours else f"{check.state:<4}"
             print(f"{state}  {check.name:<11} {check.text}")
-    return 1 if any(check.state == "fail" for check in found) else 0
+    return 1 if any(check.state == "fail" for check in checks) else 0

@@ -26,17 +26,21 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report.looks import looks
     from rankfall.run.guards import check_job, guard_job
 
-    own = _planned.plan_job(args, "figure", args.name)
-    figure = own.plan.figures[args.name]
+    planned = _planned.plan_job(args, "figure", args.name)
+    figure = planned.plan.figures[args.name]
 
     def read(name: str) -> "DataFrame":
-        return tables.read_frame(own.table_file(name, args.tables), name)
+        return tables.read_frame(planned.table_file(name, args.tables), name)
 
-    with style.apply_style(), looks(own.plan.labels, own.plan.colours), guard_job([figure.code], own.results):
+    with (
+        style.apply_style(),
+        looks(planned.plan.labels, planned.plan.colours),
+        guard_job([figure.code], planned.results),
+    ):
         picture = components.load("figure", figure.component.name)(read, **figure.component.options)
         check_job()
     if not isinstance(picture, style.Picture):
-        what = f"{figure.component.name} returns a {type(picture).__name__}"
-        raise RankfallError(f"figure {args.name}: {what}; return `Picture(figure, caption)` of rankfall.report.style")
+        result = f"{figure.component.name} returns a {type(picture).__name__}"
+        raise RankfallError(f"figure {args.name}: {result}; return `Picture(figure, caption)` of rankfall.report.style")
     style.save(picture, args.out, args.caption)
     return 0

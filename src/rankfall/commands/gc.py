@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
-        _, still = find_unneeded(store, plans)  # again, because a run may have started since
-        old = {item.path for item in still if item.kind in AT_ONCE or item.age >= args.keep_days * DAY}
-        remove([item for item in items if item.path in old], store)
+        _, unneeded_now = find_unneeded(store, plans)  # again, because a run may have started since
+        removable = {item.path for item in unneeded_now if item.kind in AT_ONCE or item.age >= args.keep_days * DAY}
+        remove([item for item in items if item.path in removable], store)
     elif items:
         print("nothing was removed; add --delete to remove them")
     return 0
@@ -69,9 +69,10 @@ def find_old_files(store: "Store", plans: "Iterable[Any]", running: int) -> "Ite
 
     if running:
         return
-    asked = {job.digest for plan in plans for job in PlanJobs(plan).all_jobs}
-    for kind, folders in (("work file", ["work"]), ("log", [f"logs/{one}" for one in KINDS])):
+    planned = {job.digest for plan in plans for job in PlanJobs(plan).all_jobs}
+    for kind, folders in (("work file", ["work"]), ("log", [f"logs/{job_kind}" for job_kind in KINDS])):
         files = Files(store, *folders)
+<<<<<<< HEAD
         for path in sorted(files.entries):
             if path.name.partition(".")[0] not in asked:
                 yield from files.items(kind, path, "no named configuration asks for it")
@@ -82,6 +83,18 @@ def find_old_files(store: "Store", plans: "Iterable[Any]", running: int) -> "Ite
     for plan, some in of_plan.items():
         used = max(files.entries[path][1] for path in some) if store.objects else plan.lstat().st_mtime
         sizes = {path: files.entries[path][0] for path in some}
+=======
+        for path in sorted(files.found):
+            if path.name.partition(".")[0] not in planned:
+                yield from files.items(kind, path, "no named configuration asks for it")
+    files, folder = Files(store, FOLDER), store.root.parent / FOLDER
+    files_of_plan: dict[Path, list[Path]] = {}
+    for path in sorted(files.found):
+        files_of_plan.setdefault(folder / path.relative_to(folder).parts[0], []).append(path)
+    for plan, paths in files_of_plan.items():
+        used = max(files.found[path][1] for path in paths) if store.objects else plan.lstat().st_mtime
+        sizes = {path: files.found[path][0] for path in paths}
+>>>>>>> w-report
         for path, size in sizes.items() if store.objects else [(plan, sum(sizes.values()))]:
             yield Item("plan", path, size, files.now - used, "the plan of a run that has ended")
 
@@ -114,14 +127,14 @@ def add_needed_by_running(store: "Store", needed: "Live") -> int:
     from rankfall.run.plan.cell import digest
     from rankfall.run.store.announced import read_announcements
 
-    found, _ = read_announcements(store)
-    for one in found:
-        needed.cells.update(one.cells)
-        needed.data.update(one.data)
-        for component, keys in one.measures.items():
-            rows = {digest(key, cell) for key in keys for cell in (None, *one.cells)}
+    announcements, _ = read_announcements(store)
+    for process in announcements:
+        needed.cells.update(process.cells)
+        needed.data.update(process.data)
+        for component, keys in process.measures.items():
+            rows = {digest(key, cell) for key in keys for cell in (None, *process.cells)}
             needed.measures.setdefault(component, set()).update(rows)
-    return len(found)
+    return len(announcements)
 
 
 def list_measure_keys(plan: Any, name: str) -> set[str]:
@@ -140,11 +153,11 @@ def describe_items(items: "list[Item]", delete: bool) -> str:
         return "nothing to remove"
     lines = []
     for kind in dict.fromkeys(item.kind for item in items):
-        some = [item for item in items if item.kind == kind]
-        number = f"{len(some):>6} file{'s' * (len(some) != 1):<1}"
-        oldest = max(item.age for item in some) / DAY
+        of_kind = [item for item in items if item.kind == kind]
+        number = f"{len(of_kind):>6} file{'s' * (len(of_kind) != 1):<1}"
+        oldest = max(item.age for item in of_kind) / DAY
         lines.append(
-            f"{kind:<11} {number}  {format_bytes(sum(item.bytes for item in some)):>10}  oldest {oldest:.1f} days"
+            f"{kind:<11} {number}  {format_bytes(sum(item.bytes for item in of_kind)):>10}  oldest {oldest:.1f} days"
         )
     total = format_bytes(sum(item.bytes for item in items))
     verb = "removing" if delete else "would remove"

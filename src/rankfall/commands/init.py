@@ -49,8 +49,7 @@ FOLDER          folder to make
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.commands.new import write_new
-    from rankfall.examples import example
-    from rankfall.project import SHIPPED, preset_file
+    from rankfall.project import SHIPPED, example, preset_file
 
     config = CONFIG.format(name=args.folder.absolute().name)
     if args.preset:

@@ -49,7 +49,7 @@ def measure_job(args: argparse.Namespace, planned: _planned.Planned, store: "Sto
     from rankfall.run.jobs.processor import processor_of
 
     measure = planned.plan.measures[args.measure]
-    about = tables.provenance(device=str(settings.device)) | {"processor": processor_of(settings.device)}
+    metadata = tables.provenance(device=str(settings.device)) | {"processor": processor_of(settings.device)}
     with stop_signals(args.worker) as stopped:
         job = MeasuringWork(planned.plan, measure, store, settings, stopped)
         if measure.needs == "cells":
@@ -59,9 +59,9 @@ def measure_job(args: argparse.Namespace, planned: _planned.Planned, store: "Sto
                 return
             store.announce(cells, {measure.component.name: [measure.key]})
             rows = measure_cells(cells, job)
-            about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
+            metadata = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
         elif measure.needs == "tables":
             rows = measure_tables(job, {name: planned.table_file(name, args.tables) for name in measure.tables})
         else:
             rows = measure_without_cells(job)
-    tables.write(measure.table, rows, args.out, about)
+    tables.write(measure.table, rows, args.out, metadata)

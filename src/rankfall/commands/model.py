@@ -55,11 +55,11 @@ def run(args: argparse.Namespace) -> int:
         ModelSource(args.name, phase, args.revision, args.stream, config, args.quantise),
         Texts(args.text, args.samples, args.length or usual_length(args.name)),
     )
-    chosen = tuple(args.variants) or None
-    request = make_request(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
+    variants = tuple(args.variants) or None
+    request = make_request(source, texts, variants=variants, definition=args.definition, dtype=args.dtype)
     assert request is not None
     rows = rows_of_subjects(
-        request, range(args.seeds), lambda one: residual_rows(one, NORMS, spectrum_samples=4, parts=True), print
+        request, range(args.seeds), lambda subject: residual_rows(subject, NORMS, spectrum_samples=4, parts=True), print
     )
     data = conform("model_residuals", rows)
     frame = data.to_pandas()
@@ -111,7 +111,7 @@ def show(frame: "DataFrame", name: str) -> None:
         index="layer", columns="variant", values="text"
     )
     note = "floor: rounding noise; ~: in most samples; ± deviation between seeds"
-    print_by_layer(title, note, texts[[one for one in VARIANTS if one in texts]])
+    print_by_layer(title, note, texts[[variant for variant in VARIANTS if variant in texts]])
     for line in describe_parts(frame):
         print(line)
 
@@ -121,15 +121,16 @@ def describe_parts(frame: "DataFrame") -> list[str]:
     from rankfall.rank.residuals.models import WITHOUT_FIRST, WITHOUT_LARGEST
 
     last = frame[(frame.variant == "transformer") & (frame.layer == frame.layer.max())]
-    said = []
-    for metric, what in ((WITHOUT_FIRST, "the first token"), (WITHOUT_LARGEST, "the three largest channels")):
+    lines = []
+    for metric, left_out in ((WITHOUT_FIRST, "the first token"), (WITHOUT_LARGEST, "the three largest channels")):
         values = last[last.metric == metric]["value"].dropna()
         if len(values):
-            said.append(f"the last layer of the whole model keeps {write_residual(values.mean())} without {what}")
-    return said
+            lines.append(f"the last layer of the whole model keeps {write_residual(values.mean())} without {left_out}")
+    return lines
 
 
 def _cell(row: Any, spread: bool) -> str:
+    """Write a residual for the table. `spread`: whether to write the deviation between seeds."""
     if row.mean != row.mean:
         return "none"  # the state is beyond the range of its format
     value = write_residual(row.mean, noise=row.floor)
@@ -145,14 +146,14 @@ def measure_identity(args: argparse.Namespace, phase: str, config: dict[str, Any
     from rankfall.models.source import usual_length
     from rankfall.report import style, tables
 
-    given, length = {"phase": phase, "config": config, "model": args.name}, args.length or usual_length(args.name)
-    asked = ("revision", "quantise", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
-    given |= {name: value for name in asked if (value := getattr(args, name)) is not None}
-    given |= {"length": length, "lengths": [length]}
+    options, length = {"phase": phase, "config": config, "model": args.name}, args.length or usual_length(args.name)
+    names = ("revision", "quantise", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
+    options |= {name: value for name in names if (value := getattr(args, name)) is not None}
+    options |= {"length": length, "lengths": [length]}
     for name, (show, figures) in PARTS.items():
-        found = components.load("measure", name)
-        accepted = inspect.signature(found).parameters
-        rows = found(Context(), **{option: value for option, value in given.items() if option in accepted})
+        measure = components.load("measure", name)
+        accepted = inspect.signature(measure).parameters
+        rows = measure(Context(), **{option: value for option, value in options.items() if option in accepted})
         tables.write(name, rows, out / f"{name}.parquet")
         frame = tables.read_frame(out / f"{name}.parquet", name)
         if show is not None:
@@ -173,7 +174,7 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
 
     part = select_own(select(frame, NEAREST))
     mean = part.groupby(["layer", "variant", "map"])[["rate", "low", "high"]].mean()
-    texts = mean.apply(lambda one: f"{one.rate:.3f} ({one.low:.2f} to {one.high:.2f})", axis=1).unstack(
+    texts = mean.apply(lambda row: f"{row.rate:.3f} ({row.low:.2f} to {row.high:.2f})", axis=1).unstack(
         ["variant", "map"]
     )
     texts = texts.reindex(columns=[(variant, kind) for variant in sorted(part.variant.unique()) for kind in MAPS])

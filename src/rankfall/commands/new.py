@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from rankfall.examples import example, kinds, rename
+from rankfall.project import example, example_kinds, rename_example
 
 ARGUMENTS = f"""
-KIND     one of {", ".join(kinds())}
+KIND     one of {", ".join(example_kinds())}
 [FILE]   the file to write, mylab/sharp.py; by default that of the documentation
 """
 
@@ -14,7 +14,7 @@ KIND     one of {", ".join(kinds())}
 def run(args: argparse.Namespace) -> int:
     shown = example(args.kind)
     if args.file is not None:
-        shown = rename(shown, args.file)
+        shown = rename_example(shown, args.file)
     write_new(Path(), shown.files)
     for name in shown.files:
         print(f"{name} is written")

@@ -42,11 +42,11 @@ def write_watch_page(table: Path, out: Path | None) -> Path:
         raise RankfallError(
             f"{table} is not a file: name the table that rankfall.watch(model, to='run.parquet') has written"
         )
-    found = read_table(table)
-    if not found.num_rows:
+    rows = read_table(table)
+    if not rows.num_rows:
         raise RankfallError(f"{table} has no rows yet: the first step of a training writes some")
     page = (out or table.with_suffix(".html")).absolute()
-    text = page_of(found.to_pandas(), table.name)
+    text = page_of(rows.to_pandas(), table.name)
     with atomic(page) as handle:
         handle.write(text.encode())
     return page

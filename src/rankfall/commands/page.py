@@ -28,9 +28,9 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.run.snakemake.run_plan import RunPlan
 
     run = RunPlan.load(args.config.parent)
-    own = _planned.plan_job(args, "page", cells=run.shard_files if run else [])
-    out = args.out or own.results / PAGE
-    size = write(own.plan, own.run, own.results, out)
+    planned = _planned.plan_job(args, "page", cells=run.shard_files if run else [])
+    out = args.out or planned.results / PAGE
+    size = write(planned.plan, planned.run, planned.results, out)
     print(f"{out}: {size / 1e6:.1f} MB")
     return 0
 
@@ -45,12 +45,12 @@ def write(
     from rankfall.errors import RankfallError
     from rankfall.report import tables
     from rankfall.report.looks import looks
-    from rankfall.report.page.build import Given, page
+    from rankfall.report.page.build import PageInputs, page
     from rankfall.report.style import unescape
 
     figures = [name for name in sorted(plan.figures) if f"figure {name}" not in lacks]
     captions = {name: results / run.job("figure", name).files[-1] for name in figures}
-    given = Given(
+    inputs = PageInputs(
         plan.config.name,
         [name for name in run.tables if f"table {name}" not in lacks],
         lambda name: tables.read_frame(results / run.job("table", name).files[0], name),
@@ -62,7 +62,7 @@ def write(
     )
     try:
         with looks(plan.labels, plan.colours):
-            text = page(given)
+            text = page(inputs)
     except ModuleNotFoundError as error:
         raise RankfallError(f"the page needs {error.name}: pip install 'rankfall[page]'") from error
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +90,9 @@ READ = {"The documentation": "docs/index.md", "The code": "src/rankfall", "How t
 
 def links_from(folder: Path) -> dict[str, str]:
     """Return title -> path relative to the page's folder, for the documents in `READ` that exist in the working directory."""
-    here = Path.cwd()
-    found = {what: here / name for what, name in READ.items() if (here / name).exists()}
-    return {what: Path(os.path.relpath(path, folder.resolve())).as_posix() for what, path in found.items()}
+    checkout = Path.cwd()
+    documents = {title: checkout / name for title, name in READ.items() if (checkout / name).exists()}
+    return {title: Path(os.path.relpath(path, folder.resolve())).as_posix() for title, path in documents.items()}
 
 
 def read_provenances(plan: "Plan", run: "RunPlan", results: Path) -> Iterator[dict[str, Any]]:
@@ -110,14 +110,14 @@ def read_provenances(plan: "Plan", run: "RunPlan", results: Path) -> Iterator[di
     records = store.find_cells((cell.key for cell in plan.cells), {cell.group for cell in plan.cells})
     snippets: dict[str, str] = {}
     read_tail = cache(tail)
-    number = 918273645  # a seed that occurs nowhere else in a snippet
+    mark = 918273645  # a seed that occurs nowhere else in a snippet
     for cell in plan.cells:
         if cell.key not in records:
             continue
         record = records[cell.key].record
-        made_of = canonical([record.get("labels"), record.get("content")])
-        if made_of not in snippets:
-            snippets[made_of] = (snippet({**record, "seed": number}) or "").replace(str(number), SEED)
+        specification = canonical([record.get("labels"), record.get("content")])
+        if specification not in snippets:
+            snippets[specification] = (snippet({**record, "seed": mark}) or "").replace(str(mark), SEED)
         log = read_tail(results / run.job("train", cell.task.name, cell.shard).log)
-        found = provenance(cell.key, {**record, "content": None}, None)
-        yield found | {"spec": record.get("content"), "snippet": snippets[made_of] or None, "log": log}
+        fields = provenance(cell.key, {**record, "content": None}, None)
+        yield fields | {"spec": record.get("content"), "snippet": snippets[specification] or None, "log": log}

@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
 
         print(script(planned, args.config), end="")
         return 0
-    found = status(plan, planned, args.measure_too)
-    print(as_json(plan, found) if args.json else as_text(plan, found))
+    state = status(plan, planned, args.measure_too)
+    print(as_json(plan, state) if args.json else as_text(plan, state))
     return 0
 
 
@@ -71,57 +71,58 @@ def calibrate(args: argparse.Namespace) -> int:
     return 0
 
 
-def as_text(plan: "Plan", found: "Status") -> str:
+def as_text(plan: "Plan", status: "Status") -> str:
     """Return the plan as text: a table, the reasons, the engines, and sums."""
     from rankfall.run.plan.engines import engines
 
-    states = ["fresh", "stale", "new", *["kept"] * any(one.kept for one in found.lines)]
+    states = ["fresh", "stale", "new", *["kept"] * any(line.kept for line in status.lines)]
     head = ("task", "architecture", "training", "cells", *states, "to compute")
-    rows = [(*(getattr(one, name) for name in head[:-1]), format_duration(one.seconds)) for one in found.lines]
+    rows = [(*(getattr(line, name) for name in head[:-1]), format_duration(line.seconds)) for line in status.lines]
     widths = [max(len(str(row[column])) for row in [head, *rows]) for column in range(len(head))]
-    measures = [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
+    measures = [f"{name}: {measured} of {cells} cells measured" for name, (measured, cells) in status.measures.items()]
     blocks = [
         [_row(row, widths) for row in [head, *rows]],
-        title("why:", (f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common())),
-        describe_engines(engines(plan.cells, plan.config.compute, found.trained)),
+        title("why:", (f"  {count} {state}: {why}" for (state, why), count in status.reasons.most_common())),
+        describe_engines(engines(plan.cells, plan.config.compute, status.trained)),
         title(
             "cells that a measure without `cells` leaves out, since it cannot measure them:",
-            (f"  {name}: {n}: {why}" for name, left in plan.left_out.items() for why, n in left.most_common()),
+            (f"  {name}: {n}: {why}" for name, reasons in plan.left_out.items() for why, n in reasons.most_common()),
         ),
         measures,
         describe_ceilings(plan),
     ]
-    missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
-    about = f"{plan.config.name}: {len(plan.cells)} cells"
+    missing, kept = sum(line.stale + line.new for line in status.lines), sum(line.kept for line in status.lines)
+    heading = f"{plan.config.name}: {len(plan.cells)} cells"
     if missing:
-        source = f"scaled by {found.measured} measured cells" if found.measured else "a rough estimate"
-        what = f"{missing} to compute in {found.jobs} of {found.shards} jobs, about {format_duration(found.seconds)} of one core"
-        blocks.append([f"{about}, {what} ({source})", *advise_gpu(plan)])
+        source = f"scaled by {status.measured} measured cells" if status.measured else "a rough estimate"
+        jobs = f"{missing} to compute in {status.jobs} of {status.shards} jobs"
+        cost = f"about {format_duration(status.seconds)} of one core ({source})"
+        blocks.append([f"{heading}, {jobs}, {cost}", *advise_gpu(plan)])
     elif not kept:
-        blocks.append([f"{about}, all of them in the store"])
-    blocks.append([describe_run(found.run, plan.config.compute.workers)] if found.run else [])
-    blocks.append(title("jobs that the plan before had, and what is different:", (f"  {line}" for line in found.why)))
+        blocks.append([f"{heading}, all of them in the store"])
+    blocks.append([describe_run(status.run, plan.config.compute.workers)] if status.run else [])
+    blocks.append(title("jobs that the plan before had, and what is different:", (f"  {line}" for line in status.why)))
     if kept:
-        left = "their networks are no longer in the store, but the tables have all that is asked of them, so that a run does not compute"
-        blocks.append([f"{about}, {kept} of them kept: {left} them again"])
+        reason = "their networks are no longer in the store, but the tables have all that is asked of them"
+        blocks.append([f"{heading}, {kept} of them kept: {reason}, so that a run does not compute them again"])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def title(text: str, lines: Iterable[str]) -> list[str]:
     """Return lines below a title; nothing without lines."""
-    below = list(lines)
-    return [text, *below] if below else []
+    listed = list(lines)
+    return [text, *listed] if listed else []
 
 
 def describe_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
     """Return lines that say which engine trains which architectures, and why the others are not trained by the machine."""
     kinds = {"machine": "machine, traced", "machine_gpu": "machine, traced, on a GPU", "plain": "plain, autograd"}
-    trained = sorted(by.items(), key=lambda one: -one[1].total())
-    each = (
+    trained = sorted(by.items(), key=lambda item: -item[1].total())
+    lines = (
         f"  {n.total()} {kinds[engine]}: {', '.join(sorted(n))}" + f" ({why})" * bool(why)
         for (engine, why), n in trained
     )
-    return title("engines of training steps:", each)
+    return title("engines of training steps:", lines)
 
 
 def describe_ceilings(plan: "Plan") -> list[str]:
@@ -135,25 +136,26 @@ def describe_ceilings(plan: "Plan") -> list[str]:
         return []
     from rankfall.position.attainable import attainable, attainable_unmasked
 
-    found: dict[str, list[Architecture]] = {}
+    warnings: dict[str, list[Architecture]] = {}
     for name, task, architecture in masked:
         best, _ = attainable(task, architecture)
         without = attainable_unmasked(task)
         if best is not None and without is not None and best < without - 1e-9:
-            said = f"warning: no network with the mask {architecture.mask} can expect an accuracy on {name} above {best:.3f}"
-            found.setdefault(f"{said} ({without:.3g} without the mask)", []).append(architecture)
-    return [f"{said}: {name_depths(those)}" for said, those in found.items()]
+            limit = f"can expect an accuracy on {name} above {best:.3f} ({without:.3g} without the mask)"
+            warning = f"warning: no network with the mask {architecture.mask} {limit}"
+            warnings.setdefault(warning, []).append(architecture)
+    return [f"{warning}: {name_depths(architectures)}" for warning, architectures in warnings.items()]
 
 
 def name_depths(architectures: Iterable["Architecture"]) -> str:
     """Write the names of architectures, those of the same depths together."""
     depths: dict[str, set[int]] = {}
-    for one in architectures:
-        depths.setdefault(one.name, set()).add(one.depth)
-    alike: dict[str, list[str]] = {}
-    for name, known in sorted(depths.items()):
-        alike.setdefault(", ".join(map(str, sorted(known))), []).append(name)
-    return "; ".join(f"{', '.join(names)}, depth {depth}" for depth, names in alike.items())
+    for architecture in architectures:
+        depths.setdefault(architecture.name, set()).add(architecture.depth)
+    by_depths: dict[str, list[str]] = {}
+    for name, its_depths in sorted(depths.items()):
+        by_depths.setdefault(", ".join(map(str, sorted(its_depths))), []).append(name)
+    return "; ".join(f"{', '.join(names)}, depth {depth}" for depth, names in by_depths.items())
 
 
 KINDS = {
@@ -165,21 +167,21 @@ KINDS = {
 
 
 def describe_run(run: "dict[str, Estimate]", workers: int) -> str:
-    """Return lines with the processor time that is left, by kind of job, and the time by the clock on this machine, if a job has so many
-    workers."""
+    """Return two lines: the processor time of the jobs to do, by kind, and how long a run takes by the clock on this machine. `workers`:
+    processes of a job."""
     from rankfall.run.snakemake.estimates import between, by_rule
 
     cores, load, seconds = count_cores(), read_load(), by_rule(run)
     sums = {kind: sum(seconds[rule] for rule in rules) for kind, rules in KINDS.items()}
-    parts = ", ".join(f"{kind} {format_duration(one)}" for kind, one in sums.items() if one)
+    parts = ", ".join(f"{kind} {format_duration(total)}" for kind, total in sums.items() if total)
     count = f"{len(run)} job{'s' * (len(run) != 1)}"
-    left = f"left to do: {count}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
-    low, high = (format_duration(one) for one in between(run, cores, 0.0, workers))
-    said = f"a run takes {low} to {high} by the clock on {cores} core{'s' * (cores != 1)} that nothing else uses"
+    work = f"left to do: {count}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
+    low, high = map(format_duration, between(run, cores, 0.0, workers))
+    clock = f"a run takes {low} to {high} by the clock on {cores} core{'s' * (cores != 1)} that nothing else uses"
     if load >= BUSY:
-        low, high = (format_duration(one) for one in between(run, cores, load, workers))
-        said += f"; {low} to {high} at this machine's load of {load:.1f}, if it stays"
-    return f"{left}\n{said}"
+        low, high = map(format_duration, between(run, cores, load, workers))
+        clock += f"; {low} to {high} at this machine's load of {load:.1f}, if it stays"
+    return f"{work}\n{clock}"
 
 
 BUSY = 0.5  # load average from which other processes slow a run down
@@ -214,7 +216,7 @@ def advise_gpu(plan: "Plan") -> list[str]:
     ]
 
 
-def as_json(plan: "Plan", found: "Status") -> str:
+def as_json(plan: "Plan", status: "Status") -> str:
     """Return the plan as JSON for programs, with all shards."""
     import json
     from dataclasses import asdict
@@ -229,25 +231,25 @@ def as_json(plan: "Plan", found: "Status") -> str:
     document = {
         "name": plan.config.name,
         "cells": len(plan.cells),
-        "lines": [asdict(line) for line in found.lines],
-        "reasons": [{"state": state, "why": why, "cells": n} for (state, why), n in found.reasons.most_common()],
+        "lines": [asdict(line) for line in status.lines],
+        "reasons": [{"state": state, "why": why, "cells": n} for (state, why), n in status.reasons.most_common()],
         "engines": [
             {"engine": engine, "why": why, "cells": cells.total(), "architectures": dict(cells)}
-            for (engine, why), cells in engines(plan.cells, plan.config.compute, found.trained).items()
+            for (engine, why), cells in engines(plan.cells, plan.config.compute, status.trained).items()
         ],
         "ceilings": describe_ceilings(plan),
-        "left_out": {name: dict(left) for name, left in plan.left_out.items()},
-        "jobs": found.jobs,
-        "seconds": found.seconds,
-        "scale": found.scale,
+        "left_out": {name: dict(omitted) for name, omitted in plan.left_out.items()},
+        "jobs": status.jobs,
+        "seconds": status.seconds,
+        "scale": status.scale,
         "run": {
             "cores": count_cores(),
             "load": read_load(),
-            "seconds": between(found.run, count_cores(), 0.0, plan.config.compute.workers),
-            "seconds_at_load": between(found.run, count_cores(), read_load(), plan.config.compute.workers),
-            "by_rule": by_rule(found.run),
+            "seconds": between(status.run, count_cores(), 0.0, plan.config.compute.workers),
+            "seconds_at_load": between(status.run, count_cores(), read_load(), plan.config.compute.workers),
+            "by_rule": by_rule(status.run),
         },
-        "measures": {name: {"measured": n, "cells": cells} for name, (n, cells) in found.measures.items()},
+        "measures": {name: {"measured": n, "cells": cells} for name, (n, cells) in status.measures.items()},
         "shards": shards,
     }
     return json.dumps(document, indent=1)

@@ -73,18 +73,19 @@ def run(args: argparse.Namespace) -> int:
         again = driver.command_line(args.config, args.profile, args.argument)
         costs = estimates(plan, missing, store)
         slower = slowdown(count_cores(), min(count_cores(), len(missing)), load)
-        state = RunState(began, costs={f"{planned.results}/{file}": one for file, one in costs.items()}, slower=slower)
-        own = driver.Driver(child, state, title=plan.config.name, results=planned.results)
-        own.record = RunRecord(planned.results, args.config, again, child.process.pid, state)
-        code = own.follow(sys.stdout.isatty())
-        return finish(own, code, args, again, time.time() - began)
+        costs_by_path = {f"{planned.results}/{file}": cost for file, cost in costs.items()}
+        state = RunState(began, costs=costs_by_path, slower=slower)
+        snakemake = driver.Driver(child, state, title=plan.config.name, results=planned.results)
+        snakemake.record = RunRecord(planned.results, args.config, again, child.process.pid, state)
+        code = snakemake.follow(sys.stdout.isatty())
+        return finish(snakemake, code, args, again, time.time() - began)
     finally:
         child.close()
 
 
 def forget_failed(planned: "RunPlan", store: "InStore") -> None:
-    """Remove the work files of shards with failed cells and all files that depend on them, and the data sets of their tasks, of which one
-    may be missing. Only the failed cells are computed again."""
+    """Remove the work files of shards with failed cells, all files that depend on them, and the data sets of their tasks, since a task may
+    be what failed. The next run computes only the failed cells again."""
     from rankfall.run.objects import find_objects
 
     objects = find_objects(planned.results)
@@ -109,37 +110,41 @@ def publish_again(planned: "RunPlan", config: Path) -> int:
     return print_brief(planned.results, config)
 
 
-def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
+def finish(snakemake: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
     """Print the last lines of a run and return its exit code."""
     from rankfall.commands.status import print_brief
     from rankfall.run.screen import cluster, ending
     from rankfall.run.screen.watch import read_record
 
-    if own.signals:
-        name = cluster.name_in(own.child.text())
-        left = cluster.cancel_left(name) if name else []
-        if left:
-            print_lines([f"==> cancelled {len(left)} of its jobs that were still in the queue: {', '.join(left)}"])
-        print_lines(ending.say_stopped(own.state, again, seconds))
+    if snakemake.signals:
+        name = cluster.name_in(snakemake.child.text())
+        cancelled = cluster.cancel_left(name) if name else []
+        if cancelled:
+            print_lines(
+                [f"==> cancelled {len(cancelled)} of its jobs that were still in the queue: {', '.join(cancelled)}"]
+            )
+        print_lines(ending.say_stopped(snakemake.state, again, seconds))
         return code
-    if code and not own.began:
-        other = read_record(own.results) if own.results else None
+    if code and not snakemake.began:
+        other = read_record(snakemake.results) if snakemake.results else None
         print_lines(
-            ending.say_refused(own.state, own.child.text(), other[0] if other else None, again, unlock_command(again)),
+            ending.say_refused(
+                snakemake.state, snakemake.child.text(), other[0] if other else None, again, unlock_command(again)
+            ),
             sys.stderr,
         )
         return code
-    assert own.results is not None
+    assert snakemake.results is not None
     if code:
-        print_lines(ending.say_failed(own.state, again, own.log))
-        print_lines(ending.describe_missing_page(own.state, own.results))
-        print_brief(own.results, args.config)
+        print_lines(ending.say_failed(snakemake.state, again, snakemake.log))
+        print_lines(ending.describe_missing_page(snakemake.state, snakemake.results))
+        print_brief(snakemake.results, args.config)
         return code
-    print_lines(ending.say_finished(own.state, own.results, args.config, seconds))
-    failed = print_brief(own.results, args.config)
-    if own.began and not failed and ending.page_of(own.results).is_file():
-        print_lines(f"==> {found}" for found in read_findings(own.results))
-    print_lines(ending.say_where(own.results))
+    print_lines(ending.say_finished(snakemake.state, snakemake.results, args.config, seconds))
+    failed = print_brief(snakemake.results, args.config)
+    if snakemake.began and not failed and ending.page_of(snakemake.results).is_file():
+        print_lines(f"==> {finding}" for finding in read_findings(snakemake.results))
+    print_lines(ending.say_where(snakemake.results))
     return failed
 
 
@@ -155,7 +160,7 @@ def read_findings(results: Path) -> list[str]:
         path = results / "tables" / f"{name}.parquet"
         return tables.read_frame(path, name) if path.is_file() else None
 
-    return [f"{one.question} {one.answer}" for one in choose_findings(findings(read))[:FINDINGS]]
+    return [f"{finding.question} {finding.answer}" for finding in choose_findings(findings(read))[:FINDINGS]]
 
 
 def unlock_command(again: str) -> str:
@@ -166,6 +171,7 @@ def unlock_command(again: str) -> str:
 
 
 def print_lines(lines: Iterable[str], file: TextIO | None = None) -> None:
+    """Print lines to a file, or to the terminal in its style."""
     from rankfall.run.screen.driver import print_line
 
     for line in lines:

@@ -30,12 +30,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     task = (cell.record.get("labels") or ("",))[0]
     log = log_of(args.results, task, cell.key)
-    found = provenance(cell.key, cell.record, log)
+    facts = provenance(cell.key, cell.record, log)
     # Older records have no time.
     written = datetime.fromtimestamp(cell.stack.stat().st_mtime, UTC).isoformat(timespec="seconds")
-    found |= {"file": str(cell.stack), "time": found["time"] or written, "log_file": str(log or "")}
-    found["rows"] = rows_of(sorted((args.results / "tables").glob("*.parquet")), cell.key)
-    print(json.dumps(found, indent=2) if args.json else "\n".join(as_lines(found)))
+    facts |= {"file": str(cell.stack), "time": facts["time"] or written, "log_file": str(log or "")}
+    facts["rows"] = rows_of(sorted((args.results / "tables").glob("*.parquet")), cell.key)
+    print(json.dumps(facts, indent=2) if args.json else "\n".join(as_lines(facts)))
     return 0
 
 
@@ -46,16 +46,16 @@ def find(start: str, store: "Store") -> "CellRecord":
     if not store.root.is_dir():
         raise RankfallError(f"{store.root} is missing: pass --results FOLDER, the folder of a run's results")
     keys = {record.key for record in store.records()}
-    fitting = [start] if start in keys else sorted(key for key in keys if key.startswith(start))
-    if not fitting:
-        what = f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it"
-        raise RankfallError(f"{what}\n  fix: name the run that has it, --results FOLDER")
-    if len(fitting) > 1:
-        more = f" and {len(fitting) - NAMED} more" if len(fitting) > NAMED else ""
+    matches = [start] if start in keys else sorted(key for key in keys if key.startswith(start))
+    if not matches:
+        problem = f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it"
+        raise RankfallError(f"{problem}\n  fix: name the run that has it, --results FOLDER")
+    if len(matches) > 1:
+        more = f" and {len(matches) - NAMED} more" if len(matches) > NAMED else ""
         raise RankfallError(
-            f"key {start!r}: {len(fitting)} cells have keys that start with it ({', '.join(fitting[:NAMED])}{more}); give more characters"
+            f"key {start!r}: {len(matches)} cells have keys that start with it ({', '.join(matches[:NAMED])}{more}); give more characters"
         )
-    return store.find_cells(fitting)[fitting[0]]
+    return store.find_cells(matches)[matches[0]]
 
 
 def log_of(results: Path, task: str, key: str) -> Path | None:
@@ -84,34 +84,35 @@ def rows_of(tables: list[Path], key: str) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def as_lines(found: dict[str, Any]) -> Iterator[str]:
+def as_lines(facts: dict[str, Any]) -> Iterator[str]:
     """Yield the provenance as lines for a terminal."""
-    labels = " / ".join(str(found.get(name)) for name in ("task", "architecture", "training"))
-    yield f"{found['key']}  {labels}, seed {found['seed']}"
-    yield f"status    {found['status']}{': ' + found['reason'] if found['reason'] else ''}"
-    for split, metrics in (found["final"] or {}).items():
+    labels = " / ".join(str(facts.get(name)) for name in ("task", "architecture", "training"))
+    yield f"{facts['key']}  {labels}, seed {facts['seed']}"
+    yield f"status    {facts['status']}{': ' + facts['reason'] if facts['reason'] else ''}"
+    for split, metrics in (facts["final"] or {}).items():
         yield f"{split:<9} " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items())
-    steps, seconds = _describe_number(found, "steps", "steps"), _describe_number(found, "seconds", "s", ".3g")
-    yield f"cost      {steps}, {seconds}, {_describe_number(found, 'megabytes', 'MB')}"
-    versions = ", ".join(f"{name} {version}" for name, version in (found["versions"] or {}).items())
-    threads = _describe_number(found, "threads", "threads")
-    yield f"machine   {found['host']}, {found['device']}, {found['dtype']}, {threads}; {versions}"
-    yield f"processor {found['processor'] or 'not recorded'}"
-    yield f"time      {found['time']}"
-    yield f"commit    {found['commit'] or 'not recorded: the code was in no git repository'}"
-    yield f"stack     {found['file']}"
-    yield f"data      {found['data_key']}"
-    rows = ", ".join(f"{name} {count}" for name, count in found["rows"].items())
+    steps, seconds = _describe_number(facts, "steps", "steps"), _describe_number(facts, "seconds", "s", ".3g")
+    yield f"cost      {steps}, {seconds}, {_describe_number(facts, 'megabytes', 'MB')}"
+    versions = ", ".join(f"{name} {version}" for name, version in (facts["versions"] or {}).items())
+    threads = _describe_number(facts, "threads", "threads")
+    yield f"machine   {facts['host']}, {facts['device']}, {facts['dtype']}, {threads}; {versions}"
+    yield f"processor {facts['processor'] or 'not recorded'}"
+    yield f"time      {facts['time']}"
+    yield f"commit    {facts['commit'] or 'not recorded: the code was in no git repository'}"
+    yield f"stack     {facts['file']}"
+    yield f"data      {facts['data_key']}"
+    rows = ", ".join(f"{name} {count}" for name, count in facts["rows"].items())
     yield f"rows      {rows or 'in no table: the cell is from an earlier run, or no table is written yet'}"
-    if found["installed"]:
-        yield "installed " + ", ".join(f"{name} {version}" for name, version in found["installed"].items())
-    yield f"code      {len(found['code'])} files on which its numbers depend, with digests of their syntax:"
-    yield from (f"  {digest}  {file}" for file, digest in sorted(found["code"].items()))
+    if facts["installed"]:
+        yield "installed " + ", ".join(f"{name} {version}" for name, version in facts["installed"].items())
+    yield f"code      {len(facts['code'])} files on which its numbers depend, with digests of their syntax:"
+    yield from (f"  {digest}  {file}" for file, digest in sorted(facts["code"].items()))
     yield "config    computes it again (`rankfall show KEY --snippet > again.yaml`, `make run CONFIG=again.yaml`):"
-    yield from (f"  {line}" for line in (found["snippet"] or "not recorded").splitlines())
-    yield f"log       {found['log_file'] or 'none'}"
-    yield from (f"  | {line}" for line in (found["log"] or "").splitlines())
+    yield from (f"  {line}" for line in (facts["snippet"] or "not recorded").splitlines())
+    yield f"log       {facts['log_file'] or 'none'}"
+    yield from (f"  | {line}" for line in (facts["log"] or "").splitlines())
 
 
-def _describe_number(found: dict[str, Any], name: str, unit: str, form: str = "") -> str:
-    return f"{unit} not recorded" if found[name] is None else f"{found[name]:{form}} {unit}"
+def _describe_number(facts: dict[str, Any], name: str, unit: str, form: str = "") -> str:
+    """Write a number with its unit, or that it was not recorded."""
+    return f"{unit} not recorded" if facts[name] is None else f"{facts[name]:{form}} {unit}"

@@ -45,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
 
     plan = make_plan(args.config)
     results = args.results or Path(plan.config.results)
-    found = survey(plan, Store(results / "store"), results / "logs", args.lines)
+    states = survey(plan, Store(results / "store"), results / "logs", args.lines)
     if args.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(states, indent=2))
     else:
-        show(found)
+        show(states)
     return 0
 
 
@@ -62,24 +62,25 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     begun = {key for cells in store.find_checkpoints().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
     failed: list[dict[str, Any]] = []
-    alike: dict[tuple[Any, ...], list[Cell]] = {}
+    same_name: dict[tuple[Any, ...], list[Cell]] = {}
     for cell in plan.cells:
         grid.setdefault(cell.labels, Counter())[state_of(cell, records, begun)] += 1
-        alike.setdefault(name_of(cell), []).append(cell)
+        same_name.setdefault(name_of(cell), []).append(cell)
     for cell in plan.cells:
         state = state_of(cell, records, begun)
         if state in ("failed", "diverged"):
             path = log_of(cell, logs) if state == "failed" else None
-            others = [dict(flat(other.content)) for other in alike[name_of(cell)]]
-            about = dict(zip(NAME, name_of(cell))) | {"key": cell.key, "state": state}
-            about |= {"reason": records[cell.key].record.get("reason", ""), "log": str(path or "")}
-            about |= {"tail": (tail(path, lines) or "").splitlines()}
-            failed.append(about | {"differs": tell_apart(dict(flat(cell.content)), others)})
+            others = [dict(flat(other.content)) for other in same_name[name_of(cell)]]
+            fields = dict(zip(NAME, name_of(cell))) | {"key": cell.key, "state": state}
+            fields |= {"reason": records[cell.key].record.get("reason", ""), "log": str(path or "")}
+            fields |= {"tail": (tail(path, lines) or "").splitlines()}
+            failed.append(fields | {"differs": tell_apart(dict(flat(cell.content)), others)})
     rows = [dict(zip(NAME, label)) | {state: counts[state] for state in STATES} for label, counts in grid.items()]
     return {"cells": rows, "total": {state: sum(row[state] for row in rows) for state in STATES}, "not_done": failed}
 
 
 def name_of(cell: "Cell") -> tuple[Any, ...]:
+    """Return the values of NAME of a cell."""
     return (*cell.labels, cell.architecture.depth, cell.seed)
 
 
@@ -101,8 +102,8 @@ def state_of(cell: "Cell", records: "dict[str, CellRecord]", begun: set[str]) ->
 
 def log_of(cell: "Cell", logs: Path) -> Path | None:
     """Return the newest log of a job that trained the cell's shard."""
-    found = (logs / "train" / cell.task.name / cell.shard).glob("*.log")
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+    paths = (logs / "train" / cell.task.name / cell.shard).glob("*.log")
+    return max(paths, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def print_brief(results: Path, config: Path) -> int:
@@ -125,8 +126,8 @@ def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]
     ended = [cell for cell in cells if cell["status"] != "done"]
     reasons = Counter((cell["status"], cell["reason"]) for cell in ended)
     for (state, reason), count in reasons.most_common(SHOWN):
-        one = next(cell for cell in ended if (cell["status"], cell["reason"]) == (state, reason))
-        task, architecture, training, depth, seed = (one[name] for name in NAME)
+        first = next(cell for cell in ended if (cell["status"], cell["reason"]) == (state, reason))
+        task, architecture, training, depth, seed = (first[name] for name in NAME)
         others = f" and {count - 1} more" if count > 1 else ""
         yield f"==> {state}: {task} / {architecture} / {training}, depth {depth}, seed {seed}{others}: {reason}"
     if ended:
@@ -136,7 +137,7 @@ def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]
         yield f"==> {len(ended)} of {len(cells)} cells failed or diverged; all of them: rankfall status --config {config}{again}"
 
 
-def show(found: dict[str, Any]) -> None:
+def show(states: dict[str, Any]) -> None:
     """Print the survey as a table on a terminal, and in plain columns elsewhere."""
     from rich.console import Console
     from rich.markup import escape
@@ -149,14 +150,14 @@ def show(found: dict[str, Any]) -> None:
     table = Table(*("task", "architecture", "training"), **box)  # type: ignore[arg-type]
     for state in STATES:
         table.add_column(state, justify="right", style=COLOURS[state])
-    for row in found["cells"]:
+    for row in states["cells"]:
         counts = [str(row[state]) if row[state] else "." for state in STATES]
         table.add_row(*(escape(row[name]) for name in ("task", "architecture", "training")), *counts)
     table.add_section()
-    table.add_row("all", "", "", *(str(found["total"][state]) for state in STATES), style="bold")
+    table.add_row("all", "", "", *(str(states["total"][state]) for state in STATES), style="bold")
     console.print(table)
-    last = {cell["log"]: cell for cell in found["not_done"]}  # a log of several cells is shown once
-    for cell in found["not_done"]:
+    last = {cell["log"]: cell for cell in states["not_done"]}  # a log of several cells is shown once
+    for cell in states["not_done"]:
         name = f"{cell['task']} {cell['architecture']} {cell['training']} depth {cell['depth']} seed {cell['seed']}{cell['differs']}"
         console.print(f"[{COLOURS[cell['state']]}]{cell['state']}[/] {escape(name)}: {escape(clean(cell['reason']))}")
         if not cell["log"] or last[cell["log"]] is not cell:

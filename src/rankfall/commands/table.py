@@ -36,10 +36,10 @@ def run(args: argparse.Namespace) -> int:
         from rankfall.report import tables
         from rankfall.report.runs import differences
 
-        one, other = map(tables.read, args.compare)
-        found = differences(one, other, args.tolerance)
-        print("\n".join(found) or "equal but for provenance")
-        return 1 if found else 0
+        first, second = map(tables.read, args.compare)
+        unequal = differences(first, second, args.tolerance)
+        print("\n".join(unequal) or "equal but for provenance")
+        return 1 if unequal else 0
     return _combine(args) if args.name else _show(args)
 
 
@@ -95,14 +95,15 @@ def _write(text: str, out: Path | None) -> int:
 
 
 def _combine(args: argparse.Namespace) -> int:
+    """Combine the files of a table's shards into one."""
     from rankfall.errors import RankfallError
     from rankfall.report import tables
 
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
-    own = _planned.plan_job(args, "table", args.name)
-    parts = own.inputs  # by the plan: a command line has no room for thousands
-    out = args.out or own.table_file(args.name)
+    planned = _planned.plan_job(args, "table", args.name)
+    parts = planned.inputs  # by the plan: a command line has no room for thousands
+    out = args.out or planned.table_file(args.name)
     if out.suffix != ".parquet":
         raise RankfallError(
             f"table --name: --out {out}: shards are combined into a .parquet file; `rankfall table {args.name} --out {out}` exports it"

@@ -65,15 +65,15 @@ def train(
 
     train_missing(cells)
     epochs = course_rows(cells, store, train_missing) if args.training_out else []
-    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
+    metadata = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
     if args.out:
         records = find_records(cells, store, train_missing)
         rows = [
             cell_row(cell, records[cell.key].record, attainable(cell.task.task, cell.architecture)) for cell in cells
         ]
-        tables.write("cells", rows, args.out, about)
+        tables.write("cells", rows, args.out, metadata)
     if args.training_out:
-        tables.write("training", epochs, args.training_out, about)
+        tables.write("training", epochs, args.training_out, metadata)
 
 
 def course_rows(

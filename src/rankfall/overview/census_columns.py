@@ -3,9 +3,9 @@
 from rankfall.census.outcomes import FACTORS
 from rankfall.report.schema import declare_columns
 
-SAID_OF_CHANGES = {
-    f"{what}_{name}": f"{said} times {factor:g}"
-    for what, said in (
+CHANGES = {
+    f"{group}_{name}": f"{matrices} times {factor:g}"
+    for group, matrices in (
         ("weights", "all weight matrices and embeddings"),
         ("layers", "the weight matrices of the layers"),
     )

@@ -8,6 +8,7 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
+    """Declare the table of types that were measured at both sizes."""
     return declare_table(
         "census_wide",
         "a model type",
@@ -34,8 +35,8 @@ TABLES = ["census_layers"]
 
 
 def measure(context: Context) -> list[dict[str, Any]]:
-    """Return the types that the census measures at both sizes with as many layers. Entries of `census_layers` with `size: wide` measure
-    them."""
+    """Return a row for each type that the census has at both sizes with equally many layers. The wide ones are measured by entries of
+    `census_layers` with `size: wide`."""
     from rankfall.census.folded import beside_wide
     from rankfall.overview.census.measure import plain_rows
 

@@ -14,6 +14,7 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
+    """Declare the table of claims with their verdicts."""
     return declare_table(
         "claims",
         "a claim of a paper",
@@ -54,25 +55,25 @@ TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe"
 
 def measure(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
     """Return the verdicts of `claims`, by default of all that the run has measured. Raise if a named claim is not measured."""
-    known = {claim.name: claim for claim in declared_claims()}
+    by_name = {claim.name: claim for claim in declared_claims()}
     evidence = context.table("evidence")
-    for name in () if evidence is None else sorted(set(evidence.claim) - set(known)):
-        what = f"the table evidence has rows of {name!r}, which is not a claim{suggest(name, list(known))}"
+    for name in () if evidence is None else sorted(set(evidence.claim) - set(by_name)):
+        problem = f"the table evidence has rows of {name!r}, which is not a claim{suggest(name, list(by_name))}"
         raise RankfallError(
-            f"{what}\n  fix: correct the name in `evidence_row`, or write statement.yaml and rule.py in a folder of it"
+            f"{problem}\n  fix: correct the name in `evidence_row`, or write statement.yaml and rule.py in a folder of it"
         )
     rows = []
-    for name in claims or known:
-        if name not in known:
+    for name in claims or by_name:
+        if name not in by_name:
             raise RankfallError(
-                f"claims: {name!r} is not a claim" + (suggest(name, known) or f"; known: {', '.join(known)}")
+                f"claims: {name!r} is not a claim" + (suggest(name, by_name) or f"; known: {', '.join(by_name)}")
             )
-        found = decide(known[name], context.table)
-        if found is not None:
-            rows.append(describe(known[name], found, context.table))
+        decision = decide(by_name[name], context.table)
+        if decision is not None:
+            rows.append(describe(by_name[name], decision, context.table))
         elif claims:
             raise RankfallError(
-                f"claims: nothing in this run decides {name!r}; name its experiment among the measures: {known[name].table}"
+                f"claims: nothing in this run decides {name!r}; name its experiment among the measures: {by_name[name].table}"
             )
     return rows
 
@@ -93,17 +94,18 @@ def decide(claim: Claim, table: Read) -> Decision | None:
     return claim.decide(read)
 
 
-def describe(claim: Claim, found: Decision, table: Read) -> dict[str, Any]:
+def describe(claim: Claim, decision: Decision, table: Read) -> dict[str, Any]:
     """Return the row of a claim. Without other `cells`, it rests on all networks whose rows it reads."""
     evidence = table("evidence") if "evidence" in claim.reads else None
     shown = "" if evidence is None else main_quantity(evidence[evidence.claim == claim.name], claim)
     frames = [table(name) for name in claim.reads]
-    cells = found.cells or sorted({key for frame in frames if "key" in frame for key in frame.key})
-    texts = {"extends": " ".join(map(str, found.extends)), "cells": " ".join(cells), "shown": shown}
-    return claim.texts() | asdict(found) | texts | {"study": claim.table, "published": len(claim.published)}
+    cells = decision.cells or sorted({key for frame in frames if "key" in frame for key in frame.key})
+    texts = {"extends": " ".join(map(str, decision.extends)), "cells": " ".join(cells), "shown": shown}
+    return claim.texts() | asdict(decision) | texts | {"study": claim.table, "published": len(claim.published)}
 
 
 def say_claims(read: Read) -> tuple[str, str]:
+    """Write how many claims have each verdict."""
     table = read("claims")
     if table is None or not len(table):
         return "", ""

@@ -16,6 +16,7 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
+    """Declare the table of measurements of the claims' experiments."""
     return declare_table(
         "evidence",
         "claim x quantity x line x x x seed",
@@ -34,22 +35,22 @@ def columns() -> Table:
 
 
 MOST = 2  # thresholds of a rule on one side of a quantity, such as one for each of two kinds of models
-# Each level has a name and a column.
+# (name of the level and of its column, side, index of the threshold)
 LEVELS = [(f"rule: {side}" + f" ({at + 1})" * (at > 0), side, at) for side in SIDES for at in range(MOST)]
 
 
-def rule(side: str, at: int) -> Callable[[DataFrame], list[float]]:
-    """Return a function that gives each row of the evidence the `at`-th threshold of its claim's rule on its quantity and this side, or
-    NaN."""
+def rule(side: str, index: int) -> Callable[[DataFrame], list[float]]:
+    """Return a function that gives each row of the evidence threshold number `index` of its claim's rule on its quantity and this side,
+    or NaN."""
 
     def column(rows: DataFrame) -> list[float]:
-        found: dict[tuple[str, str], list[float]] = {}
+        by_quantity: dict[tuple[str, str], list[float]] = {}
         for claim in declared_claims():
             for number in claim.thresholds:
                 if number.side == side:
-                    found.setdefault((claim.name, number.quantity), []).append(float(number))
-        of_row = (found.get(one, []) for one in zip(rows.claim, rows.quantity, strict=True))
-        return [numbers[at] if at < len(numbers) else float("nan") for numbers in of_row]
+                    by_quantity.setdefault((claim.name, number.quantity), []).append(float(number))
+        by_row = (by_quantity.get(key, []) for key in zip(rows.claim, rows.quantity, strict=True))
+        return [numbers[index] if index < len(numbers) else float("nan") for numbers in by_row]
 
     return column
 
@@ -92,9 +93,9 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     from pandas import concat
 
     table, verdicts = read("evidence"), read("claims")
-    known = {claim.name: claim for claim in declared_claims()}
+    by_name = {claim.name: claim for claim in declared_claims()}
     present = set(table.claim) & set(verdicts.claim)
-    shown = claims or [name for name in known if name in present][:PANELS]
+    shown = claims or [name for name in by_name if name in present][:PANELS]
     missing = [name for name in shown if name not in present]
     if missing or not shown:
         raise RankfallError(
@@ -108,9 +109,9 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     left_out: list[str] = []
     for panel, name in zip(panels, shown):
         part = table[table.claim == name]
-        part = part[part.quantity == main_quantity(part, known[name])]
+        part = part[part.quantity == main_quantity(part, by_name[name])]
         lines = lines_of(part)
-        draw(panel, part, known[name], verdict_of[name], lines[:LINES])
+        draw(panel, part, by_name[name], verdict_of[name], lines[:LINES])
         parts.append(part)
         left_out += [f"{name.replace('_', ' ')} {LINES} of {len(lines)}"] * (len(lines) > LINES)
     for panel in panels[len(shown) :]:
@@ -119,7 +120,7 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     return Picture(
         figure,
         f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
-        + " ".join(f"{name.replace('_', ' ').capitalize()}: {known[name].says}" for name in shown)
+        + " ".join(f"{name.replace('_', ' ').capitalize()}: {by_name[name].says}" for name in shown)
         + f" Of the lines, {', '.join(left_out)} are drawn." * bool(left_out)
         + describe_missing(main.assign(claim=main.claim.str.replace("_", " ")), ["claim"], "value"),
         main[main.value.notna()],
@@ -128,23 +129,23 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
 
 def say_marks(panels: list[Axes]) -> str:
     """Explain the marks that are drawn besides the lines of means."""
-    there = {str(artist.get_label()) for panel in panels for artist in (*panel.get_lines(), *panel.collections)}
+    labels = {str(artist.get_label()) for panel in panels for artist in (*panel.get_lines(), *panel.collections)}
     meanings = {
         "_theory": "dashed lines are what theory says",
         "_threshold": "dotted lines are what rules compare with",
         "_published": "crosses are published numbers",
     }
-    return "".join(f"; {text}" for label, text in meanings.items() if label in there)
+    return "".join(f"; {text}" for label, text in meanings.items() if label in labels)
 
 
 def lines_of(rows: DataFrame) -> list[str]:
     """Return the lines with their own colour. Theory of a line, `limit, NAME` or `recursion, NAME`, is drawn dashed in that line's
     colour."""
-    every = set(rows[rows.value.notna()].line)
-    return sorted(name for name in every if of_theory(name) not in every)
+    names = set(rows[rows.value.notna()].line)
+    return sorted(name for name in names if explained_line(name) not in names)
 
 
-def of_theory(line: str) -> str | None:
+def explained_line(line: str) -> str | None:
     """Return the line whose theory this line is, or None."""
     kind, _, name = line.partition(", ")
     return name if kind in THEORY and name else None
@@ -156,22 +157,22 @@ def draw(panel: Axes, rows: DataFrame, claim: Claim, verdict: str, lines: list[s
 
     quantity = main_quantity(rows, claim)
     rows = rows[rows.value.notna()]
-    what, by = name_axes(quantity)
+    axis, by = name_axes(quantity)
     palette = steps(lines)
     if palette:  # nothing was measured
         on(panel, rows, "x", "value", "line", palette)
     for name, part in rows.groupby("line"):
-        colour = palette.get(of_theory(str(name)) or "")
+        colour = palette.get(explained_line(str(name)) or "")
         if colour:
             ends = part.groupby("x").value.mean()
             panel.plot(ends.index, ends.values, linestyle="--", linewidth=1.0, color=colour, label="_theory")
-    for published in (one for one in claim.published if one.quantity == quantity and one.line in palette):
+    for published in (number for number in claim.published if number.quantity == quantity and number.line in palette):
         panel.scatter(
             published.x, published.value, marker="x", s=22, color=palette[published.line], zorder=3, label="_published"
         )
     scale_values(panel, rows)
-    said = f"{claim.name.replace('_', ' ')}: {verdict}"
-    panel.set(xlabel=by, ylabel=textwrap.fill(what, 36), title=textwrap.fill(said, 44))
+    heading = f"{claim.name.replace('_', ' ')}: {verdict}"
+    panel.set(xlabel=by, ylabel=textwrap.fill(axis, 36), title=textwrap.fill(heading, 44))
     low, high = rows.x.min(), rows.x.max()
     if low > 0 and high >= WIDE * low:
         panel.set_xscale("log")
@@ -179,12 +180,12 @@ def draw(panel: Axes, rows: DataFrame, claim: Claim, verdict: str, lines: list[s
     draw_thresholds(panel, claim, quantity)
     handles = [line for line in panel.get_lines() if str(line.get_label()) in palette]
     # Many lines leave no room for their names among them.
-    below = (
+    place = (
         {"loc": "upper center", "bbox_to_anchor": (0.45, -0.22), "ncols": 2, "columnspacing": 0.8, "handlelength": 1.2}
         if len(handles) > AMONG
         else {"loc": "best"}
     )
-    panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, **below)
+    panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, **place)
 
 
 def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:

@@ -52,10 +52,10 @@ def figure(
     table = table[table.depth == table.depth.max()]
     by = ["architecture", "training"]
     one_a_seed(table, "together", by)
-    table = table[table.key.isin(set.intersection(*(set(one.key) for one in tables.values())))]
+    table = table[table.key.isin(set.intersection(*(set(frame.key) for frame in tables.values())))]
     if table.empty:
         raise RankfallError(f"figure together: no network of task {task!r} is in all of the tables {', '.join(TABLES)}")
-    found = {
+    quantities = {
         "residual": select(tables["residuals"], RESIDUAL),
         "rank of T": rank(tables["attention_identity"], tolerance),
         "identity": identity(table),
@@ -66,10 +66,10 @@ def figure(
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
     shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]
     values = {
-        name: cells.merge(one[["key", "layer", "value"]], on="key").groupby([*CELL, "layer"]).value.mean()
-        for name, one in found.items()
+        name: cells.merge(frame[["key", "layer", "value"]], on="key").groupby([*CELL, "layer"]).value.mean()
+        for name, frame in quantities.items()
     }
-    values = {name: one.astype(float).reset_index() for name, one in values.items()}
+    values = {name: frame.astype(float).reset_index() for name, frame in values.items()}
     drawn = values | {"residual": values["residual"].assign(value=raise_zeros(values["residual"].value))}
     within = select(table, {"candidates": NEAREST["candidates"]})
     figure, axes = canvas(len(NAMES), len(shown), WIDTH, 1.45 * len(NAMES) + 0.6, sharex=True, sharey="row")
@@ -100,8 +100,8 @@ def figure(
 def tabulate_together(values: dict[str, DataFrame]) -> DataFrame:
     """Return a table of means by layer, with the first layer below half of the first value."""
     parts = []
-    for name, one in values.items():
-        points = summary(one, ["training", "architecture", "layer"], "value", log=name == "residual")
+    for name, lines in values.items():
+        points = summary(lines, ["training", "architecture", "layer"], "value", log=name == "residual")
         points = points.rename(columns={"deviation of log10 over seeds": "deviation over seeds"}).assign(quantity=name)
         line = [points.training, points.architecture]
         halved = points["mean"] < points["mean"].groupby(line).transform("first") / 2
@@ -111,25 +111,27 @@ def tabulate_together(values: dict[str, DataFrame]) -> DataFrame:
 
 def describe_finding(related: DataFrame, shown: list[str], differ: str = "") -> str:
     """Describe the correlation of residual and identity of tokens, by training, and what networks differ in besides the architecture."""
-    found = related[related.quantity == CORRELATION.format("residual", "identity")].set_index("training")
-    said = []
-    for training in (training for training in shown if training in found.index):
-        mean, deviation = found.loc[training, ["mean", "deviation over seeds"]]
-        says = say_mean(mean, deviation, 2) if mean == mean else "none, since one of them never changes"
-        said.append(f"{says} ({label(training)})")
-    known = " and ".join(said) or "unknown"
-    return f"The rank correlation of residual and identity rate, over layers and architectures{differ}, is {known}."
+    of_pair = related[related.quantity == CORRELATION.format("residual", "identity")].set_index("training")
+    phrases = []
+    for training in (training for training in shown if training in of_pair.index):
+        mean, deviation = of_pair.loc[training, ["mean", "deviation over seeds"]]
+        text = say_mean(mean, deviation, 2) if mean == mean else "none, since one of them never changes"
+        phrases.append(f"{text} ({label(training)})")
+    answer = " and ".join(phrases) or "unknown"
+    return f"The rank correlation of residual and identity rate, over layers and architectures{differ}, is {answer}."
 
 
 def correlations(values: dict[str, DataFrame]) -> DataFrame:
     """Return Spearman correlations over layers and architectures, with mean and deviation over seeds."""
     rows = []
-    for one, other in itertools.combinations(values, 2):
-        both = values[one].merge(values[other], on=[*CELL, "layer"], suffixes=("", "_other"))
-        for (training, seed), part in both.groupby(["training", "seed"]):
-            rows.append((training, seed, CORRELATION.format(one, other), spearman(part.value, part.value_other)))
-    found = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])["mean"]
-    return found.agg(["mean", "std", "count"]).set_axis(["mean", "deviation over seeds", "seeds"], axis=1).reset_index()
+    for first, second in itertools.combinations(values, 2):
+        merged = values[first].merge(values[second], on=[*CELL, "layer"], suffixes=("", "_other"))
+        for (training, seed), part in merged.groupby(["training", "seed"]):
+            rows.append((training, seed, CORRELATION.format(first, second), spearman(part.value, part.value_other)))
+    groups = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])["mean"]
+    return (
+        groups.agg(["mean", "std", "count"]).set_axis(["mean", "deviation over seeds", "seeds"], axis=1).reset_index()
+    )
 
 
 def rank(table: DataFrame, tolerance: float) -> DataFrame:
@@ -137,26 +139,26 @@ def rank(table: DataFrame, tolerance: float) -> DataFrame:
     - 1."""
     part = select(table, RANK | {"tolerance": tolerance})
     part = of_heads(part[part.value.notna()])
-    return part.groupby(["key", "layer"]).value.mean().reset_index().assign(layer=lambda found: found.layer - 1)
+    return part.groupby(["key", "layer"]).value.mean().reset_index().assign(layer=lambda rows: rows.layer - 1)
 
 
 def identity(table: DataFrame) -> DataFrame:
     """Return (key, layer, value) of identity rates: linear maps, trained and tested by cosine among the tokens of the sentence. Layer 0 has
     the rates of the embeddings themselves."""
     rows = select(table, NEAREST)
-    own = select(rows[is_own(rows)], LINEAR)
+    mapped = select(rows[is_own(rows)], LINEAR)
     start = select(rows, {"map": "naive", "layer": 0})
-    return rows[rows.index.isin([*own.index, *start.index])].rename(columns={"rate": "value"})
+    return rows[rows.index.isin([*mapped.index, *start.index])].rename(columns={"rate": "value"})
 
 
 def own_share(table: DataFrame) -> DataFrame:
     """Return (key, layer, value) of own shares: Jacobian blocks, all tokens kept. At layer 0 a token's own block is the identity and all
     others are zero, so the share is 1."""
-    found = select(table, JACOBIAN | OWN)
-    found = found[found.value.notna()][["key", "layer", "value"]]
-    return pd.concat([found[["key"]].drop_duplicates().assign(layer=0, value=1.0), found])
+    rows = select(table, JACOBIAN | OWN)
+    rows = rows[rows.value.notna()][["key", "layer", "value"]]
+    return pd.concat([rows[["key"]].drop_duplicates().assign(layer=0, value=1.0), rows])
 
 
-def spearman(one: Series, other: Series) -> float:
+def spearman(first: Series, second: Series) -> float:
     """Return Pearson's correlation of the ranks. Equal values share a rank."""
-    return float(one.astype(float).rank().corr(other.astype(float).rank()))
+    return float(first.astype(float).rank().corr(second.astype(float).rank()))

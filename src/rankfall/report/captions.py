@@ -22,22 +22,22 @@ def describe_lines(drawn: DataFrame, by: Sequence[str], value: str = "", band: s
     drawn; an empty `band` leaves out the bands."""
     shown = drawn[drawn[value].notna()] if value else drawn
     counts = shown.groupby(list(by), observed=True).seed.nunique()
-    least, most = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
-    seeds = many(most, "seed") if least == most else f"{least} to {many(most, 'seed')}"
+    fewest, most = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
+    seeds = many(most, "seed") if fewest == most else f"{fewest} to {many(most, 'seed')}"
     mixture = describe_mixture(shown)
     return f"{mean} over {seeds}{f' {mixture}' * bool(mixture)}{f', bands {band}' * bool(band and most > 1)}"
 
 
 def describe_readings(rows: DataFrame, by: str) -> str:
     """Return "8 samples and 1 to 2 seeds of initial weights", for rows of models. Pretrained weights have no seed."""
-    said = []
+    phrases = []
     for column, more in (("sample", ""), ("seed", " of initial weights")):
         counts = rows[rows[column] >= 0].groupby(by, observed=True)[column].nunique()
         if len(counts):
             low, high = int(counts.min()), int(counts.max())
-            said.append(f"{f'{low} to ' * (low < high)}{many(high, column)}{more}")
+            phrases.append(f"{f'{low} to ' * (low < high)}{many(high, column)}{more}")
     mixture = describe_mixture(rows)
-    return f"{join(said)}{f' {mixture}' * bool(mixture)}"
+    return f"{join(phrases)}{f' {mixture}' * bool(mixture)}"
 
 
 def describe_ends(
@@ -79,11 +79,11 @@ def describe_missing(
     lost: list[str] = []
     if whole is not None:
         cells = whole.drop_duplicates("key")
-        gone = cells[~cells.key.isin(drawn.key)]
+        undrawn = cells[~cells.key.isin(drawn.key)]
         reasons = [
-            FATES.get(cell.status) or (why if is_drawn_at(cell, drawn, by) else OTHER) for _, cell in gone.iterrows()
+            FATES.get(cell.status) or (why if is_drawn_at(cell, drawn, by) else OTHER) for _, cell in undrawn.iterrows()
         ]
-        lost += count_by_reason(gone.assign(why=reasons), "network", by)
+        lost += count_by_reason(undrawn.assign(why=reasons), "network", by)
     if value:
         null = drawn[drawn[value].isna()].assign(why="")
         for column in (f"{value}_reason", "value_reason", "refused"):
@@ -99,19 +99,21 @@ def is_drawn_at(cell: Series, drawn: DataFrame, by: Sequence[str]) -> bool:
     return cell.depth in set((line if len(line) else drawn).depth)
 
 
-def count_by_reason(rows: DataFrame, what: str, by: Sequence[str]) -> list[str]:
+def count_by_reason(rows: DataFrame, noun: str, by: Sequence[str]) -> list[str]:
     """Return "3 networks (diverged: A 1, B 2)" for each reason in the column `why`. Values that are not names stand after their column."""
     varied = [name for name in by if rows[name].nunique(dropna=False) > 1] or list(by)[:1]
-    found = []
+    phrases = []
     for why, part in rows.groupby("why", sort=False):
         lines = []
         for line, count in part.groupby(varied, sort=True, dropna=False).size().items():
-            named = zip(varied, line if isinstance(line, tuple) else (line,))
-            lines.append(" ".join([label(one) if isinstance(one, str) else f"{name} {one}" for name, one in named]))
+            pairs = zip(varied, line if isinstance(line, tuple) else (line,))
+            lines.append(
+                " ".join([label(value) if isinstance(value, str) else f"{name} {value}" for name, value in pairs])
+            )
             lines[-1] += f" {count}"
         lines = lines[:NAMED] + [f"{len(lines) - NAMED} more lines"] * (len(lines) > NAMED)
-        found.append(f"{many(len(part), what)} ({f'{why}: ' * bool(why)}{', '.join(lines)})")
-    return found
+        phrases.append(f"{many(len(part), noun)} ({f'{why}: ' * bool(why)}{', '.join(lines)})")
+    return phrases
 
 
 ALIKE = 0.01  # share of a panel's height below which the distance of two lines cannot be seen
@@ -121,7 +123,7 @@ def describe_coinciding(figure: Figure) -> str:
     """Return a sentence on lines that lie on top of each other, preceded by a space; empty if all lines can be distinguished."""
     panels = [panel for panel in figure.axes if len(panel.lines) > 1]
     titles = [" ".join((panel.get_title("left") or panel.get_title()).split()) for panel in panels]
-    found: dict[tuple[str, ...], list[str]] = {}
+    places: dict[tuple[str, ...], list[str]] = {}
     for panel, title in zip(panels, titles):
         groups: list[set[str]] = []
         name_pair = pair_namer(figure, panel)
@@ -131,14 +133,14 @@ def describe_coinciding(figure: Figure) -> str:
                 names = names.union(*(group for group in groups if group & names))
                 groups = [group for group in groups if not group & names] + [names]
         for group in groups:
-            found.setdefault(tuple(sorted(group)), []).append(title)
-    said = []
-    for lines, at in sorted(found.items(), key=lambda one: -len(one[1])):
+            places.setdefault(tuple(sorted(group)), []).append(title)
+    phrases = []
+    for lines, at in sorted(places.items(), key=lambda item: -len(item[1])):
         named = len(set(titles)) == len(panels) and len(at) <= 2
         where = f" ({join(at) if named else f'{len(at)} of {len(panels)} panels'})" * (len(at) < len(panels))
-        said.append(f"{join(lines)}{where}")
-    said = said[:NAMED] + [f"{len(said) - NAMED} more"] * (len(said) > NAMED)
-    return f" Lines on top of each other: {'; '.join(said)}." if said else ""
+        phrases.append(f"{join(lines)}{where}")
+    phrases = phrases[:NAMED] + [f"{len(phrases) - NAMED} more"] * (len(phrases) > NAMED)
+    return f" Lines on top of each other: {'; '.join(phrases)}." if phrases else ""
 
 
 def pair_namer(figure: Figure, panel: Axes) -> Callable[[Any, Any], set[str]]:
@@ -158,9 +160,10 @@ def pair_namer(figure: Figure, panel: Axes) -> Callable[[Any, Any], set[str]]:
     # Seaborn draws entries of dashes in this colour.
     of_dash = {dash: text for colour, dash, text in entries if colour == to_hex(".2")}
 
-    def name_pair(one: Any, other: Any) -> set[str]:
-        colours = {to_hex(line.get_color()) for line in (one, other)}
-        dashes = {line.get_linestyle() for line in (one, other)}
+    def name_pair(first: Any, second: Any) -> set[str]:
+        """Return the names by which the legend distinguishes two lines; one name or none if it does not."""
+        colours = {to_hex(line.get_color()) for line in (first, second)}
+        dashes = {line.get_linestyle() for line in (first, second)}
         if len(colours) == 1:
             return {of_dash[dash] for dash in dashes & of_dash.keys()}
         return {of_colour[colour] for colour in colours & of_colour.keys()} if len(dashes) == 1 else set()
@@ -168,14 +171,14 @@ def pair_namer(figure: Figure, panel: Axes) -> Callable[[Any, Any], set[str]]:
     return name_pair
 
 
-def coincide(panel: Axes, one: Any, other: Any) -> bool:
+def coincide(panel: Axes, first: Any, second: Any) -> bool:
     """Return whether two lines have nearly the same height wherever the shorter one has points."""
-    if any(line.get_transform() != panel.transData or line.get_linestyle() == "None" for line in (one, other)):
+    if any(line.get_transform() != panel.transData or line.get_linestyle() == "None" for line in (first, second)):
         return False
-    points = [dict(zip(line.get_xdata(orig=False), line.get_ydata(orig=False))) for line in (one, other)]
-    few, most = sorted(points, key=len)
-    if len(few) < 2 or not set(few) <= set(most):
+    points = [dict(zip(line.get_xdata(orig=False), line.get_ydata(orig=False))) for line in (first, second)]
+    short, long = sorted(points, key=len)
+    if len(short) < 2 or not set(short) <= set(long):
         return False
     shown = panel.transData + panel.transAxes.inverted()
-    heights = [shown.transform([(x, line[x]) for x in few])[:, 1] for line in (few, most)]
+    heights = [shown.transform([(x, line[x]) for x in short])[:, 1] for line in (short, long)]
     return bool((abs(heights[0] - heights[1]) < ALIKE).all())

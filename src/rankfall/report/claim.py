@@ -16,7 +16,7 @@ from rankfall import components
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, describe_error
 from rankfall.report.decision import Decision, Read, Threshold
-from rankfall.report.quantities import STATEMENT, lent, read_statement, sources
+from rankfall.report.quantities import STATEMENT, read_statement, sources, user_quantities
 
 SEEN = {  # parts of a source that have been read
     "table": "a table of the paper",
@@ -78,15 +78,15 @@ class Claim:
 
 def claims() -> tuple[Claim, ...]:
     """Return all claims of the studies and of the users' modules that this process knows, in the order of `place`."""
-    known: dict[str, Claim] = {}
-    for folder in sources("claim", lent()):
+    by_name: dict[str, Claim] = {}
+    for folder in sources("claim", user_quantities()):
         claim = load_claim(folder)
-        if claim.name in known:
+        if claim.name in by_name:
             raise RankfallError(
-                f"claim {claim.name!r} of {folder} has a name that is taken by {known[claim.name].table}\nChoose another name"
+                f"claim {claim.name!r} of {folder} has a name that is taken by {by_name[claim.name].table}\nChoose another name"
             )
-        known[claim.name] = claim
-    return tuple(sorted(known.values(), key=lambda claim: claim.place))
+        by_name[claim.name] = claim
+    return tuple(sorted(by_name.values(), key=lambda claim: claim.place))
 
 
 def load_claim(folder: str) -> Claim:
@@ -118,10 +118,10 @@ def load_claim(folder: str) -> Claim:
 def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
     """Raise an error for a claim that cannot be read, or reads unknown tables or columns. `columns_of(table)`: the columns of a table."""
     try:
-        every = claims()
+        declared = claims()
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
         raise RankfallError(f"a claim cannot be read: {describe_error(error)}") from error
-    for claim in every:
+    for claim in declared:
         where = f"claim {claim.name!r} of {claim.table}"
         for table, columns in claim.reads.items():
             if table not in components.names("table") and "." not in table:

@@ -14,7 +14,7 @@ from rankfall.report.part_numbers import is_missing
 
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
 ORDER = (CONTRADICTED, IN_PART, HOLDS, UNDECIDED)
-WIDTH = 140
+WIDTH = 140  # letters of a line
 TITLES = {
     "extends": "beyond the source's setting",
     "wants": "to decide it",
@@ -38,40 +38,43 @@ claim of your own, see [claim](components/claim.md).
 """
 
 
-def count(table: DataFrame) -> str:
-    return ", ".join(f"{one} {int((table.verdict == one).sum())}" for one in VERDICTS)
+def count_verdicts(table: DataFrame) -> str:
+    """Return the number of claims with each verdict, as "holds 3, holds only in part 1, ..."."""
+    return ", ".join(f"{verdict} {int((table.verdict == verdict).sum())}" for verdict in VERDICTS)
 
 
 def as_lines(table: DataFrame) -> Iterator[str]:
     """Yield a short text for each claim."""
-    yield f"{many(len(table), 'claim')}: {count(table)}"
-    for one in table.itertuples():
-        yield f"{MARKS[one.verdict]} {one.claim}: {one.verdict}. {one.says}"
-        yield textwrap.indent(textwrap.fill(f"{one.said} {one.extends}", WIDTH), "    ")
+    yield f"{many(len(table), 'claim')}: {count_verdicts(table)}"
+    for row in table.itertuples():
+        yield f"{MARKS[row.verdict]} {row.claim}: {row.verdict}. {row.says}"
+        yield textwrap.indent(textwrap.fill(f"{row.said} {row.extends}", WIDTH), "    ")
 
 
 def in_full(table: DataFrame, name: str) -> Iterator[str]:
-    one = row_of_claim(table, name)
-    yield f"{one.claim}: {one.verdict}"
+    """Yield all that the table says of a claim."""
+    row = row_of_claim(table, name)
+    yield f"{row.claim}: {row.verdict}"
     number = ""
-    if not is_missing(one.number):
-        span = "" if is_missing(one.low) or one.low == one.high else f" ({one.low:.4g} to {one.high:.4g})"
-        number = f"{one.number:.4g}{span}" + f", {many(one.seeds, 'seed')}" * bool(one.seeds)
-    parts = {"claim": one.says, "found": one.said, "number": number} | {
-        title: one[key] for key, title in TITLES.items()
+    if not is_missing(row.number):
+        span = "" if is_missing(row.low) or row.low == row.high else f" ({row.low:.4g} to {row.high:.4g})"
+        number = f"{row.number:.4g}{span}" + f", {many(row.seeds, 'seed')}" * bool(row.seeds)
+    parts = {"claim": row.says, "found": row.said, "number": number} | {
+        title: row[key] for key, title in TITLES.items()
     }
-    for title, text in (parts | {"source": f"{one.paper}, {one.link}; read: {one.seen}"}).items():
+    for title, text in (parts | {"source": f"{row.paper}, {row.link}; read: {row.seen}"}).items():
         if text:
             yield textwrap.fill(f"{title}: {text}", WIDTH, subsequent_indent="  ")
 
 
 def row_of_claim(table: DataFrame, name: str) -> Series:
-    known = list(table.claim)
-    if name not in known:
+    """Return the row of a claim; raise an error if the run does not have it."""
+    names = list(table.claim)
+    if name not in names:
         raise RankfallError(
-            f"{name!r} is not a claim of this run" + (suggest(name, known) or f"; it has {', '.join(known)}")
+            f"{name!r} is not a claim of this run" + (suggest(name, names) or f"; it has {', '.join(names)}")
         )
-    return table.iloc[known.index(name)]
+    return table.iloc[names.index(name)]
 
 
 def page_of_verdicts(path: Path) -> str:
@@ -85,20 +88,20 @@ def page_of_verdicts(path: Path) -> str:
 
 def as_page(table: DataFrame) -> str:
     """Return the text of the page of claims."""
-    parts = [HEAD, f"{many(len(table), 'claim')}: {count(table)}.\n"]
+    parts = [HEAD, f"{many(len(table), 'claim')}: {count_verdicts(table)}.\n"]
     for verdict in ORDER:
         rows = table[table.verdict == verdict]
         parts += [f"## {verdict[0].upper()}{verdict[1:]}\n"] * bool(len(rows))
-        for one in rows.itertuples():
+        for row in rows.itertuples():
             texts = [
-                f"### {one.claim.replace('_', ' ')}",
-                f"*{one.says}* [{one.paper}]({one.link}) (read: {one.seen})",
-                one.said,
-                one.extends,
-                one.wants and f"To decide it: {one.wants}",
-                f"Measured: {one.setting} Rule: {one.threshold} Rows: `rankfall claims {one.claim} --rows`",
-                one.changed and f"Changed after numbers were seen: {one.changed}",
-                one.defects and f"In the published code: {one.defects}",
+                f"### {row.claim.replace('_', ' ')}",
+                f"*{row.says}* [{row.paper}]({row.link}) (read: {row.seen})",
+                row.said,
+                row.extends,
+                row.wants and f"To decide it: {row.wants}",
+                f"Measured: {row.setting} Rule: {row.threshold} Rows: `rankfall claims {row.claim} --rows`",
+                row.changed and f"Changed after numbers were seen: {row.changed}",
+                row.defects and f"In the published code: {row.defects}",
             ]
             parts += [f"{text}\n" for text in texts if text]
     fill = partial(textwrap.fill, width=WIDTH, break_long_words=False, break_on_hyphens=False)

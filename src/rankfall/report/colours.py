@@ -31,16 +31,8 @@ KEEPS, KEEPS_SOME, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN = (
     "#eeeeee",
 )
 DIRECTION = "blue keeps, orange loses"
-COLOURS = (
-    BLUE,
-    ORANGE,
-    GREEN,
-    PINK,
-    RED,
-    SKY,
-    BLACK,
-    OLIVE,
-)  # for lines other than architectures; neighbours also differ in lightness
+# Colours of lines other than architectures. Neighbours also differ in lightness.
+COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, BLACK, OLIVE)
 
 FIXED = {
     **dict.fromkeys(("SAN", "attention", "softmax", "APE"), BLUE),
@@ -78,18 +70,18 @@ def colour(architecture: str) -> str:
 
 
 def colours(architectures: Iterable[str]) -> dict[str, str]:
-    """Return a palette, architecture -> colour. If two architectures that are not the same in different settings would share a colour, the
-    later one has a spare colour."""
-    own = {name: colour(name) for name in architectures}
-    spare = spares(set(own.values()))
+    """Return a palette, architecture -> colour. Architectures share a colour only if their names differ in the prefix of a series alone;
+    otherwise the later one gets a spare colour."""
+    palette = {name: colour(name) for name in architectures}
+    spare = spares(set(palette.values()))
     # Plain name and default colour -> colour in this palette. Configured colours are kept even if they are equal.
-    has = {(plain(name), one): one for name, one in own.items() if own_colour(name) is not None}
-    for name, wanted in own.items():
-        asked = (plain(name), wanted)
-        if asked not in has:
-            has[asked] = next(spare) if wanted in has.values() else wanted
-        own[name] = has[asked]
-    return own
+    shared = {(plain(name), chosen): chosen for name, chosen in palette.items() if own_colour(name) is not None}
+    for name, default in palette.items():
+        key = (plain(name), default)
+        if key not in shared:
+            shared[key] = next(spare) if default in shared.values() else default
+        palette[name] = shared[key]
+    return palette
 
 
 def plain(architecture: str) -> str:
@@ -109,10 +101,10 @@ def kept_map() -> "Colormap":
 def spares(taken: set[str]) -> Iterator[str]:
     """Yield colours that are not taken, without end: `OTHERS`, then hues by the golden angle in three lightnesses, so that neighbours are
     far apart."""
-    yield from (one for one in OTHERS if one not in taken)
+    yield from (spare for spare in OTHERS if spare not in taken)
     for place in itertools.count():
         light = (0.4, 0.56, 0.27)[place % 3]
         red, green, blue = colorsys.hls_to_rgb(place * 137.508 / 360 % 1, light, 0.6)
-        made = f"#{round(255 * red):02X}{round(255 * green):02X}{round(255 * blue):02X}"
-        if made not in taken:
-            yield made
+        spare = f"#{round(255 * red):02X}{round(255 * green):02X}{round(255 * blue):02X}"
+        if spare not in taken:
+            yield spare

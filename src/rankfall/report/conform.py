@@ -20,15 +20,15 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
     """Convert rows to a table of the declared schema, checked and sorted. A nullable column may be absent."""
     table = declaration(name, rows)
     declared = {column.name: column for column in table.columns}
-    given = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
-    empty = {column for column in given if table.inferred and column not in declared}  # it has no value here
-    for unknown in [column for column in given if column not in declared and column not in empty]:
+    names = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
+    valueless = {column for column in names if table.inferred and column not in declared}  # all its values are null
+    for unknown in [column for column in names if column not in declared and column not in valueless]:
         hint = suggest(unknown, declared)
         raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} (`columns` of {name})")
-    lenient = table.cells and "status" in given
+    lenient = table.cells and "status" in names
     arrays = {}
     for column in table.columns:
-        if column.name in given:
+        if column.name in names:
             arrays[column.name] = _array(name, column.name, ARROW[column.type], rows)
         elif column.nullable or not len(rows) or (lenient and column not in CELL_COLUMNS):
             arrays[column.name] = pa.nulls(len(rows), ARROW[column.type])
@@ -53,19 +53,20 @@ def declaration(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> Tabl
     names = (
         rows.column_names if isinstance(rows, pa.Table) else list(dict.fromkeys(name for row in rows for name in row))
     )
-    own = [column for column in names if not table.cells or column not in {one.name for one in CELL_COLUMNS}]
-    types = {column: kind for column in own if (kind := _infer_type(name, column, rows))}
+    inferred = [column for column in names if not table.cells or column not in {shared.name for shared in CELL_COLUMNS}]
+    types = {column: kind for column in inferred if (kind := _infer_type(name, column, rows))}
     columns = tuple(Column(column, kind, "as the measure gives it", nullable=True) for column, kind in types.items())
     floats = tuple(column for column, kind in types.items() if kind == "float")
-    others = tuple(column for column in types if column not in floats)  # these distinguish rows if they can
-    whole = replace(table, own=columns, key=others)
-    return whole if _distinguishes(rows, whole.identity) else replace(whole, key=(*others, *floats))
+    keys = tuple(column for column in types if column not in floats)  # these distinguish rows if they can
+    declared = replace(table, own=columns, key=keys)
+    return declared if _distinguishes(rows, declared.identity) else replace(declared, key=(*keys, *floats))
 
 
 def _distinguishes(rows: Sequence[Mapping[str, Any]] | pa.Table, columns: Sequence[str]) -> bool:
+    """Return whether no two rows have the same values in these columns."""
     if isinstance(rows, pa.Table):
-        there = [column for column in columns if column in rows.column_names]
-        return bool(there) and len(rows.select(there).group_by(there).aggregate([])) == len(rows)
+        present = [column for column in columns if column in rows.column_names]
+        return bool(present) and len(rows.select(present).group_by(present).aggregate([])) == len(rows)
     return len({tuple(row.get(column) for column in columns) for row in rows}) == len(rows)
 
 
@@ -78,47 +79,49 @@ def _infer_type(name: str, column: str, rows: Sequence[Mapping[str, Any]] | pa.T
         raise RankfallError(f"table {name}: column {column!r} mixes types or holds no plain values: {line}") from None
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return "int" if pa.types.is_integer(kind) else "float"
-    known = {wanted: word for word, wanted in ARROW.items()} | {pa.null(): ""}
-    if kind not in known:
+    words = {arrow: word for word, arrow in ARROW.items()} | {pa.null(): ""}
+    if kind not in words:
         raise RankfallError(
             f"table {name}: column {column!r} has values of type {kind}\n"
             f"fix: give numbers, texts, or true and false, with float(value) or value.item() for a tensor"
         )
-    return known[kind]
+    return words[kind]
 
 
-def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
+def _array(name: str, column: str, declared: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
     """Return a column in its declared type. Integers are converted to floats; any other mismatch is an error."""
     try:
         # Infer the type first: with a declared type, pyarrow would silently convert 1.5 to 1.
         values = rows[column] if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows])
-        given = values.type
-        if pa.types.is_dictionary(given):
-            given = given.value_type
-        number = pa.types.is_integer(given) or pa.types.is_floating(given)
+        kind = values.type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         fits = (
-            given == wanted
-            or pa.types.is_null(given)
-            or (pa.types.is_large_string(given) and pa.types.is_string(wanted))
-            or (number and pa.types.is_floating(wanted))
-            or (pa.types.is_integer(given) and pa.types.is_integer(wanted))
+            kind == declared
+            or pa.types.is_null(kind)
+            or (pa.types.is_large_string(kind) and pa.types.is_string(declared))
+            or (number and pa.types.is_floating(declared))
+            or (pa.types.is_integer(kind) and pa.types.is_integer(declared))
         )
         if not fits:
-            raise pa.ArrowTypeError(f"it has type {given}")
-        return values.cast(wanted)
+            raise pa.ArrowTypeError(f"it has type {kind}")
+        return values.cast(declared)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         line = str(error).splitlines()[0]
-        raise RankfallError(f"table {name}: column {column!r} has values that are not {wanted}: {line}") from None
+        raise RankfallError(f"table {name}: column {column!r} has values that are not {declared}: {line}") from None
 
 
 def _check_values(table: Table, data: pa.Table) -> None:
-    def refuse(column: Column, bad: Any, what: str, fix: str = "") -> None:
+    """Raise an error for nulls, NaN and numbers that a column does not allow, and for rows with the same key."""
+
+    def refuse(column: Column, invalid: Any, problem: str, fix: str = "") -> None:
         """Raise an error for the first bad row, with its number and its identifying columns, such as cell and layer."""
-        if pc.any(bad).as_py():
-            index = pc.index(bad, True).as_py()
+        if pc.any(invalid).as_py():
+            index = pc.index(invalid, True).as_py()
             place = "".join(f", {name} {data[name][index].as_py()}" for name in table.order if name != "key")
-            what = what.format(data[column.name][index])
-            raise RankfallError(f"table {table.name}: column {column.name!r} has {what}, row {index}{place}{fix}")
+            problem = problem.format(data[column.name][index])
+            raise RankfallError(f"table {table.name}: column {column.name!r} has {problem}, row {index}{place}{fix}")
 
     exempt = None  # rows of cells that are not done; they need only the columns of the cell
     if table.cells and len(data):
@@ -126,17 +129,19 @@ def _check_values(table: Table, data: pa.Table) -> None:
     for column in table.columns:
         values = data[column.name]
         if not column.nullable:
-            bad = pc.is_null(values)
+            invalid = pc.is_null(values)
             if exempt is not None and column not in CELL_COLUMNS:
-                bad = pc.and_not(bad, exempt)
-            refuse(column, bad, "a null")
+                invalid = pc.and_not(invalid, exempt)
+            refuse(column, invalid, "a null")
         if column.type == "float" and not column.nan:
             refuse(column, pc.fill_null(pc.is_nan(values), False), "a NaN")
         for bound, beyond, side in zip(column.bounds, (pc.less, pc.greater), ("below", "above")):
             if bound is not None:
-                bad = pc.fill_null(beyond(values, data[bound] if isinstance(bound, str) else pa.scalar(bound)), False)
+                invalid = pc.fill_null(
+                    beyond(values, data[bound] if isinstance(bound, str) else pa.scalar(bound)), False
+                )
                 fix = f"\nfix the measure, or the bounds of the column (`columns` of {table.name})"
-                refuse(column, bad, f"{{}}, {side} {bound}", fix)
+                refuse(column, invalid, f"{{}}, {side} {bound}", fix)
     identity = list(table.identity)
     if identity:
         groups = data.select(identity).group_by(identity).aggregate([([], "count_all")])

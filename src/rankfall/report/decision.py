@@ -28,20 +28,20 @@ class Threshold(float):
             raise RankfallError(
                 f"threshold {value:g} of {quantity!r}: side is {side!r}; allowed: {', '.join(SIDES)}, and the quantity must not be empty"
             )
-        made = super().__new__(cls, value)
-        made.side, made.quantity, made.where = side, quantity, where
-        return made
+        threshold = super().__new__(cls, value)
+        threshold.side, threshold.quantity, threshold.where = side, quantity, where
+        return threshold
 
     def __str__(self) -> str:
         """Return the threshold as text for a caption."""
-        what, _ = name_axes(self.quantity)
-        return f"{what} {self.side} {float(self):.3g}" + (f" ({self.where})" if self.where else "")
+        axis, _ = name_axes(self.quantity)
+        return f"{axis} {self.side} {float(self):.3g}" + (f" ({self.where})" if self.where else "")
 
 
 def name_axes(quantity: str) -> tuple[str, str]:
     """Split "y, by x" into the names of the axis of values and the other axis; the latter is empty for a name without "by"."""
-    what, _, by = quantity.rpartition(", by ")
-    return (what, by) if what else (quantity, "")
+    values, _, by = quantity.rpartition(", by ")
+    return (values, by) if values else (quantity, "")
 
 
 def within(centre: float, reach: float, quantity: str, where: str = "") -> tuple[Threshold, Threshold]:
@@ -109,28 +109,29 @@ class Band:
 
 
 def band(values: Iterable[float]) -> Band:
+    """Return the mean of the finite values with its interval over seeds."""
     from scipy.stats import t
 
-    known = [float(value) for value in values if value is not None and math.isfinite(value)]
-    if not known:
+    numbers = [float(value) for value in values if value is not None and math.isfinite(value)]
+    if not numbers:
         raise RankfallError("there is no number to average")
-    count = len(known)
-    mean = math.fsum(known) / count
+    count = len(numbers)
+    mean = math.fsum(numbers) / count
     if count == 1:
         return Band(mean, mean, mean, 1)
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (count - 1))
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in numbers) / (count - 1))
     reach = float(t.ppf((1 + LEVEL) / 2, count - 1)) * deviation / math.sqrt(count)
     return Band(mean, mean - reach, mean + reach, count)
 
 
 def evidence_rows(rows: DataFrame, quantity: str, line: str | None = None, x: float | None = None) -> DataFrame:
     """Return the rows of a claim's evidence with this quantity (and line and x), sorted by line, x and seed; it may be empty."""
-    found = rows[rows.quantity == quantity]
+    selected = rows[rows.quantity == quantity]
     if line is not None:
-        found = found[found.line == line]
+        selected = selected[selected.line == line]
     if x is not None:
-        found = found[(found.x - x).abs() <= 1e-9 * max(1.0, abs(x))]
-    return found.sort_values(["line", "x", "seed"])
+        selected = selected[(selected.x - x).abs() <= 1e-9 * max(1.0, abs(x))]
+    return selected.sort_values(["line", "x", "seed"])
 
 
 def band_of(rows: DataFrame, quantity: str, line: str, x: float) -> Band:
@@ -154,14 +155,14 @@ def judge(
     return Decision(verdict, said, **fields, wants=wants if verdict == UNDECIDED else "", extends=tuple(extends))
 
 
-def is_on(found: Band, threshold: Threshold) -> bool | None:
+def is_on(interval: Band, threshold: Threshold) -> bool | None:
     """Return whether the whole interval lies on the threshold's side; None if the threshold is within the interval."""
-    answer = compare(found, threshold)
+    answer = compare(interval, threshold)
     return None if answer == "undecided" else answer == threshold.side
 
 
-def compare(found: Band, threshold: float) -> str:
+def compare(interval: Band, threshold: float) -> str:
     """Return `above` or `below` if the whole interval lies there, else `undecided`."""
-    if found.low > threshold:
+    if interval.low > threshold:
         return "above"
-    return "below" if found.high < threshold else "undecided"
+    return "below" if interval.high < threshold else "undecided"

@@ -105,7 +105,7 @@ def read_definitions(path: Path) -> Definitions:
 
     try:
         fields = load(path.read_text())
-        numbers = dict(one for name, values in fields["numbers"].items() for one in expand(name, values))
+        numbers = dict(entry for name, values in fields["numbers"].items() for entry in expand(name, values))
         return TypeAdapter(Definitions).validate_python(fields | {"numbers": numbers})
     except FileNotFoundError:
         raise RankfallError(f"{path} is missing: `rankfall docs` is for a checkout of Rankfall") from None
@@ -115,12 +115,16 @@ def read_definitions(path: Path) -> Definitions:
 
 def expand(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (name, keys) of an entry, or of each combination of the values in `each`: a list, or a mapping of short names to texts."""
-    keys, each = dict(values), values.get("each", {})
-    keys.pop("each", None)
-    for chosen in product(*(one.items() if isinstance(one, dict) else zip(one, one) for one in each.values())):
-        texts = {variable: str(text) for variable, (_, text) in zip(each, chosen)}
-        replaced = {key: Template(str(keys[key])).safe_substitute(texts) for key in ("where", "value") if key in keys}
-        yield "_".join([name, *(str(short) for short, _ in chosen)]), keys | replaced
+    fields, variables = dict(values), values.get("each", {})
+    fields.pop("each", None)
+    for chosen in product(
+        *(choices.items() if isinstance(choices, dict) else zip(choices, choices) for choices in variables.values())
+    ):
+        texts = {variable: str(text) for variable, (_, text) in zip(variables, chosen)}
+        replaced = {
+            key: Template(str(fields[key])).safe_substitute(texts) for key in ("where", "value") if key in fields
+        }
+        yield "_".join([name, *(str(short) for short, _ in chosen)]), fields | replaced
 
 
 class Quotations:
@@ -133,38 +137,41 @@ class Quotations:
     def values(self, number: Number, only: tuple[str, Any] | None = None) -> list[Any]:
         """Return the values of a number before formatting. `only`: a column and the value that rows must have in it."""
         if not number.table:
-            known = {name: self.values(self.defined.numbers[name], only)[0] for name in operands(number)}
-            return [eval(number.value, {"__builtins__": {}}, known)]
+            operand_values = {name: self.values(self.defined.numbers[name], only)[0] for name in operands(number)}
+            return [eval(number.value, {"__builtins__": {}}, operand_values)]
         rows = self._select(number, only)
-        asked = [(one.split()[0], " ".join(one.split()[1:])) for one in number.value.split(",")]
-        if rows.empty and (number.by or asked != [("rows", "")]):
+        requests = [(request.split()[0], " ".join(request.split()[1:])) for request in number.value.split(",")]
+        if rows.empty and (number.by or requests != [("rows", "")]):
             raise NoRowsError(f"no row of {number.table} matches {number.where}")
         if not number.by:
-            return [compute_statistic(statistic, rows, column) for statistic, column in asked]
+            return [compute_statistic(statistic, rows, column) for statistic, column in requests]
         from pandas import DataFrame, Series
 
         parts = rows.groupby(number.by.split(), dropna=False)
-        groups = Series([compute_statistic(*asked[0][:1], part, asked[0][1]) for _, part in parts])
+        groups = Series([compute_statistic(*requests[0][:1], part, requests[0][1]) for _, part in parts])
         if number.of == "all":
             return list(groups)
-        return [compute_statistic(of.strip(), DataFrame({"group": groups}), "group") for of in number.of.split(",")]
+        return [
+            compute_statistic(statistic.strip(), DataFrame({"group": groups}), "group")
+            for statistic in number.of.split(",")
+        ]
 
     def spread(self, number: Number) -> tuple[float, int]:
         """Return the deviation of a number over the values of its `spread` column, and their count."""
         parts = [number] if number.table else [self.defined.numbers[name] for name in operands(number)]
         shares = [set(self._select(part)[number.spread].dropna().unique()) for part in parts]
-        each = [self.values(number, (number.spread, one))[0] for one in sorted(set.intersection(*shares))]
-        if len(each) < 2:
-            raise RankfallError(f"its spread needs two values of {number.spread}, but its rows have {len(each)}")
-        return statistics.stdev(map(float, each)), len(each)
+        values = [self.values(number, (number.spread, value))[0] for value in sorted(set.intersection(*shares))]
+        if len(values) < 2:
+            raise RankfallError(f"its spread needs two values of {number.spread}, but its rows have {len(values)}")
+        return statistics.stdev(map(float, values)), len(values)
 
     def write(self, number: Number) -> str:
         """Return a number in the format of pages."""
-        found = [round_digits(value, number.digits) for value in self.values(number)]
-        shown: Callable[..., str] = write_power if number.shown == "power" else number.shown.format
+        values = [round_digits(value, number.digits) for value in self.values(number)]
+        show: Callable[..., str] = write_power if number.shown == "power" else number.shown.format
         if number.spread:
-            return shown(found[0], self.spread(number)[0])
-        return " / ".join(map(shown, found)) if number.of == "all" else shown(*found)
+            return show(values[0], self.spread(number)[0])
+        return " / ".join(map(show, values)) if number.of == "all" else show(*values)
 
     def write_table(self, name: str) -> str:
         """Return a table as Markdown."""
@@ -184,12 +191,12 @@ class Quotations:
         lines += [[row, *(cell(row, column) for column in columns)] for row in rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
-    def agrees(self, number: Number, written: str, now: str) -> bool:
+    def agrees(self, number: Number, written: str, current: str) -> bool:
         """Return whether a page's number is the one of the tables, or differs by what its spread explains. The difference of two means
         over n seeds has a deviation of sqrt(2 / n) times the spread; half a unit of the page's last digit is added."""
         first = FIRST.search(written)
-        if written == now or not number.spread or first is None:
-            return written == now
+        if written == current or not number.spread or first is None:
+            return written == current
         deviation, count = self.spread(number)
         unit = 0.01 if first[3] else 1.0
         apart = abs(float(first[1].replace(",", "")) * unit - float(self.values(number)[0]))
@@ -201,6 +208,7 @@ class Quotations:
         return self.folders.get(picture.run, Path()).parent / "figures" / f"{picture.figure}.png"
 
     def _select(self, number: Number, only: tuple[str, Any] | None = None) -> DataFrame:
+        """Return the rows of a number, from its table. `only`: a column and the value that rows must have in it."""
         from rankfall.report import tables
 
         if number.run not in self.folders:
@@ -225,10 +233,10 @@ def compute_statistic(statistic: str, rows: DataFrame, column: str) -> Any:
     values: Series = rows[column]
     if statistic == "only" and values.nunique(dropna=False) != 1:
         raise RankfallError(f"`only` needs a single value, but {column} has {values.nunique(dropna=False)}")
-    found = values.iloc[0] if statistic == "only" else getattr(values, statistic)()
-    if statistic != "only" and found != found:
+    result = values.iloc[0] if statistic == "only" else getattr(values, statistic)()
+    if statistic != "only" and result != result:
         raise RankfallError(f"the {statistic} of {len(values)} rows is missing")
-    return found
+    return result
 
 
 def name_lines(lines: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

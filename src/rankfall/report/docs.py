@@ -38,13 +38,14 @@ def document() -> str:
         table = schema(name)
         begins = "Begins with the columns of every table of cells. " if table.cells else ""
         key = ", ".join(f"`{column}`" for column in table.identity)
-        told = f"Rows are told apart by {key}.\n" if key else ""
-        parts += [f"## {name}.parquet\n", f"One row: {table.row}.\n\n{begins}{told}", _columns(table.own)]
+        identity = f"Rows are told apart by {key}.\n" if key else ""
+        parts += [f"## {name}.parquet\n", f"One row: {table.row}.\n\n{begins}{identity}", _columns(table.own)]
         parts += measures.get(name, [])
     return "\n".join([*parts, FIGURES, *_figures()])
 
 
 def _columns(columns: tuple[Column, ...]) -> str:
+    """Return a table of columns as Markdown."""
     lines = ["| column | type | unit | meaning |", "|---|---|---|---|"]
     for column in columns:
         kind = column.type + ", null" * column.nullable + ", NaN" * column.nan
@@ -56,30 +57,30 @@ def _columns(columns: tuple[Column, ...]) -> str:
 def _options(described: Description) -> str:
     """Return a sentence with the options and their defaults; empty if there are no options."""
     options = [
-        f"`{option}`" + (f" = `{about.default!r}`" if about.plain else "")
-        for option, about in described.options.items()
+        f"`{option}`" + (f" = `{declared.default!r}`" if declared.plain else "")
+        for option, declared in described.options.items()
     ]
     return f"\n\nOptions and their defaults: {', '.join(options)}." if options else ""
 
 
 def _figures() -> list[str]:
     """Return a section for each figure from its docstrings and options."""
-    found = []
+    sections = []
     for name in components.names("figure"):
         described = components.describe("figure", name)
         assert described is not None
         tables = ", ".join(f"`{table}`" for table in described.facts["TABLES"])
         text = "\n\n".join(filter(None, reversed(described.docs)))
-        found.append(f"### Figure `{name}`\n\nDrawn from {tables}.\n\n```text\n{text}\n```{_options(described)}\n")
-    return found
+        sections.append(f"### Figure `{name}`\n\nDrawn from {tables}.\n\n```text\n{text}\n```{_options(described)}\n")
+    return sections
 
 
 def _measures() -> dict[str, list[str]]:
     """Return table -> sections of the measures that fill it."""
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     for name in components.names("measure"):
         described = components.describe("measure", name)
         assert described is not None
         text = f"### How `{name}` measures it\n\n```text\n{described.docs[1]}\n```{_options(described)}\n"
-        found.setdefault(described.facts["TABLE"], []).append(text)
-    return found
+        sections.setdefault(described.facts["TABLE"], []).append(text)
+    return sections

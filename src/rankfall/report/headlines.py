@@ -84,5 +84,6 @@ def headlines() -> tuple[Headline, ...]:
 
 
 def by_name(name: str) -> Headline:
-    (found,) = (headline for headline in headlines() if headline.name == name)
-    return found
+    """Return the headline of this name."""
+    (headline,) = (headline for headline in headlines() if headline.name == name)
+    return headline

@@ -15,21 +15,21 @@ def labels(values: Iterable[Any]) -> dict[Any, str]:
     """Return value -> short label, with different labels for different values. A label contains an option only if components of the same
     name differ in it. If they differ in one number, the label has the number alone; if they differ in several, it has the names and values
     of those that are not the most frequent value."""
-    found = {value: parts(value) for value in values}
+    named = {value: parts(value) for value in values}
     result = {}
-    for value, (name, options) in found.items():
-        alike = [other for other_name, other in found.values() if other_name == name]
-        differ = [key for key in options if len({other.get(key) for other in alike}) > 1]
+    for value, (name, options) in named.items():
+        same_name = [other for other_name, other in named.values() if other_name == name]
+        differ = [key for key in options if len({other.get(key) for other in same_name}) > 1]
         numbers = [key for key in differ if options[key] not in ("true", "false", "null")]
         shown = [key for key in differ if options[key] == "true"]
         if len(numbers) < 2:
             shown += [options[key] for key in numbers]
         else:
-            usual = {key: Counter(other.get(key) for other in alike).most_common(1)[0][0] for key in numbers}
+            usual = {key: Counter(other.get(key) for other in same_name).most_common(1)[0][0] for key in numbers}
             shown += [f"{key} {options[key]}" for key in numbers if options[key] != usual[key]]
         result[value] = " ".join([label(name), *shown])
-    often = Counter(result.values())
-    return {value: text if often[text] == 1 else str(value) for value, text in result.items()}
+    counts = Counter(result.values())
+    return {value: text if counts[text] == 1 else str(value) for value, text in result.items()}
 
 
 def join(words: Iterable[str]) -> str:
@@ -38,9 +38,9 @@ def join(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def many(count: int, what: str) -> str:
+def many(count: int, noun: str) -> str:
     """Return a count with its noun, as in "1 seed" and "2 seeds"."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def order(text: str) -> list[tuple[float, str]]:
@@ -62,8 +62,8 @@ def write_float(value: float, digits: int, beside: float = 0.0) -> str:
     if value != value:
         return "nan"
     digits = 0 if max(abs(value), abs(beside)) >= LARGE else digits
-    whole = abs(value) >= 2**52  # has no half, and its neighbour is another whole number
-    text = f"{value if whole else nextafter(value, copysign(inf, value)):,.{digits}f}"
+    is_whole = abs(value) >= 2**52  # has no half, and its neighbour is another whole number
+    text = f"{value if is_whole else nextafter(value, copysign(inf, value)):,.{digits}f}"
     if text.strip("-0."):
         return text
     return re.sub(r"e-0*", "e-", f"{value:.1e}") if value else text.removeprefix("-")

@@ -51,10 +51,10 @@ def lines(
 
     if look.get("col") and look.get("col_order") is None:
         look["col_order"] = sorted(table[look["col"]].dropna().unique())
-    many = len(look["col_order"]) if look.get("col") else 1
+    panels = len(look["col_order"]) if look.get("col") else 1
     # Number of columns for rows that are as full as possible.
-    across = -(-many // -(-many // (look.pop("col_wrap", None) or many)))
-    if across < many:
+    across = -(-panels // -(-panels // (look.pop("col_wrap", None) or panels)))
+    if across < panels:
         look["col_wrap"] = across
     facets = {
         "sharex": shared[0],
@@ -159,8 +159,8 @@ def whole_ticks(panel: Axes, values: Series) -> None:
     """Set whole-number ticks if all values are whole numbers, such as layers; with a single layer the ticks would read 0, 0, 1, 1."""
     from matplotlib.ticker import MaxNLocator
 
-    known = values.dropna().astype(float)
-    if panel.get_xscale() == "linear" and len(known) and (known == known.round()).all():
+    present = values.dropna().astype(float)
+    if panel.get_xscale() == "linear" and len(present) and (present == present.round()).all():
         panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
 
 
@@ -187,12 +187,12 @@ def legend_below(grid: FacetGrid, columns: int = 4, title: str = "", skip: Seque
 
 def collect_labels(panels: Iterable[Axes], known: Iterable[str] = ()) -> dict[str, Any]:
     """Return label -> handle for all labels of the panels that are not known."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for panel in panels:
         for handle, name in zip(*panel.get_legend_handles_labels()):
             if name not in known:
-                found.setdefault(name, handle)
-    return found
+                handles.setdefault(name, handle)
+    return handles
 
 
 def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: str = "") -> int:
@@ -200,9 +200,11 @@ def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: s
     from matplotlib.lines import Line2D
 
     # Seaborn's headings of hue and style would stand above entries of the other.
-    strokes = {name: one for name, one in handles.items() if isinstance(one, Line2D)}
-    headings = {name for name, one in strokes.items() if not one.get_linewidth() and one.get_marker() in ("", "None")}
-    handles = {name: one for name, one in handles.items() if name not in headings}
+    strokes = {name: handle for name, handle in handles.items() if isinstance(handle, Line2D)}
+    headings = {
+        name for name, handle in strokes.items() if not handle.get_linewidth() and handle.get_marker() in ("", "None")
+    }
+    handles = {name: handle for name, handle in handles.items() if name not in headings}
     entry = 0.5 + 0.055 * max((len(label(name)) for name in handles), default=0)  # inches, about
     columns = max(1, min(columns, len(handles), int(figure.get_figwidth() / entry)))
     figure.legend(
@@ -228,9 +230,9 @@ def summary(table: DataFrame, by: Sequence[str], *values: str, log: bool = False
     long = concat(parts)
     long = long.assign(number=np.log10(long.number)) if log else long
     points = long.groupby([*groups, "quantity"], sort=True, observed=True, dropna=False).number
-    found = points.agg(["mean", "std", "count"]).reset_index()
-    found["mean"] = 10 ** found["mean"] if log else found["mean"]
-    return found.rename(columns={"std": f"deviation {'of log10 ' * log}over seeds", "count": "seeds"})
+    numbers = points.agg(["mean", "std", "count"]).reset_index()
+    numbers["mean"] = 10 ** numbers["mean"] if log else numbers["mean"]
+    return numbers.rename(columns={"std": f"deviation {'of log10 ' * log}over seeds", "count": "seeds"})
 
 
 def raise_zeros(values: Series) -> Series:
@@ -261,10 +263,10 @@ def band_across(panel: Axes, values: Series, name: str, colour: str, style: str)
 
 def panels_of(table: DataFrame, figure: str, panels: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return title -> architectures for the requested panels; by default one panel with all architectures."""
-    found = dict(panels) or {"": sorted(map(str, among(table, figure, "architecture", []).architecture.unique()))}
-    for names in found.values():
+    chosen = dict(panels) or {"": sorted(map(str, among(table, figure, "architecture", []).architecture.unique()))}
+    for names in chosen.values():
         among(table, figure, "architecture", names)
-    return found
+    return chosen
 
 
 def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: str, **look: Any) -> FacetGrid:
@@ -272,6 +274,6 @@ def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: st
     from pandas import concat
 
     parts = [table[table.architecture.isin(names)].assign(panel=title) for title, names in panels.items()]
-    every = dict.fromkeys(name for names in panels.values() for name in names)
-    place: dict[str, Any] = {"col": "panel", "col_order": list(panels)} if len(panels) > 1 else {"height": 2.6}
-    return lines(concat(parts), x, y, "architecture", colours(every), **place | look)
+    architectures = dict.fromkeys(name for names in panels.values() for name in names)
+    layout: dict[str, Any] = {"col": "panel", "col_order": list(panels)} if len(panels) > 1 else {"height": 2.6}
+    return lines(concat(parts), x, y, "architecture", colours(architectures), **layout | look)

@@ -14,11 +14,11 @@ _LOOKS: ContextVar[tuple[Names, Names]] = ContextVar("looks", default=({}, {}))
 @contextmanager
 def looks(labels: Names, colours: Names) -> Iterator[None]:
     """Set the labels and colours (`#rrggbb`) of names within the context."""
-    before = _LOOKS.set((labels, colours))
+    token = _LOOKS.set((labels, colours))
     try:
         yield
     finally:
-        _LOOKS.reset(before)
+        _LOOKS.reset(token)
 
 
 def label(name: object) -> str:
@@ -29,5 +29,5 @@ def label(name: object) -> str:
 def own_colour(name: object) -> str | None:
     """Return the configured colour of a name or of a label's name; None if there is none."""
     labels, colours = _LOOKS.get()
-    named = next((one for one, text in labels.items() if text == str(name)), str(name))
-    return colours.get(str(name), colours.get(named))
+    key = next((original for original, text in labels.items() if text == str(name)), str(name))
+    return colours.get(str(name), colours.get(key))

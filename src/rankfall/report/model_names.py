@@ -23,9 +23,11 @@ def short(model: str) -> str:
 def name_models(models: Iterable[str]) -> dict[str, str]:
     """Return model -> its label, or the label of the last part of its name; the whole name if another of these models has the same last
     part."""
-    each = list(dict.fromkeys(models))
-    often = Counter(map(short, each))
-    return {one: label(one) if label(one) != one or often[short(one)] > 1 else label(short(one)) for one in each}
+    names = list(dict.fromkeys(models))
+    counts = Counter(map(short, names))
+    return {
+        name: label(name) if label(name) != name or counts[short(name)] > 1 else label(short(name)) for name in names
+    }
 
 
 def name_measurements(table: DataFrame, axis: str = "") -> list[str]:
@@ -43,17 +45,17 @@ def name_measurements(table: DataFrame, axis: str = "") -> list[str]:
         differ = [name for name in varied if name != "definition"]
         if row.get("definition", "clean") != "clean":
             differ = ["definition", *differ]
-        about = [BESIDE[name](row[name]) for name in differ if row[name] == row[name] and row[name] is not None]
-        names.append(f"{models[row['model']]}, {row['phase']}" + (f" ({', '.join(about)})" if about else ""))
+        details = [BESIDE[name](row[name]) for name in differ if row[name] == row[name] and row[name] is not None]
+        names.append(f"{models[row['model']]}, {row['phase']}" + (f" ({', '.join(details)})" if details else ""))
     return names
 
 
 def select_models(table: DataFrame, figure: str, models: list[str] | None) -> DataFrame:
     """Return the rows of these models, or of all if there are none; a model that was not measured is an error."""
-    there = sorted(table.model.unique())
+    measured = sorted(table.model.unique())
     for model in models or []:
-        if model not in there:
+        if model not in measured:
             raise RankfallError(
-                f"figure {figure}: model {model} was not measured; there is: {', '.join(there) or 'nothing'}"
+                f"figure {figure}: model {model} was not measured; there is: {', '.join(measured) or 'nothing'}"
             )
     return table[table.model.isin(models)] if models else table

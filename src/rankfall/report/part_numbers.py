@@ -16,26 +16,30 @@ from rankfall.report.schema import schema
 MADE_OF = ("attention", "normaliser", "position", "mask", "sentinels")
 
 
-def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: str) -> tuple[Series | None, bool]:
+def find_beside(
+    architecture: Mapping[str, Any], table: DataFrame, name: str, figure: str
+) -> tuple[Series | None, bool]:
     """Return the row of a table with the same components, and whether their options are equal as well. If no row has the same options, it
     is the row whose components have the same names. Return None if there is no such row; several rows are an error.
     """
-    alike, wanted = table, {column: complete_options(column, about[column]) for column in MADE_OF}
+    same_names, wanted = table, {column: complete_options(column, architecture[column]) for column in MADE_OF}
     for column, (component, _) in wanted.items():
-        alike = alike.loc[[complete_options(column, value)[0] == component for value in alike[column]]]
-    same = alike
-    for column, whole in wanted.items():
-        same = same.loc[[complete_options(column, value) == whole for value in same[column]]]
-    found = same if len(same) else alike
-    if len(found) > 1:
-        keys = [column for column in (*MADE_OF, *schema(name).key) if found[column].map(str).nunique() > 1]
-        differ = "; ".join(f"{key}: {', '.join(sorted(found[key].map(str).unique()))}" for key in dict.fromkeys(keys))
-        asked = ", ".join(about[column] for column in MADE_OF if isinstance(about[column], str))
+        same_names = same_names.loc[[complete_options(column, value)[0] == component for value in same_names[column]]]
+    same_options = same_names
+    for column, with_options in wanted.items():
+        same_options = same_options.loc[
+            [complete_options(column, value) == with_options for value in same_options[column]]
+        ]
+    matches = same_options if len(same_options) else same_names
+    if len(matches) > 1:
+        keys = [column for column in (*MADE_OF, *schema(name).key) if matches[column].map(str).nunique() > 1]
+        differ = "; ".join(f"{key}: {', '.join(sorted(matches[key].map(str).unique()))}" for key in dict.fromkeys(keys))
+        names = ", ".join(architecture[column] for column in MADE_OF if isinstance(architecture[column], str))
         raise RankfallError(
-            f"figure {figure}: {len(found)} rows of the table {name} match {asked}, which is ambiguous; "
+            f"figure {figure}: {len(matches)} rows of the table {name} match {names}, which is ambiguous; "
             f"they differ in {differ or 'no column that identifies them'}"
         )
-    return (found.iloc[0] if len(found) else None), len(same) > 0
+    return (matches.iloc[0] if len(matches) else None), len(same_options) > 0
 
 
 def complete_options(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
@@ -43,10 +47,10 @@ def complete_options(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     configuration. The name is empty if no component reads the field."""
     if not isinstance(value, str):
         return "", {}
-    name, given = parts(value)
+    name, options = parts(value)
     described = components.describe(kind, name)
-    usual = {key: option.default for key, option in (described.options if described else {}).items() if option.plain}
-    return name, usual | {key: json.loads(option) for key, option in given.items()}
+    defaults = {key: option.default for key, option in (described.options if described else {}).items() if option.plain}
+    return name, defaults | {key: json.loads(option) for key, option in options.items()}
 
 
 # Components in canonical notation, after the block -> the row that represents them: the one with the most of `OfParts.most`, then the
@@ -57,10 +61,10 @@ ByParts = dict[tuple[str, ...], Any]
 def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series | str:
     """Return the row with the components of an architecture, or the reason why there is none."""
     assert headline.parts is not None
-    asked = headline.parts.asked(row)
-    if isinstance(asked, str):
-        return asked
-    key = (asked.get("block", ""), *(notation(part, text(asked[part])) for part in MADE_OF))
+    wanted = headline.parts.asked(row)
+    if isinstance(wanted, str):
+        return wanted
+    key = (wanted.get("block", ""), *(notation(part, text_or_none(wanted[part])) for part in MADE_OF))
     return rows.get(key, "no row of the table has these components with these options")
 
 
@@ -69,11 +73,13 @@ def parts_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return {column: row[column] for column in MADE_OF}
 
 
-def text(value: Any) -> str | None:
+def text_or_none(value: Any) -> str | None:
+    """Return a value if it is a text; missing values of a column become None."""
     return value if isinstance(value, str) else None
 
 
 def is_missing(value: Any) -> bool:
+    """Return whether a value of a row is None, NaN or pandas' NA."""
     return value is None or str(value) == "<NA>" or bool(value != value)
 
 
@@ -84,13 +90,14 @@ def by_parts(table: DataFrame, headline: Headline) -> ByParts:
     assert headline.parts is not None
     table = headline.rows(table)
     blocks = table.block if "block" in table else [""] * len(table)
-    made_of = ([notation(part, text(value)) for value in table[part]] for part in MADE_OF)
+    made_of = ([notation(part, text_or_none(value)) for value in table[part]] for part in MADE_OF)
     size = {"most": table[headline.parts.most].fillna(-1), "depth": table.depth.fillna(0) if "depth" in table else 0}
-    found = DataFrame({"key": list(zip(blocks, *made_of)), **size}, table.index)
-    first = found.sort_values(["most", "depth"], ascending=False).drop_duplicates("key")
+    index = DataFrame({"key": list(zip(blocks, *made_of)), **size}, table.index)
+    first = index.sort_values(["most", "depth"], ascending=False).drop_duplicates("key")
     return {key: table.loc[at] for at, key in first.key.items()}
 
 
 @cache
 def notation(kind: str, value: str | None) -> str:
+    """Return a component with all its options in canonical notation."""
     return canonical(complete_options(kind, value))

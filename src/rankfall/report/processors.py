@@ -23,7 +23,7 @@ def join_processors(trained: str | None, measured: str | None) -> str | None:
 def find_kinds(processors: Iterable[Any]) -> list[str]:
     """Return the kinds in the column, sorted, without processors that were not recorded."""
     texts = {text for text in processors if isinstance(text, str)}
-    return sorted({kind_of(one) for text in texts for one in text.split(MEASURED)})
+    return sorted({kind_of(processor) for text in texts for processor in text.split(MEASURED)})
 
 
 def kind_of(processor: str) -> str:
@@ -43,18 +43,18 @@ def find_kinds_of_run(tables: Path) -> list[str]:
 
     from rankfall.report.tables import about_of, open_table
 
-    found: set[str | None] = set()
+    processors: set[str | None] = set()
     for path in sorted(tables.glob("*.parquet")):
         schema = open_table(path, pq.read_schema)
-        found.add(about_of(schema).get("processor"))
+        processors.add(about_of(schema).get("processor"))
         if path.stem == "cells" and "processor" in schema.names:
-            found.update(pq.read_table(path, columns=["processor"])["processor"].unique().to_pylist())
-    return find_kinds(found)
+            processors.update(pq.read_table(path, columns=["processor"])["processor"].unique().to_pylist())
+    return find_kinds(processors)
 
 
-def describe_difference(one: Path, other: Path) -> str:
+def describe_difference(first: Path, second: Path) -> str:
     """Return a line on two runs that were computed on different kinds of processors; empty if the kinds are equal or not recorded."""
-    kinds = [find_kinds_of_run(run / "tables") for run in (one, other)]
+    kinds = [find_kinds_of_run(run / "tables") for run in (first, second)]
     if kinds[0] == kinds[1] or not all(kinds):
         return ""
     return f"{'; '.join(kinds[0])} in the first run, {'; '.join(kinds[1])} in the second"

@@ -81,6 +81,7 @@ def _write_fields(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(value: Any) -> Any:
+    """Return a component in the form of a configuration, and any other value unchanged."""
     if not isinstance(value, Mapping):
         return value
     return {"name": value["name"], **value["options"]} if value["options"] else value["name"]

@@ -36,7 +36,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.errors import RankfallError, suggest
-from rankfall.report.quantities import lent, sources
+from rankfall.report.quantities import sources, user_quantities
 
 ANY = "any"
 NEEDED = ("name", "published", "tolerance", "column", "where")
@@ -51,14 +51,14 @@ def published_numbers() -> Iterator[dict[str, Any]]:
     """Yield the published numbers of all quantities, including those of users, with the quantity as `table`. Each word for a source must
     mean the same paper everywhere."""
     papers: dict[str, tuple[list[str], str]] = {}
-    for quantity in sources("published", lent()):
+    for quantity in sources("published", user_quantities()):
         for value in components.load("published", quantity):
             paper = [value[column] for column in PAPER]
-            known, where = papers.setdefault(value["source"], (paper, quantity))
-            if known != paper:
+            first, where = papers.setdefault(value["source"], (paper, quantity))
+            if first != paper:
                 raise RankfallError(
                     f"published numbers of {quantity}: source {value['source']!r} is {'; '.join(paper)}, but in {where} it is "
-                    f"{'; '.join(known)}\nuse another word for one of them in its published.csv"
+                    f"{'; '.join(first)}\nuse another word for one of them in its published.csv"
                 )
             yield value | {"table": quantity}
 
@@ -71,34 +71,35 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
     ]
     settings, papers = {ANY: ""}, {}
     while lines and lines[0].startswith((SETTING, SOURCE)):
-        kind, _, said = lines.pop(0).partition(" ")
-        word, _, about = (part.strip() for part in said.partition(":"))
+        kind, _, definition = lines.pop(0).partition(" ")
+        word, _, text = (part.strip() for part in definition.partition(":"))
         if kind == SETTING.strip():
-            settings[word] = about
+            settings[word] = text
         else:
-            papers[word] = [part.strip() for part in about.split(";")]
+            papers[word] = [part.strip() for part in text.split(";")]
             if len(papers[word]) != len(PAPER) or not all(papers[word]):
                 raise RankfallError(
-                    f"{file}: source {word!r} is explained by {about!r}\nwrite a name, a title and a link between semicolons: "
+                    f"{file}: source {word!r} is explained by {text!r}\nwrite a name, a title and a link between semicolons: "
                     f"source {word}: Author 2021; Title; https://..."
                 )
     reader = csv.DictReader(lines)
     columns = list(reader.fieldnames or ())
-    if wrong := [f"lacks {one}" for one in NEEDED if one not in columns] + [
-        f"has {one!r}{suggest(str(one), list(FIELDS))}" for one in columns if one not in FIELDS
+    if problems := [f"lacks {column}" for column in NEEDED if column not in columns] + [
+        f"has {column!r}{suggest(str(column), list(FIELDS))}" for column in columns if column not in FIELDS
     ]:
         raise RankfallError(
-            f"{file}: its header {'; '.join(wrong)}\ncolumns are {', '.join(FIELDS)}; the first five are needed"
+            f"{file}: its header {'; '.join(problems)}\ncolumns are {', '.join(FIELDS)}; the first five are needed"
         )
-    only = {"source": [*papers], "setting": [*settings][1:] or [ANY]}  # left out where there is only one
-    usual = dict.fromkeys(FIELDS, "") | {"kind": "measured", "sense": "equal"}
-    usual |= {name: words[0] for name, words in only.items() if len(words) == 1}
-    return tuple(_check_row(usual | {"what": row["name"]} | row, settings, papers, file) for row in reader)
+    declared = {"source": [*papers], "setting": [*settings][1:] or [ANY]}  # left out where there is only one
+    defaults = dict.fromkeys(FIELDS, "") | {"kind": "measured", "sense": "equal"}
+    defaults |= {name: words[0] for name, words in declared.items() if len(words) == 1}
+    return tuple(_check_row(defaults | {"what": row["name"]} | row, settings, papers, file) for row in reader)
 
 
 def _check_row(
     row: dict[str, Any], settings: dict[str, str], papers: dict[str, list[str]], file: Path
 ) -> dict[str, Any]:
+    """Return a row with numbers as floats, and with its setting and source; raise an error if a field is not allowed."""
     where = f"{file}, {row['name']!r}"
     if None in row.values() or None in row:
         raise RankfallError(f"{where}: it has more or fewer fields than the header; put a field with a comma in quotes")

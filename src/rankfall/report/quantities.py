@@ -1,8 +1,7 @@
 """Find the declarations of quantities for the scorecard and the page: the lists `HEADLINES`, `CHARTS` and `SENTENCES`.
 
-They are in `shown.py` of the quantity's folder, or in the single file of the quantity.
-A user's quantity is a module, `mylab.entropy`. A run knows those whose tables its measures fill (`lend`); such a table is named by the
-module.
+They are in `shown.py` of the quantity's folder, or in the single file of the quantity. A user's quantity is a module, `mylab.entropy`, and
+its table has the module's name. A run knows the users' quantities whose tables its measures fill (`set_user_quantities`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,37 +21,39 @@ STUDIES = {
     "use": "Use and cost: what does it learn, and how long does it take?",
     "claims": "Claims: what has been said about depth, and does it hold?",
 }
-_LENT: list[str] = []  # users' modules that this process knows
+_USER_QUANTITIES: list[str] = []  # users' modules that this process knows
 
 
-def lend(modules: Iterable[str]) -> None:
+def set_user_quantities(modules: Iterable[str]) -> None:
     """Set the users' quantities that this process knows."""
-    _LENT[:] = sorted(set(modules))
+    _USER_QUANTITIES[:] = sorted(set(modules))
 
 
-def lend_headlines(modules: Iterable[str]) -> None:
-    """Set the users' modules whose headlines this process knows, those of a scorecard that was read; modules without headlines are kept."""
-    lend([*modules, *(module for module in lent() if not components.declares("headline", module))])
+def set_user_headlines(modules: Iterable[str]) -> None:
+    """Replace the users' quantities with headlines by those of a scorecard that was read. Quantities without headlines are kept."""
+    others = [module for module in user_quantities() if not components.declares("headline", module)]
+    set_user_quantities([*modules, *others])
 
 
-def lent() -> tuple[str, ...]:
-    return tuple(_LENT)
+def user_quantities() -> tuple[str, ...]:
+    """Return the users' quantities that this process knows."""
+    return tuple(_USER_QUANTITIES)
 
 
 def declarations_of(kind: str) -> tuple[Any, ...]:
     """Return all declarations of a kind, with the study and the table of their folder, sorted by study and `place`."""
-    found: dict[str, Any] = {}
-    for quantity in sources(kind, lent()):
+    declarations: dict[str, Any] = {}
+    for quantity in sources(kind, user_quantities()):
         for item in components.load(kind, quantity):
             item = replace(item, study=item.study or study_of(kind, quantity), table=quantity)
-            if item.name in found:
-                other = found[item.name].table
+            if item.name in declarations:
+                other = declarations[item.name].table
                 raise RankfallError(
                     f"{kind} {item.name!r} of {quantity} has a name that is taken by {other}: choose another"
                 )
-            found[item.name] = item
+            declarations[item.name] = item
     ranks = {study: rank for rank, study in enumerate(STUDIES if kind != "sentence" else ())}
-    return tuple(sorted(found.values(), key=lambda item: (ranks.get(item.study, len(ranks)), item.place)))
+    return tuple(sorted(declarations.values(), key=lambda item: (ranks.get(item.study, len(ranks)), item.place)))
 
 
 def sources(kind: str, modules: Iterable[str]) -> list[str]:

@@ -40,13 +40,13 @@ class Evidence:
         if self.low is not None and self.high is not None:
             above, below = self.low - self.high[name], self.low[name] - self.high
             return (above > self.least).astype(float) - (below > self.least)
-        found = sides(self.values.sub(self.values.loc[name], axis=1), self.values.abs().max(axis=1))
-        found[name] = 0.0
-        return found
+        standing = sides(self.values.sub(self.values.loc[name], axis=1), self.values.abs().max(axis=1))
+        standing[name] = 0.0
+        return standing
 
     def among(self, chosen: Series) -> "Evidence":
         """Return the evidence of the rows that are `chosen`."""
-        low, high = (None if one is None else one[chosen] for one in (self.low, self.high))
+        low, high = (None if bound is None else bound[chosen] for bound in (self.low, self.high))
         return Evidence(self.values[chosen], low, high, self.least)
 
     @property
@@ -61,8 +61,8 @@ class Evidence:
         """
         ordered = self.level.sort_values(ascending=not most, kind="stable").index
         better = 1.0 if most else -1.0
-        left = [name for name in ordered if not (self.against(name) == better).any()]
-        return left or list(ordered[:1])  # all are beaten where A beats B, B beats C and C beats A
+        best = [name for name in ordered if not (self.against(name) == better).any()]
+        return best or list(ordered[:1])  # all are beaten where A beats B, B beats C and C beats A
 
     @property
     def decidable(self) -> Series:
@@ -90,7 +90,7 @@ def write_seeds(values: Mapping[int, float]) -> str:
 
 def read_seeds(text: Any) -> dict[int, float]:
     """Parse the text of `write_seeds`; a missing text gives no numbers."""
-    pairs = (one.split("=") for one in text.split()) if isinstance(text, str) else ()
+    pairs = (pair.split("=") for pair in text.split()) if isinstance(text, str) else ()
     return {int(seed): float(value) for seed, value in pairs}
 
 
@@ -103,9 +103,11 @@ def weigh(rows: DataFrame, headline: Headline) -> Evidence:
     if headline.components:
         reach = rows[f"{headline.name}_deviation"].astype(float).fillna(0.0)
         return Evidence(number.to_frame(), number - reach, number + reach, headline.least)
-    each = [read_seeds(text) for text in rows[f"{headline.name}_each"]]
-    columns = sorted({seed for one in each for seed in one})
-    values = pd.DataFrame([[one.get(seed, np.nan) for seed in columns] for one in each], rows.index, columns, float)
+    readings = [read_seeds(text) for text in rows[f"{headline.name}_each"]]
+    columns = sorted({seed for reading in readings for seed in reading})
+    values = pd.DataFrame(
+        [[reading.get(seed, np.nan) for seed in columns] for reading in readings], rows.index, columns, float
+    )
     if headline.counted != "seed":
         return Evidence(values, *span_readings(values))
     if headline.scale == "log":
@@ -124,11 +126,11 @@ def span_readings(values: DataFrame) -> tuple[Series, Series]:
 
     ends = []
     for readings in np.sort(values.to_numpy(), axis=1):  # NaN last
-        known = readings[~np.isnan(readings)]
-        outside = int(bdtrik((1 - LEVEL) / 2, len(known), 0.5)) if len(known) > 1 else 0
-        ends.append((known[outside], known[-1 - outside]) if len(known) else (np.nan, np.nan))
-    found = pd.DataFrame(ends, values.index, ["low", "high"])
-    return found.low, found.high
+        numbers = readings[~np.isnan(readings)]
+        outside = int(bdtrik((1 - LEVEL) / 2, len(numbers), 0.5)) if len(numbers) > 1 else 0
+        ends.append((numbers[outside], numbers[-1 - outside]) if len(numbers) else (np.nan, np.nan))
+    interval = pd.DataFrame(ends, values.index, ["low", "high"])
+    return interval.low, interval.high
 
 
 def with_number(rows: DataFrame, headline: Headline, setting: Setting) -> DataFrame:
@@ -153,15 +155,15 @@ def shade(rows: DataFrame, headline: Headline, setting: Setting) -> Series:
         return shades
     evidence, worse = weigh(ranked, headline), -1.0 if headline.good == "high" else 1.0
     for place in ranked.index:
-        found = evidence.against(place).fillna(0.0)
-        shades[place] = ((found == worse).sum() + ((found == 0).sum() + 1) / 2) / len(ranked)
+        comparison = evidence.against(place).fillna(0.0)
+        shades[place] = ((comparison == worse).sum() + ((comparison == 0).sum() + 1) / 2) / len(ranked)
     return shades
 
 
 def find_extreme(rows: DataFrame, headline: Headline, setting: Setting, *, most: bool) -> DataFrame:
     """Return the rows than which no row has more (or less) of a number. All `rows` can be ranked."""
-    known = with_number(rows, headline, setting).sort_values(["architecture", "variant"])
-    return known.loc[weigh(known, headline).unbeaten(most=most)]
+    measured = with_number(rows, headline, setting).sort_values(["architecture", "variant"])
+    return measured.loc[weigh(measured, headline).unbeaten(most=most)]
 
 
 def say_standing(rows: DataFrame, headline: Headline) -> str:
@@ -174,8 +176,8 @@ def say_standing(rows: DataFrame, headline: Headline) -> str:
 
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:
     """Return `mean` and `std` of each name over its seeds. `rows` has one row per name and seed."""
-    known = rows.assign(**{value: rows[value].astype(float)})
-    return known.groupby(by, observed=True)[value].agg(["mean", "std"]).dropna(subset="mean")
+    numbers = rows.assign(**{value: rows[value].astype(float)})
+    return numbers.groupby(by, observed=True)[value].agg(["mean", "std"]).dropna(subset="mean")
 
 
 def say_mean(mean: float, deviation: float, digits: int) -> str:
@@ -186,8 +188,8 @@ def say_mean(mean: float, deviation: float, digits: int) -> str:
 
 def say_span(values: Iterable[float], write: Callable[[float], str]) -> str:
     """Write the range of values: `0.42 to 0.80`, or a single number if both ends look the same; empty if there is no value."""
-    known = sorted(float(value) for value in values if value == value)
-    if not known:
+    numbers = sorted(float(value) for value in values if value == value)
+    if not numbers:
         return ""
-    least, most = write(known[0]), write(known[-1])
+    least, most = write(numbers[0]), write(numbers[-1])
     return least if least == most else f"{least} to {most}"

@@ -49,10 +49,10 @@ TESTED = "test"  # the split for which the accuracy of guessing is computed
 
 def dataset_rows(cell: Cell, dataset: Dataset) -> list[Row]:
     """Return a row for each split of a data set."""
-    made = {"task": cell.task.name, "seed": cell.data_seed, "data_key": cell.data_key}
+    labels = {"task": cell.task.name, "seed": cell.data_seed, "data_key": cell.data_key}
     sizes = {"size_in": dataset.size_in, "size_out": dataset.size_out}
     return [
-        made
+        labels
         | sizes
         | {
             "split": name,
@@ -81,24 +81,24 @@ def cell_row(cell: Cell, record: Mapping[str, Any], attainable: tuple[float | No
 
 def epoch_rows(cell: Cell, record: Mapping[str, Any], course: Course) -> list[Row]:
     """Return the rows by epoch of a cell's training. Splits that are only evaluated at the end are listed at the last epoch."""
-    found = list(course)
-    seen, last = {split for _, split, _, _ in found}, max((epoch for epoch, _, _, _ in found), default=0)
+    points = list(course)
+    seen, last = {split for _, split, _, _ in points}, max((epoch for epoch, _, _, _ in points), default=0)
     for split, metrics in record.get("final", {}).items():
         if split not in seen:
-            found += [(last, split, metric, value) for metric, value in metrics.items()]
+            points += [(last, split, metric, value) for metric, value in metrics.items()]
     columns, names = cell_columns(cell, record), ("epoch", "split", "metric", "value")
-    return [columns | dict(zip(names, values)) for values in found]
+    return [columns | dict(zip(names, values)) for values in points]
 
 
-def measured_rows(cell: Cell, record: Mapping[str, Any], found: Sequence[Row] | None) -> list[Row]:
+def measured_rows(cell: Cell, record: Mapping[str, Any], rows: Sequence[Row] | None) -> list[Row]:
     """Return the measured rows of a cell; a cell that is not done has one row with the reason."""
     if record["status"] == "done":
-        assert found is not None, f"cell {cell.key} is done and was not measured"
+        assert rows is not None, f"cell {cell.key} is done and was not measured"
     else:
-        assert found is None, f"cell {cell.key} is {record['status']} and was measured"
+        assert rows is None, f"cell {cell.key} is {record['status']} and was measured"
     columns = cell_columns(cell, record)
     trained = columns["processor"]
     return [
         columns | row | {"processor": join_processors(trained, row.get("processor"))}
-        for row in ([{}] if found is None else found)
+        for row in ([{}] if rows is None else rows)
     ]

@@ -38,38 +38,37 @@ class Difference:
     of: int  # rows that both runs have
     what: str
     largest: float | None = None  # largest relative difference of numbers
-    whose: dict[str, str] = field(
-        default_factory=dict
-    )  # task / architecture / training -> "differing rows of all its rows"
+    # task / architecture / training -> "differing rows of all its rows"
+    whose: dict[str, str] = field(default_factory=dict)
 
 
-def compare_runs(one: Path, other: Path, tolerance: float = 0.0) -> dict[str, list[Difference]]:
+def compare_runs(first: Path, second: Path, tolerance: float = 0.0) -> dict[str, list[Difference]]:
     """Return table -> differences, empty if all common values are equal; relative differences up to `tolerance` are ignored."""
     import pandas as pd
 
-    runs = [{path.stem: path for path in (run / "tables").glob("*.parquet")} for run in (one, other)]
-    for run, tables in zip((one, other), runs):
+    runs = [{path.stem: path for path in (run / "tables").glob("*.parquet")} for run in (first, second)]
+    for run, tables in zip((first, second), runs):
         if not tables:
             raise RankfallError(f"{run} has no tables: name the folder of a run's results, such as `results`")
-    found = {}
+    differences = {}
     for name in sorted({*runs[0], *runs[1]}):
         if all(name in tables for tables in runs):
-            first, second = (_specify(pd.read_parquet(tables[name]), tables.get("cells")) for tables in runs)
-            found[name] = list(compare_frames(name, first, second, tolerance))
+            left, right = (_specify(pd.read_parquet(tables[name]), tables.get("cells")) for tables in runs)
+            differences[name] = list(compare_frames(name, left, right, tolerance))
         else:
             which = "first" if name in runs[0] else "second"
-            found[name] = [Difference(name, "", 0, 0, f"only the {which} run has this table")]
-    return found
+            differences[name] = [Difference(name, "", 0, 0, f"only the {which} run has this table")]
+    return differences
 
 
-def differences(one: "pa.Table", other: "pa.Table", tolerance: float = 0.0) -> list[str]:
+def differences(first: "pa.Table", second: "pa.Table", tolerance: float = 0.0) -> list[str]:
     """Return the differences of two tables, one line each, except for provenance columns and metadata. NaN equals NaN; relative differences
     up to `tolerance` are ignored."""
-    name, second = about_of(one).get("table", ""), about_of(other).get("table", "")
-    if name != second:
-        return [f"one is the table {name!r}, the other {second!r}"]
-    found = list(compare_frames(name, one.to_pandas(), other.to_pandas(), tolerance))
-    return [line.strip() for line in as_lines({name: found})][1:]
+    name, other = about_of(first).get("table", ""), about_of(second).get("table", "")
+    if name != other:
+        return [f"one is the table {name!r}, the other {other!r}"]
+    unequal = list(compare_frames(name, first.to_pandas(), second.to_pandas(), tolerance))
+    return [line.strip() for line in as_lines({name: unequal})][1:]
 
 
 def compare_frames(name: str, first: DataFrame, second: DataFrame, tolerance: float) -> Iterator[Difference]:
@@ -91,13 +90,13 @@ def compare_frames(name: str, first: DataFrame, second: DataFrame, tolerance: fl
         for frame in (first, second):
             frame["same"] = frame.groupby(keys, dropna=False).cumcount()
         keys.append("same")
-    both = first.merge(second, on=keys, how="outer", suffixes=("", " 2"), indicator=True)
+    merged = first.merge(second, on=keys, how="outer", suffixes=("", " 2"), indicator=True)
     for side, which in (("left_only", "first"), ("right_only", "second")):
-        alone = both[both["_merge"] == side]
+        alone = merged[merged["_merge"] == side]
         if len(alone):
             example = ", ".join(f"{key}={alone.iloc[0][key]}" for key in keys if not pd.isna(alone.iloc[0][key]))
             yield Difference(name, "", len(alone), 0, f"only in the {which} run, such as {example}")
-    shared = both[both["_merge"] == "both"]
+    shared = merged[merged["_merge"] == "both"]
     for column in first:
         if column in second and column not in (*keys, *may_differ):
             yield from _column_differences(name, column, shared, keys, tolerance)
@@ -110,21 +109,24 @@ def _specify(table: DataFrame, cells: Path | None) -> DataFrame:
 
     if "setting" not in table or "key" in table or "architecture" not in table or cells is None:
         return table
-    known = pd.read_parquet(cells)
-    by = [column for column in SPEC if column in table and column in known and column != "seed"]
-    rest = [column for column in SPEC if column in known and column not in (*by, "seed")]
-    if not by or not rest:
+    specifications = pd.read_parquet(cells)
+    by = [column for column in SPEC if column in table and column in specifications and column != "seed"]
+    others = [column for column in SPEC if column in specifications and column not in (*by, "seed")]
+    if not by or not others:
         return table
-    words = known[rest].astype("string").fillna("").agg(", ".join, axis=1)
-    known = (
-        known.assign(**{CELLS: words}).groupby(by, dropna=False)[CELLS].agg(lambda found: "; ".join(sorted(set(found))))
+    words = specifications[others].astype("string").fillna("").agg(", ".join, axis=1)
+    specifications = (
+        specifications.assign(**{CELLS: words})
+        .groupby(by, dropna=False)[CELLS]
+        .agg(lambda texts: "; ".join(sorted(set(texts))))
     )
-    return table.merge(known.reset_index(), on=by, how="left")
+    return table.merge(specifications.reset_index(), on=by, how="left")
 
 
 def _column_differences(
     name: str, column: str, shared: DataFrame, keys: list[str], tolerance: float
 ) -> Iterator[Difference]:
+    """Yield the difference of a column over the rows that both runs have, if there is one."""
     import pandas as pd
 
     a, b = shared[column], shared[f"{column} 2"]
@@ -156,25 +158,27 @@ def _whose(shared: DataFrame, apart: Series) -> dict[str, str]:
 Codes = Mapping[str, Mapping[str, str]]  # specification of a cell -> source file -> digest
 
 
-def code_differences(one: Codes, other: Codes) -> dict[str, int]:
+def code_differences(first: Codes, second: Codes) -> dict[str, int]:
     """Return source file -> number of common cells for which its code differs, or for which only one of the two runs uses it."""
-    found: Counter[str] = Counter()
-    for spec in one.keys() & other.keys():
-        found.update({file for file, _ in one[spec].items() ^ other[spec].items()})
-    return dict(sorted(found.items()))
+    counts: Counter[str] = Counter()
+    for spec in first.keys() & second.keys():
+        counts.update({file for file, _ in first[spec].items() ^ second[spec].items()})
+    return dict(sorted(counts.items()))
 
 
-def as_lines(found: dict[str, list[Difference]], code: Mapping[str, int] | None = None) -> Iterator[str]:
+def as_lines(differences: dict[str, list[Difference]], code: Mapping[str, int] | None = None) -> Iterator[str]:
     """Yield lines for a terminal: differing code, a line per table, and for each difference a line and another with entries of the grid."""
     for file, cells in (code or {}).items():
         yield f"code: {file} differs, for {cells} cell{'s' * (cells != 1)}"
-    for table, differences in found.items():
-        yield f"{table}: {'equal' if not differences else many(len(differences), 'difference')}"
-        for one in differences:
-            size = "" if one.largest is None else f", by up to {one.largest:.2g} relative"
-            rows = f"{one.rows} of {one.of} rows differ{size}: " if one.of else f"{one.rows} rows: " if one.rows else ""
-            yield f"  {one.column + ': ' if one.column else ''}{rows}{one.what}"
-            if one.whose:
-                named = [f"{entry} ({count})" for entry, count in one.whose.items()]
-                more = f" and {len(named) - ENTRIES} more" if len(named) > ENTRIES else ""
-                yield f"    rows of {', '.join(named[:ENTRIES])}{more}"
+    for table, unequal in differences.items():
+        yield f"{table}: {'equal' if not unequal else many(len(unequal), 'difference')}"
+        for difference in unequal:
+            size = "" if difference.largest is None else f", by up to {difference.largest:.2g} relative"
+            rows = f"{difference.rows} rows: " if difference.rows else ""
+            if difference.of:
+                rows = f"{difference.rows} of {difference.of} rows differ{size}: "
+            yield f"  {difference.column + ': ' if difference.column else ''}{rows}{difference.what}"
+            if difference.whose:
+                entries = [f"{entry} ({count})" for entry, count in difference.whose.items()]
+                more = f" and {len(entries) - ENTRIES} more" if len(entries) > ENTRIES else ""
+                yield f"    rows of {', '.join(entries[:ENTRIES])}{more}"

@@ -58,14 +58,14 @@ class Table:
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
-        wrong = [name for name in names if names.count(name) > 1] + [name for name in self.key if name not in names]
-        wrong += [column.name for column in self.columns if column.type not in TYPES]
-        wrong += [
+        invalid = [name for name in names if names.count(name) > 1] + [name for name in self.key if name not in names]
+        invalid += [column.name for column in self.columns if column.type not in TYPES]
+        invalid += [
             bound for column in self.columns for bound in column.bounds if isinstance(bound, str) and bound not in names
         ]
-        if wrong:
+        if invalid:
             raise RankfallError(
-                f"table {self.name}: column {wrong[0]} is declared twice, is not declared, or has a type other than {TYPES}"
+                f"table {self.name}: column {invalid[0]} is declared twice, is not declared, or has a type other than {TYPES}"
             )
 
     @property
@@ -116,17 +116,19 @@ def declare_columns(text: str) -> tuple[Column, ...]:
 
 
 def _declare_column(line: str) -> Column:
-    found = LINE.fullmatch(line)
-    if found is None:
+    """Return the column of one line."""
+    match = LINE.fullmatch(line)
+    if match is None:
         raise RankfallError(
             f"{line!r} declares no column\nWrite it as `name type: meaning`, such as `loss float? [nats]: ...`"
         )
-    name, kind, null, unit, low, high, marks, meaning = found.groups(default="")
+    name, kind, null, unit, low, high, marks, meaning = match.groups(default="")
     bounds = _read_bound(low), _read_bound(high)
     return Column(name, kind, meaning, unit, bool(null), " nan" in marks, " provenance" in marks, bounds)
 
 
 def _read_bound(text: str) -> Bound:
+    """Return a bound: a number, the name of a column, or None for an empty text."""
     try:
         return int(text) if text.lstrip("-").isdigit() else float(text)
     except ValueError:
@@ -152,8 +154,8 @@ def schema(name: str) -> Table:
         return Table(name, f"what the measure {name} gives", (), cells=needs == "cells", inferred=True)
     if declared.table is not None:
         return declared.table
-    found: Table = components.load("table", name)()
-    return found
+    table: Table = components.load("table", name)()
+    return table
 
 
 def finds_headlines(name: str) -> bool:

@@ -40,17 +40,17 @@ def write_score(row: Series, headline: Headline, between: str = "±") -> str:
     if is_missing(value):
         return "" if is_missing(row[f"{headline.name}_{'at' if headline.components else 'of'}"]) else ABSENT
     share = share_of_attainable(row, headline)
-    said = write_value(row, headline)
-    if not is_missing(deviation) and said != AT_FLOOR:
-        visible = "e" in said or f"{deviation:.{headline.digits}f}".strip("0.")
-        said += f"{between}{write_float(deviation, headline.digits, value)}" if visible else ""
-    return said if share is None else f"{said} ({share:.0%})"
+    text = write_value(row, headline)
+    if not is_missing(deviation) and text != AT_FLOOR:
+        visible = "e" in text or f"{deviation:.{headline.digits}f}".strip("0.")
+        text += f"{between}{write_float(deviation, headline.digits, value)}" if visible else ""
+    return text if share is None else f"{text} ({share:.0%})"
 
 
 def is_equal(rows: DataFrame, headline: Headline) -> bool:
     """Return whether all of several architectures have the same number, which says nothing about them."""
-    known = len(rows) > 1 and rows[headline.name].notna().all()
-    return known and len({write_score(row, headline) for _, row in rows.iterrows()}) == 1
+    complete = len(rows) > 1 and rows[headline.name].notna().all()
+    return complete and len({write_score(row, headline) for _, row in rows.iterrows()}) == 1
 
 
 def share_of_attainable(row: Series, headline: Headline) -> float | None:
@@ -69,9 +69,9 @@ def list_attainable(rows: DataFrame, shown: Sequence[Headline], *, titles: bool 
             if share_of_attainable(row, headline) is not None:
                 best = write_float(row[f"{headline.name}_attainable"], headline.digits)
                 below.setdefault(best, []).append(name_row(row))
-        called = headline.title if titles else headline.name
+        column = headline.title if titles else headline.name
         for best, names in below.items():
-            yield f"{called}: in brackets, the share of the {best} that the mask leaves attainable: {', '.join(names)}"
+            yield f"{column}: in brackets, the share of the {best} that the mask leaves attainable: {', '.join(names)}"
 
 
 def write_value(row: Series, headline: Headline) -> str:
@@ -85,23 +85,23 @@ def write_value(row: Series, headline: Headline) -> str:
 
 def write_chance(rows: DataFrame, headline: Headline) -> str:
     """Write the chance level of these rows; empty if it is unknown."""
-    known = rows[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
-    return say_span(known, partial(write_float, digits=headline.digits))
+    chances = rows[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
+    return say_span(chances, partial(write_float, digits=headline.digits))
 
 
 def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) -> tuple[Setting, list[Headline]]:
     """Return the setting with this label (by default the one with most of these numbers), and its headlines: those in `columns`, or all."""
-    known = {headline.name: headline for headline in headlines()}
+    by_name = {headline.name: headline for headline in headlines()}
     for name in columns:
-        if name not in known:
+        if name not in by_name:
             raise RankfallError(
-                f"{where}: there is no number {name!r}; allowed: {', '.join(known)}{suggest(name, known)}"
+                f"{where}: there is no number {name!r}; allowed: {', '.join(by_name)}{suggest(name, by_name)}"
             )
     if not len(scores):
         raise RankfallError(f"{where}: the scorecard has no row")
-    chosen = [known[name] for name in dict.fromkeys(columns)] or list(known.values())
-    own = [headline for headline in chosen if not headline.components] or chosen
-    at = find_setting(scores, setting, where) if setting else settings_in(scores, own)[0]
+    chosen = [by_name[name] for name in dict.fromkeys(columns)] or list(by_name.values())
+    of_networks = [headline for headline in chosen if not headline.components] or chosen
+    at = find_setting(scores, setting, where) if setting else settings_in(scores, of_networks)[0]
     rows = rows_at(scores, at)
     return at, [headline for headline in chosen if columns or rows[headline.name].notna().any()]
 
@@ -110,9 +110,10 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
     """Yield lines for one setting or for all, with a line per architecture and a column per number."""
     from pandas import DataFrame
 
-    found = settings_in(scores)
-    yield f"scorecard: {len(scores)} rows at {len(found)} setting{'s' * (len(found) != 1)}; only numbers of one setting are comparable"
-    for at in [choose(scores, columns, setting, "--setting")[0]] if setting else found:
+    settings = settings_in(scores)
+    count = many(len(settings), "setting")
+    yield f"scorecard: {len(scores)} rows at {count}; only numbers of one setting are comparable"
+    for at in [choose(scores, columns, setting, "--setting")[0]] if setting else settings:
         _, shown = choose(scores, columns, at.label, "--columns")
         rows = rows_at(scores, at)
         yield ""
@@ -134,12 +135,12 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
 
 def notes(rows: DataFrame) -> Iterator[str]:
     """Yield notes on lost seeds and on means over several kinds of processors."""
-    columns = [f"{one.name}_lost" for one in headlines() if not one.components]
+    columns = [f"{headline.name}_lost" for headline in headlines() if not headline.components]
     lost = []
     for _, row in rows.iterrows():
-        said = dict.fromkeys(row[column] for column in columns if row[column])
-        lost += [f"{name_row(row)}: {one}" for one in said]
-        if row.done == 0 and not said:
+        reasons = dict.fromkeys(row[column] for column in columns if row[column])
+        lost += [f"{name_row(row)}: {headline}" for headline in reasons]
+        if row.done == 0 and not reasons:
             lost.append(f"{name_row(row)}: none of {row.cells} networks is done")
     yield from dict.fromkeys(lost)
     mixed = rows[rows.processors.notna()]
@@ -149,18 +150,18 @@ def notes(rows: DataFrame) -> Iterator[str]:
 def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
     """Write the number of seeds of the means: the most frequent count, and the rows and columns that have another."""
     counts = {
-        (name_row(row), one.title): int(row[f"{one.name}_seeds"])
+        (name_row(row), headline.title): int(row[f"{headline.name}_seeds"])
         for _, row in rows.iterrows()
-        for one in shown
-        if one.counted == "seed" and not one.components and not is_missing(row[f"{one.name}_seeds"])
+        for headline in shown
+        if headline.counted == "seed" and not headline.components and not is_missing(row[f"{headline.name}_seeds"])
     }
-    timed = "; ".join(filter(None, (say_readings(rows, one) for one in shown)))
+    timed = "; ".join(filter(None, (say_readings(rows, headline) for headline in shown)))
     if not counts:
         return timed or "no number of networks"
     common = max(sorted(set(counts.values()), reverse=True), key=list(counts.values()).count)
-    said = f"mean ± deviation over {many(common, 'seed')}" if max(counts.values()) > 1 else "of one seed"
+    text = f"mean ± deviation over {many(common, 'seed')}" if max(counts.values()) > 1 else "of one seed"
     others = say_others(counts, common)
-    return said + (f" ({others})" if others else "") + (f"; {timed}" if timed else "")
+    return text + (f" ({others})" if others else "") + (f"; {timed}" if timed else "")
 
 
 def say_readings(rows: DataFrame, headline: Headline) -> str:
@@ -172,17 +173,17 @@ def say_readings(rows: DataFrame, headline: Headline) -> str:
 
 def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:
     """Write the numbers with another count of seeds, as `causal 3`: whole rows, whole columns, or single numbers."""
-    left = {place: count for place, count in counts.items() if count != common}
-    said: dict[str, int] = {}
+    others = {place: count for place, count in counts.items() if count != common}
+    counted: dict[str, int] = {}
     for axis in (0, 1):
-        for name in dict.fromkeys(place[axis] for place in left):
-            of = {count for place, count in counts.items() if place[axis] == name}
-            if len(of) == 1:
-                said[name] = of.pop()
-        left = {place: count for place, count in left.items() if place[axis] not in said}
-    said |= {f"{title} of {row}": count for (row, title), count in left.items()}
-    named = [f"{name} {count}" for name, count in said.items()]
-    return ", ".join(named[:NAMED] + [f"{len(named) - NAMED} more with other counts"] * (len(named) > NAMED))
+        for name in dict.fromkeys(place[axis] for place in others):
+            values = {count for place, count in counts.items() if place[axis] == name}
+            if len(values) == 1:
+                counted[name] = values.pop()
+        others = {place: count for place, count in others.items() if place[axis] not in counted}
+    counted |= {f"{title} of {row}": count for (row, title), count in others.items()}
+    phrases = [f"{name} {count}" for name, count in counted.items()]
+    return ", ".join(phrases[:NAMED] + [f"{len(phrases) - NAMED} more with other counts"] * (len(phrases) > NAMED))
 
 
 def as_latex(
@@ -196,7 +197,7 @@ def as_latex(
     shown = [headline for headline in shown if headline not in equal]
     places = {name: place for place, name in enumerate(architectures)}
     rows = rows.sort_values("architecture", key=lambda names: names.map(places), kind="stable") if places else rows
-    said = [
+    comments = [
         f"{at.label} ({at.sizes}); {say_seeds(rows, shown)}",
         "A deviation that rounds to zero is left out; floor: rounding noise; --: measured, but there is no number",
         *notes(rows),
@@ -220,7 +221,7 @@ def as_latex(
     body = [write_line(line) for line in grid]
     if any(chances) and len(shown) <= ACROSS:
         body.insert(len(rows), r"\midrule")
-    lines = [f"% {' '.join(note.split())}" for note in said]
+    lines = [f"% {' '.join(note.split())}" for note in comments]
     lines += [FITTED, rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}", r"\toprule", write_line(head), r"\midrule"]
     return "\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}}", ""])
 

@@ -17,15 +17,19 @@ SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES
 def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
     """Return the rows with these values in these columns; a list matches any of its values."""
     for column, value in where.items():
-        same = table[column].isin(value) if isinstance(value, list) else table[column] == value
-        table = table[same.fillna(False).astype(bool)]
+        matching = table[column].isin(value) if isinstance(value, list) else table[column] == value
+        table = table[matching.fillna(False).astype(bool)]
     return table
 
 
 def select_matching(table: DataFrame, column: str, wanted: Any) -> DataFrame:
     """Return the rows with a value that matches a filter, which may be a list."""
-    found = [value for value in table[column].unique() if any(matches_in_table(value, one) for one in as_list(wanted))]
-    return table[table[column].isin(found)]
+    values = [
+        value
+        for value in table[column].unique()
+        if any(matches_in_table(value, pattern) for pattern in as_list(wanted))
+    ]
+    return table[table[column].isin(values)]
 
 
 def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> DataFrame:
@@ -37,12 +41,12 @@ def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> Dat
     for column, wanted in where.items():
         if column not in table:
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
-        kept = select_matching(table, column, wanted)
-        if kept.empty:
-            found = ", ".join(map(str, table[column].unique())) or "nothing"
-            asked = describe_filter({column: wanted})
-            raise RankfallError(f"figure {figure}: no finished cell has {asked}; there is: {found}")
-        table = kept
+        matching = select_matching(table, column, wanted)
+        if matching.empty:
+            values = ", ".join(map(str, table[column].unique())) or "nothing"
+            text = describe_filter({column: wanted})
+            raise RankfallError(f"figure {figure}: no finished cell has {text}; there is: {values}")
+        table = matching
     return table
 
 
@@ -73,11 +77,11 @@ def choose(
 
 def among(table: DataFrame, figure: str, column: str, wanted: list[Any]) -> DataFrame:
     """Return the rows with one of these values; all rows if no value is given. An unknown value or an empty result is an error."""
-    there = sorted(table[column].unique())
+    present = sorted(table[column].unique())
     for value in wanted:
-        if value not in there and value not in table.attrs.get(UNFINISHED, {}).get(column, ()):
+        if value not in present and value not in table.attrs.get(UNFINISHED, {}).get(column, ()):
             raise RankfallError(
-                f"figure {figure}: no finished cell has {column} {value}; there is: {', '.join(map(str, there)) or 'nothing'}"
+                f"figure {figure}: no finished cell has {column} {value}; there is: {', '.join(map(str, present)) or 'nothing'}"
             )
     chosen = table[table[column].isin(wanted)] if wanted else table
     if chosen.empty:
@@ -113,7 +117,7 @@ def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
             for column in mixed.columns.intersection(SPECS)
             if mixed[column].nunique(dropna=False) > 1
         }
-        values = "; ".join(f"{column}: {', '.join(found)}" for column, found in differ.items())
+        values = "; ".join(f"{column}: {', '.join(texts)}" for column, texts in differ.items())
         raise RankfallError(
             f"figure {figure}: {', '.join(map(str, first[:-1]))} has {int(counts.max())} networks per seed, which differ in {values}; "
             "pick one by the figure's `where`, or draw them separately (figure `sweep`: `lines`, `panels`)"
@@ -138,8 +142,8 @@ def init_first(trainings: Any) -> list[str]:
 def chances(table: DataFrame, cells: DataFrame | None = None) -> list[float]:
     """Return the mean chance over seeds for each task with its options, in ascending order. It is not averaged over tasks, which would be
     the chance of no network. `cells`: the table with `chance`, if `table` does not have it."""
-    known = table.drop_duplicates("key")
+    networks = table.drop_duplicates("key")
     if cells is not None:
-        known = known.assign(chance=known.key.map(cells.drop_duplicates("key").set_index("key").chance))
-    options = known.task_component if "task_component" in known else known.key.map(lambda _: "")
-    return sorted(known.chance.astype(float).groupby(options).mean().dropna())
+        networks = networks.assign(chance=networks.key.map(cells.drop_duplicates("key").set_index("key").chance))
+    options = networks.task_component if "task_component" in networks else networks.key.map(lambda _: "")
+    return sorted(networks.chance.astype(float).groupby(options).mean().dropna())

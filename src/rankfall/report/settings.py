@@ -19,11 +19,8 @@ from rankfall.report.labels import labels
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 
-ALWAYS = (
-    "task",
-    "training",
-    "depth",
-)  # in every label; a label has other parts if settings with equal values of these differ in them
+# Parts of every label. A label has other parts if settings with equal values of these differ in them.
+ALWAYS = ("task", "training", "depth")
 SIZES = ("width", "heads", "head_width", "mlp_width")
 PARTS = (*ALWAYS, "task_component", *SIZES, *names(Training))
 OPEN = tuple(size for size in SIZES if size in {field for unread in UNREAD.values() for field in unread})
@@ -60,42 +57,42 @@ class Setting:
 def name_settings(cells: DataFrame) -> Series:
     """Return the label of each cell's setting: task, training and depth, and all other parts in which settings with the same task and
     training differ. Settings whose labels differ in depth therefore differ only in depth."""
-    known = fill_sizes(cells)
-    more = known.task.where(known.task.isna(), "")
+    filled = fill_sizes(cells)
+    more = filled.task.where(filled.task.isna(), "")
     for column in (name for name in PARTS if name not in ALWAYS):
-        alike = [known.task, known.training, more]
-        for _, values in known[column].groupby(alike):
+        group = [filled.task, filled.training, more]
+        for _, values in filled[column].groupby(group):
             if values.nunique() > 1:
-                told = tell_apart(column, values.unique())
-                more = more.where(~more.index.isin(values.index), more + ", " + known[column].map(told))
-    return known.task + ", " + known.training + ", depth " + known.depth + more
+                words = tell_apart(column, values.unique())
+                more = more.where(~more.index.isin(values.index), more + ", " + filled[column].map(words))
+    return filled.task + ", " + filled.training + ", depth " + filled.depth + more
 
 
 def fill_sizes(cells: DataFrame) -> DataFrame:
     """Return the parts of each setting as text. A size that nothing reads is filled if the other networks of this depth, or of all depths,
     have a single value."""
-    known = cells[list(PARTS)].astype(dict.fromkeys(("depth", *SIZES), "Int64")).astype("string")
-    rest = [name for name in PARTS if name not in OPEN]
-    for alike in (rest, [name for name in rest if name != "depth"]):
+    filled = cells[list(PARTS)].astype(dict.fromkeys(("depth", *SIZES), "Int64")).astype("string")
+    others = [name for name in PARTS if name not in OPEN]
+    for shared in (others, [name for name in others if name != "depth"]):
         for size in OPEN:
-            values = known[size].groupby([known[name].fillna("none") for name in alike])
-            known[size] = known[size].fillna(values.transform("first").where(values.transform("nunique") == 1))
-    return known.fillna("none")
+            values = filled[size].groupby([filled[name].fillna("none") for name in shared])
+            filled[size] = filled[size].fillna(values.transform("first").where(values.transform("nunique") == 1))
+    return filled.fillna("none")
 
 
 def tell_apart(column: str, values: Sequence[str]) -> dict[str, str]:
     """Return value -> words that distinguish the values of a column; for components with the same name, the options that differ."""
     if column not in COMPONENTS:
         return {value: f"{column.replace('_', ' ')} {value}" for value in values}
-    found = {value: parts(value) for value in values}
-    if len({name for name, _ in found.values()}) > 1:
-        what = "" if column == "task_component" else f"{column} "
-        return {value: f"{what}{label}" for value, label in labels(values).items()}
-    every = dict.fromkeys(option for _, options in found.values() for option in options)
-    differ = [option for option in every if len({options.get(option) for _, options in found.values()}) > 1]
+    components = {value: parts(value) for value in values}
+    if len({name for name, _ in components.values()}) > 1:
+        prefix = "" if column == "task_component" else f"{column} "
+        return {value: f"{prefix}{label}" for value, label in labels(values).items()}
+    keys = dict.fromkeys(option for _, options in components.values() for option in options)
+    differ = [option for option in keys if len({options.get(option) for _, options in components.values()}) > 1]
     return {
         value: ", ".join(f"{option.replace('_', ' ')} {options.get(option, 'none')}" for option in differ) or value
-        for value, (_, options) in found.items()
+        for value, (_, options) in components.items()
     }
 
 
@@ -103,38 +100,41 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
     """Return line -> the parts of its setting in which the lines of a figure differ: `depth 2, width 8`; empty if there is one setting.
     `by`: the column that names lines; `but`: parts that the figure shows itself, where `training` includes all its fields."""
     cells = table.drop_duplicates("key").reset_index(drop=True)
-    known = fill_sizes(cells.reindex(columns=list(PARTS)))
+    filled = fill_sizes(cells.reindex(columns=list(PARTS)))
     shown = {by, *but} | ({*names(Training)} if "training" in (by, *but) else set())
     words: dict[str, list[str]] = {str(name): [] for name in cells[by].unique()}
-    for column in (part for part in PARTS if part not in shown and known[part].nunique() > 1):
-        said = tell_apart(column, known[column].unique())
-        for name, values in known[column].groupby(cells[by].astype(str)):
-            words[name].append(" or ".join(sorted(said[value] for value in values.unique())))
-    return {name: ", ".join(each) for name, each in words.items()}
+    for column in (part for part in PARTS if part not in shown and filled[part].nunique() > 1):
+        by_value = tell_apart(column, filled[column].unique())
+        for name, values in filled[column].groupby(cells[by].astype(str)):
+            words[name].append(" or ".join(sorted(by_value[value] for value in values.unique())))
+    return {name: ", ".join(phrases) for name, phrases in words.items()}
 
 
 def say_differ(table: DataFrame) -> str:
     """Write a clause for numbers of several settings: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
-    found = sorted({words for words in differences(table, but=["training"]).values() if words})
-    more = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
-    return f", which differ in setting too ({'; '.join(found[:NAMED] + more)})" if found else ""
+    phrases = sorted({words for words in differences(table, but=["training"]).values() if words})
+    more = [f"{len(phrases) - NAMED} more"] if len(phrases) > NAMED else []
+    return f", which differ in setting too ({'; '.join(phrases[:NAMED] + more)})" if phrases else ""
 
 
-def settings_in(scores: DataFrame, asked: Sequence[Headline] | None = None) -> list[Setting]:
+def settings_in(scores: DataFrame, counted: Sequence[Headline] | None = None) -> list[Setting]:
     """Return the settings of a scorecard, sorted: first the one with most of the headline numbers, counted over its architectures; for
     equal counts untrained networks if all headlines prefer these, else trained ones; then the deepest; then by label.
     """
-    asked = headlines() if asked is None else asked
-    numbers = scores[[headline.name for headline in asked]].notna().sum(axis=1).groupby(scores.setting).sum()
-    untrained = bool(asked) and all(headline.first == "untrained" for headline in asked)
+    counted = headlines() if counted is None else counted
+    numbers = scores[[headline.name for headline in counted]].notna().sum(axis=1).groupby(scores.setting).sum()
+    untrained = bool(counted) and all(headline.first == "untrained" for headline in counted)
     parts = ["setting", "task", "training", "trained", "depth", "width", "heads", "dtype"]
-    found = [
+    settings = [
         Setting(label, task, training, bool(trained), depth, width, None if is_missing(heads) else int(heads), dtype)
         for label, task, training, trained, depth, width, heads, dtype in scores.drop_duplicates("setting")[
             parts
         ].itertuples(index=False)
     ]
-    return sorted(found, key=lambda one: (-numbers[one.label], one.trained == untrained, -one.depth, one.label))
+    return sorted(
+        settings,
+        key=lambda setting: (-numbers[setting.label], setting.trained == untrained, -setting.depth, setting.label),
+    )
 
 
 def say_setting(text: str) -> str:
@@ -144,12 +144,12 @@ def say_setting(text: str) -> str:
 
 def find_setting(scores: DataFrame, label: str, where: str) -> Setting:
     """Return the setting with this label; `where` begins the error if there is none."""
-    there = {one.label: one for one in settings_in(scores)}
-    if label not in there:
+    settings = {setting.label: setting for setting in settings_in(scores)}
+    if label not in settings:
         raise RankfallError(
-            f"{where}: there is no setting {label!r}; there is: {'; '.join(there)}{suggest(label, there)}"
+            f"{where}: there is no setting {label!r}; there is: {'; '.join(settings)}{suggest(label, settings)}"
         )
-    return there[label]
+    return settings[label]
 
 
 def rows_at(scores: DataFrame, setting: Setting) -> DataFrame:

@@ -112,20 +112,20 @@ def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
 
 def files(picture: Picture) -> dict[str, bytes]:
     """Return kind of file -> content. The layout takes longer than drawing, so it is computed once for all three pictures."""
-    found = {}
+    contents = {}
     with apply_style():
         for kind, metadata in WITHOUT_TIME.items():
-            drawn = BytesIO()
-            picture.figure.savefig(drawn, format=kind, metadata=metadata)
+            buffer = BytesIO()
+            picture.figure.savefig(buffer, format=kind, metadata=metadata)
             # None keeps the layout. "none" would leave a placeholder, for which matplotlib draws everything twice.
             picture.figure.set_layout_engine(None)
-            found[kind] = drawn.getvalue()
+            contents[kind] = buffer.getvalue()
     if picture.numbers is None:
         quoted = picture.caption.replace('"', '""')
         text = f'caption\n"{quoted}"\n'
     else:
         text = picture.numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    return found | {"csv": text.encode()}
+    return contents | {"csv": text.encode()}
 
 
 # Characters that begin or end inline markup, links or Snakemake's templates, or that begin a list, directive or table at the start of a

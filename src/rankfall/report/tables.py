@@ -24,7 +24,7 @@ from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError, suggest
 from rankfall.report.conform import conform, declaration
-from rankfall.report.quantities import lend_headlines, lent
+from rankfall.report.quantities import set_user_headlines, user_quantities
 from rankfall.report.schema import finds_headlines, schema
 
 MODULES = "modules"
@@ -51,10 +51,10 @@ def write(
 ) -> None:
     """Check and sort a table and write it atomically. `meta`: result of `provenance`."""
     data = conform(name, rows)
-    about = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
-    if lent() and finds_headlines(name):  # it has columns of users' modules
-        about[MODULES] = " ".join(lent())
-    data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(about.items())})
+    entries = {"table": name, "schema": schema(name).version} | dict(provenance() if meta is None else meta)
+    if user_quantities() and finds_headlines(name):  # it has columns of users' modules
+        entries[MODULES] = " ".join(user_quantities())
+    data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(entries.items())})
     buffer = io.BytesIO()
     pq.write_table(data, buffer, compression="zstd")
     with atomic(Path(path)) as handle:
@@ -65,23 +65,23 @@ def read(path: Path, name: str | None = None) -> pa.Table:
     """Read a table and check its schema against the declaration. `name`: the expected table."""
     path = Path(path)
     data: pa.Table = open_table(path, read_file)
-    about = about_of(data)
-    found = about.get("table")
-    if found is None:
+    entries = about_of(data)
+    written = entries.get("table")
+    if written is None:
         raise RankfallError(f"{path} is not a table of Rankfall")
-    if name is not None and found != name:
-        raise RankfallError(f"{path} holds the table {found!r}, not {name!r}: remove it and run again")
-    if finds_headlines(found):
-        lend_headlines(about.get(MODULES, "").split())
-    table = schema(found)
+    if name is not None and written != name:
+        raise RankfallError(f"{path} holds the table {written!r}, not {name!r}: remove it and run again")
+    if finds_headlines(written):
+        set_user_headlines(entries.get(MODULES, "").split())
+    table = schema(written)
     if table.inferred:
         return data
     columns = [column.name for column in table.columns]
-    if about.get("schema") != table.version or data.column_names != columns:
+    if entries.get("schema") != table.version or data.column_names != columns:
         extra, lacking = set(data.column_names) - set(columns), set(columns) - set(data.column_names)
         detail = [f"extra {sorted(extra)}"] * bool(extra) + [f"lacking {sorted(lacking)}"] * bool(lacking)
         how = ", ".join(detail) or "order or types"
-        raise RankfallError(f"{path} has another schema than this version's {found} ({how}): run the step again")
+        raise RankfallError(f"{path} has another schema than this version's {written} ({how}): run the step again")
     return data
 
 
@@ -135,12 +135,13 @@ def combine(name: str, paths: Sequence[Path], out: Path, config: str = "") -> in
 
 def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
     """Return the entries of a table's metadata that Rankfall wrote."""
-    known = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
-    pairs = {key.decode(): value.decode() for key, value in known.items()}
+    stored = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
+    pairs = {key.decode(): value.decode() for key, value in stored.items()}
     return {key.removeprefix("rankfall."): value for key, value in pairs.items() if key.startswith("rankfall.")}
 
 
 def _version(package: str) -> str:
+    """Return the version of an installed package, or an empty text."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -154,10 +155,10 @@ SHOWN = 10  # rows
 def read_named(path: Path) -> pa.Table:
     """Read the table of a file, or raise an error that lists the tables of its folder."""
     if not path.is_file():
-        there = sorted(other.stem for other in path.parent.glob("*.parquet"))
-        has = f"has: {', '.join(there)}{suggest(path.stem, there)}"
-        nothing = "has no tables; pass --results FOLDER, the folder of a run's results"
-        raise RankfallError(f"table {path.stem!r}: {path.parent} {has if there else nothing}")
+        names = sorted(other.stem for other in path.parent.glob("*.parquet"))
+        listed = f"has: {', '.join(names)}{suggest(path.stem, names)}"
+        empty = "has no tables; pass --results FOLDER, the folder of a run's results"
+        raise RankfallError(f"table {path.stem!r}: {path.parent} {listed if names else empty}")
     return read(path, path.stem)
 
 
@@ -165,7 +166,7 @@ def export(data: pa.Table, path: Path, form: str | None = None) -> None:
     """Write a table to a file in the format of its suffix, or in `form`."""
     form = form or path.suffix.removeprefix(".").lower()
     if form not in FORMS:
-        raise RankfallError(f"--out {path}: its suffix is neither {' nor '.join(f'.{one}' for one in FORMS)}")
+        raise RankfallError(f"--out {path}: its suffix is neither {' nor '.join(f'.{suffix}' for suffix in FORMS)}")
     with atomic(path) as file:
         if form == "csv":
             to_csv(data, file)
@@ -174,6 +175,7 @@ def export(data: pa.Table, path: Path, form: str | None = None) -> None:
 
 
 def to_csv(data: pa.Table, file: BinaryIO) -> None:
+    """Write a table to an open file as CSV."""
     from pyarrow import csv
 
     csv.write_csv(data, file)
@@ -187,7 +189,7 @@ def describe_table(data: pa.Table) -> Iterator[str]:
     for column in table.columns:
         unit = f" [{column.unit}]" if column.unit else ""
         yield f"  {column.name:<{width}}  {column.type:<5}  {column.meaning}{unit}"
-    own = [name for name in data.column_names if len(data) == 1 or len(data[name].unique()) > 1]
+    varied = [name for name in data.column_names if len(data) == 1 or len(data[name].unique()) > 1]
     yield "first rows, of columns that vary (`--csv` prints all; a .parquet file opens in pandas: pandas.read_parquet):"
-    frame = data.slice(0, SHOWN).select(own).to_pandas()
+    frame = data.slice(0, SHOWN).select(varied).to_pandas()
     yield from frame.to_string(index=False, max_colwidth=40, line_width=160).splitlines()

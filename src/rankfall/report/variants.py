@@ -46,9 +46,9 @@ def number_variants(cells: DataFrame) -> DataFrame:
             # The base is the design with most parts that are defaults.
             names = part.apply(lambda column: column.str.partition("(")[0])
             base = part.iloc[(names == Series(USUAL)).sum(axis=1).argmax()]
-            told = {column: labels(part[column].unique()) for column in part}
-            for _, own in part.groupby(design):
-                one = own.iloc[0]
-                differ = [f"{name} {told[name][one[name]] or 'none'}" for name in told if one[name] != base[name]]
-                cells.loc[own.index, "variant"] = ", ".join(differ)
+            words = {column: labels(part[column].unique()) for column in part}
+            for _, variant in part.groupby(design):
+                first = variant.iloc[0]
+                differ = [f"{name} {words[name][first[name]] or 'none'}" for name in words if first[name] != base[name]]
+                cells.loc[variant.index, "variant"] = ", ".join(differ)
     return cells

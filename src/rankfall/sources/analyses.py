@@ -21,15 +21,15 @@ from rankfall.sources.imports import Imports
 ANALYSES = ("rankfall.sources.fingerprint", "rankfall.sources.imports", __name__)
 MOST = 5000  # the most entries of a cache file; the latest stay
 Analysis = tuple[str, Imports]  # the digest, and the imports
-_NEW: dict[str, Analysis] = {}  # that are not stored yet
+_NEW: dict[str, Analysis] = {}  # analyses that are not stored yet
 
 
 def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], Analysis]) -> Analysis:
     """Return an analysis from the cache. If it is missing, compute it."""
-    ident, known = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest(), _load_analyses()
-    if ident not in known:
-        known[ident] = _NEW[ident] = analyse()
-    return known[ident]
+    digest, analyses = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest(), _load_analyses()
+    if digest not in analyses:
+        analyses[digest] = _NEW[digest] = analyse()
+    return analyses[digest]
 
 
 def keep() -> None:

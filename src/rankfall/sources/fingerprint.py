@@ -63,29 +63,31 @@ class Sources:
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
         """Return file -> short digest, sorted by file, of all code that importing `roots` runs in the packages they belong to."""
-        wanted = frozenset(roots)
-        if wanted not in self.closures:
-            self.closures[wanted] = self._closure(wanted)
-        return self.closures[wanted]
+        key = frozenset(roots)
+        if key not in self.closures:
+            self.closures[key] = self._closure(key)
+        return self.closures[key]
 
     def fingerprint(self, roots: Iterable[str]) -> str:
         """Return one hash of `code_files`."""
-        wanted = frozenset(roots)
-        if wanted not in self.hashes:
-            text = "\n".join(f"{file} {short}" for file, short in self.code_files(wanted).items())
-            self.hashes[wanted] = hashlib.sha256(text.encode()).hexdigest()
-        return self.hashes[wanted]
+        key = frozenset(roots)
+        if key not in self.hashes:
+            text = "\n".join(f"{file} {short}" for file, short in self.code_files(key).items())
+            self.hashes[key] = hashlib.sha256(text.encode()).hexdigest()
+        return self.hashes[key]
 
     def _closure(self, roots: frozenset[str]) -> dict[str, str]:
+        """Return `code_files` of some roots, computed."""
         if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks
-            found = {file: digest for root in roots for file, digest in self.code_files([root]).items()}
-            return dict(sorted(found.items()))
+            files = {file: digest for root in roots for file, digest in self.code_files([root]).items()}
+            return dict(sorted(files.items()))
         (root,) = roots
         if self.source(root) is None:
             raise RankfallError(f"module {root}: no source file was found for it")
         top = root.partition(".")[0]
 
         def counts(module: str) -> bool:
+            """Return whether a module is in the closure: of this package, of the root's package, or local."""
             name = module.partition(".")[0]
             return name in (*OURS, top) or self._is_local(name)
 
@@ -98,10 +100,10 @@ class Sources:
                 continue
             seen[module] = source
             waiting.extend(self._needs(source, counts))
-        found = {source.file: source.digest for source in seen.values()}
+        files = {source.file: source.digest for source in seen.values()}
         users = [source for source in seen.values() if source.file.partition("/")[0] not in OURS]
-        found |= versions_of(name for source in users for name in source.imports.sure if not counts(name))
-        return dict(sorted(found.items()))
+        files |= versions_of(name for source in users for name in source.imports.sure if not counts(name))
+        return dict(sorted(files.items()))
 
     def _is_local(self, top: str) -> bool:
         """Return whether a top-level package or module is local: neither installed nor in the standard library."""
@@ -111,6 +113,7 @@ class Sources:
         return self.local[top]
 
     def _needs(self, source: Source, counts: Callable[[str], bool]) -> Iterator[str]:
+        """Yield the modules that a module imports, of the packages that count."""
         imports, top = source.imports, source.module.partition(".")[0]
         for line, text in imports.dynamic:
             if top in OURS:
@@ -138,6 +141,7 @@ class Sources:
         yield from (name for module in named if counts(module) for name in ancestors(module))
 
     def _package_files(self, top: str) -> Iterator[str]:
+        """Yield all modules of a package."""
         spec = find_module(top)
         for folder in (spec.submodule_search_locations or []) if spec else []:
             for path in sorted(Path(folder).rglob("*.py")):
@@ -151,6 +155,7 @@ class Sources:
         return self.read[module]
 
     def _source(self, module: str) -> Source | None:
+        """Read and analyse the file of a module."""
         spec = self.spec(module)
         if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
             return None
@@ -193,8 +198,8 @@ def find_source(name: str) -> Path | None:
 def _find_source(name: str, folder: str, path: tuple[str, ...]) -> Path | None:
     """Find a source file, once for each working directory and module path."""
     spec = find_module(module_of(name))
-    found = Path(spec.origin) if spec is not None and spec.origin else None
-    return found if found is not None and found.as_posix().endswith(f"/{name}") else None
+    origin = Path(spec.origin) if spec is not None and spec.origin else None
+    return origin if origin is not None and origin.as_posix().endswith(f"/{name}") else None
 
 
 def digest_of(module: str, file: str, content: bytes) -> str:
@@ -227,10 +232,12 @@ def _bare(tree: ast.Module) -> ast.Module:
 
 
 def _is_text(node: ast.stmt) -> bool:
+    """Return whether a statement is a text alone, such as a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_version(node: ast.stmt) -> bool:
+    """Return whether a statement sets `__version__`."""
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
 
 

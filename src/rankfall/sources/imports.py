@@ -37,40 +37,40 @@ class Imports:
 def imports_of(tree: ast.Module, module: str, is_package: bool) -> Imports:
     """Return the imports of `tree`, which has no type-checking blocks. `module` is its full name, to resolve relative imports."""
     package = module if is_package else module.rpartition(".")[0]
-    found, aliases, nodes = Imports(), dict[str, str](), list(ast.walk(tree))
+    imports, aliases, nodes = Imports(), dict[str, str](), list(ast.walk(tree))
     for node in nodes:  # names first: a function may use imports from further down in the module
         if isinstance(node, ast.Import):
             for alias in node.names:
-                found.sure.setdefault(alias.name, node.lineno)
+                imports.sure.setdefault(alias.name, node.lineno)
                 top = alias.name.partition(".")[0]
                 aliases[alias.asname or top] = alias.name if alias.asname else top
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, package)
-            found.sure.setdefault(base, node.lineno)
+            imports.sure.setdefault(base, node.lineno)
             for alias in node.names:
                 if alias.name == "*":
-                    found.starred.add(base)
+                    imports.starred.add(base)
                 else:
-                    found.maybe.add(f"{base}.{alias.name}")
+                    imports.maybe.add(f"{base}.{alias.name}")
                     aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
             listed = [item.value for item in ast.walk(statement.value) if isinstance(item, ast.Constant)]
-            found.listed = [name for name in listed if isinstance(name, str)]
+            imports.listed = [name for name in listed if isinstance(name, str)]
     followed = set[ast.expr]()  # loaders that are called with a literal name
     for node in nodes:  # a call comes before its function
         if isinstance(node, ast.Call) and _full_name(node.func, aliases) in BY_NAME:
             match node.args:
                 case [ast.Constant(value=str(name))] if not name.startswith("."):
-                    found.sure.setdefault(name, node.lineno)
+                    imports.sure.setdefault(name, node.lineno)
                     followed.add(node.func)
         elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             target = _full_name(node, aliases)
             if target in LOADERS and node not in followed:
-                found.dynamic.append((node.lineno, ast.unparse(node)))
+                imports.dynamic.append((node.lineno, ast.unparse(node)))
             elif target and isinstance(node, ast.Attribute) and "." in target:  # `package.module` by an imported name
-                found.maybe.add(target)
-    return found
+                imports.maybe.add(target)
+    return imports
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
@@ -97,7 +97,7 @@ def without_type_checking(tree: ast.Module) -> ast.Module:
         for name in STATEMENTS:
             part = getattr(node, name, None)
             if isinstance(part, list):
-                setattr(node, name, [left for item in part for left in _prune(item, names)])
+                setattr(node, name, [kept for item in part for kept in _prune(item, names)])
     return tree
 
 
@@ -122,7 +122,7 @@ def holders(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _prune(item: ast.AST, names: set[str]) -> list[ast.AST]:
-    """Return what remains of a statement whose own statements are pruned."""
+    """Return a statement without what it runs for type checkers only. The statements that it holds are pruned already."""
     if not isinstance(item, ast.If):
         return [item]
     negated = isinstance(item.test, ast.UnaryOp) and isinstance(item.test.op, ast.Not)

@@ -42,15 +42,16 @@ def _distributions() -> Mapping[str, list[str]]:
     return importlib.metadata.packages_distributions()
 
 
-def commit(package: Path | None = None) -> str | None:
+def commit() -> str | None:
     """Return the commit of the package's source, with `-dirty` if a tracked file differs from it. None if git does not track the package,
     which may be installed inside another repository."""
-    folder = package or Path(rankfall.__file__).parent
+    folder = Path(rankfall.__file__).parent
     tracked = _git(folder, "ls-files", "--error-unmatch", "__init__.py") is not None
     return _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") if tracked else None
 
 
 def _git(folder: Path, *words: str) -> str | None:
+    """Return the output of a command of git; None if it fails."""
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}  # parallel jobs must not wait for one another's locks
     try:
         done = subprocess.run(

@@ -31,10 +31,10 @@ def figure(
     with this metric on this split. `where`: only these cells, by any column.
     """
     table = select_finished(read("training"), "curves", where)
-    there = sorted({f"{s} {m}" for s, m in zip(table.split, table.metric)})
+    measured = sorted({f"{s} {m}" for s, m in zip(table.split, table.metric)})
     table = table[(table.split == split) & (table.metric == metric)]
-    if there and table.empty:
-        raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(there)}")
+    if measured and table.empty:
+        raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(measured)}")
     table, task = one_of(table, "curves", "task", task)
     trained = table[table.groupby("training").epoch.transform("max") > 0]
     if training is None and len(trained):
@@ -57,7 +57,7 @@ def figure(
     if chance:
         dashed, options = ("", ", by the options of the task") if " to " in chance else (" (dashed)", "")
         chance = f" Chance{dashed}, the best guess without the input, is {chance}{options}."
-    names = [name for some in shown.values() for name in some]
+    names = [name for panel in shown.values() for name in panel]
     whole = select_asked(read("training"), where, task=task, training=training, architecture=names if panels else [])
     text = (
         f"{split.capitalize()} {metric} on {label(task)} by epoch, training {label(training)}: "

@@ -6,6 +6,7 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
+    """Declare the table of data sets."""
     return declare_table(
         "datasets",
         "a task x seed x split",

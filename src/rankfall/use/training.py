@@ -8,6 +8,7 @@ from rankfall.use.cells.shown import is_trained
 
 
 def columns() -> Table:
+    """Declare the table of metrics by epoch."""
     return declare_table(
         "training",
         "a cell x epoch x split x metric",

@@ -85,7 +85,7 @@ def test_rows_follow_the_declared_table_and_not_the_file_that_declares_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, measures: bool, combines: bool
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(quantities, "_LENT", [])  # the plan makes the table known to this process
+    monkeypatch.setattr(quantities, "_USER_QUANTITIES", [])  # the plan makes the table known to this process
     folder = tmp_path / "wiredlab" / "drift"
     folder.mkdir(parents=True)
     for name, text in {"__init__.py": "", "measure.py": MEASURE, "shown.py": SHOWN}.items():

@@ -14,7 +14,7 @@ from rankfall.report.style import WIDTH, Picture, canvas
 TABLES = ["census", "census_layers", "census_wide"]
 FEWEST = 3  # the fewest types of a line
 SHARES = [i / 6 for i in range(7)]  # of the depth
-LINES = 6
+LINES = 6  # the most lines of a panel
 
 
 STATISTICS = {"50%": "middle", "25%": "low", "75%": "high", "count": "types"}  # of pandas -> columns of the CSV
@@ -26,53 +26,55 @@ SHORTER = {" the branch": "", " the addition": " the sum", "mixing without softm
 def census(read: Read) -> Picture:
     """Draw medians over types, one stream each, with bands from quartile to quartile. Only types with skips are drawn."""
     types, layers, wide = read("census"), read("census_layers"), read("census_wide")
-    table = of_main_streams(types, layers)
+    table = streams_by_depth(types, layers)
     factors = {f"kept_layers_{name}": factor for name, factor in FACTORS.items()} | {"kept": 1.0}
     changed = types[types.skips.fillna(False).astype(bool) & types.kept.notna()].rename(columns=factors)
     changed = changed.melt(["type", "norm_place"], list(factors.values()), "share", "kept")
     changed = changed.astype({"share": float, "kept": float})
-    figure, ((one, two), (three, four)) = canvas(2, 2, WIDTH, 6.4)
+    figure, ((by_norm, by_mixer), (by_weights, beside_wide)) = canvas(2, 2, WIDTH, 6.4)
     tints = colours(frequent_values(table, "norm_place"))
     numbers = [
-        draw_quartiles(one, table, "norm_place", tints),
-        draw_quartiles(two, table, "mixed", colours(frequent_values(table, "mixed"))),
-        draw_quartiles(three, changed, "norm_place", tints, marker="o").assign(by="weights of the layers"),
+        draw_quartiles(by_norm, table, "norm_place", tints),
+        draw_quartiles(by_mixer, table, "mixed", colours(frequent_values(table, "mixed"))),
+        draw_quartiles(by_weights, changed, "norm_place", tints, marker="o").assign(by="weights of the layers"),
     ]
-    one.set(title="by where norms stand", ylabel="residual / residual before the first layer")
-    two.set(title="by mask and mixer", ylabel="")
-    for panel, by in ((one, "norm_place"), (two, "mixed")):
-        each, handles = table.groupby(by).type.nunique(), collect_labels([panel], (by,))
-        names = [f"{short(name)} ({each[name]})" for name in handles]
-        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
-        panel.legend(list(handles.values()), names, fontsize=5.5, handlelength=1.2, **place)
+    by_norm.set(title="by where norms stand", ylabel="residual / residual before the first layer")
+    by_mixer.set(title="by mask and mixer", ylabel="")
+    for panel, by in ((by_norm, "norm_place"), (by_mixer, "mixed")):
+        counts, handles = table.groupby(by).type.nunique(), collect_labels([panel], (by,))
+        names = [f"{short(name)} ({counts[name]})" for name in handles]
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
+        panel.legend(list(handles.values()), names, fontsize=5.5, handlelength=1.2, **below)
         panel.set_xlabel("share of the layers")
-    three.set(xscale="log", xlabel="weights of the layers times", ylabel="kept by all layers")
-    three.set_xticks([0.3, 1, 3, 10], ["0.3", "1", "3", "10"])
-    three.minorticks_off()
-    three.set_title("with larger weights, colours as at the top left")
-    draw_wide(four, wide, tints)
+    by_weights.set(xscale="log", xlabel="weights of the layers times", ylabel="kept by all layers")
+    by_weights.set_xticks([0.3, 1, 3, 10], ["0.3", "1", "3", "10"])
+    by_weights.minorticks_off()
+    by_weights.set_title("with larger weights, colours as at the top left")
+    draw_wide(beside_wide, wide, tints)
     return Picture(figure, caption(types, table, wide), pd.concat(numbers))
 
 
-def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
-    """Return what the stream of each type in `census` keeps at shares of its depth, interpolated between layers. So every point of a line
-    is of the same types, however many layers they have."""
+def streams_by_depth(types: DataFrame, layers: DataFrame) -> DataFrame:
+    """Return what the stream of each type in `census` keeps at shares of its depth, interpolated between layers. All points of a line are
+    then of the same types, although these have different numbers of layers."""
     chosen = types[(types.outcome == MEASURED) & types.skips.fillna(False).astype(bool) & types.kept.notna()]
-    found = []
+    streams = []
     layers = layers[layers["size"] != WIDE]
     for (kind, _), part in layers.merge(chosen[["type", "stream"]], on=["type", "stream"]).groupby(["type", "stream"]):
-        known = part[part.residual.notna()].sort_values("layer")
-        place, value = known.layer.to_numpy(float), known.residual.to_numpy(float)
-        one = known.iloc[0]
-        about = {
+        lines = part[part.residual.notna()].sort_values("layer")
+        layer, residual = lines.layer.to_numpy(float), lines.residual.to_numpy(float)
+        first = lines.iloc[0]
+        labels = {
             "type": kind,
-            "mixed": ", ".join("" if pd.isna(one[name]) else one[name] for name in ("mask", "mixer")),
-            "norm_place": "not known" if pd.isna(one.norm_place) else one.norm_place,
+            "mixed": ", ".join("" if pd.isna(first[name]) else first[name] for name in ("mask", "mixer")),
+            "norm_place": "not known" if pd.isna(first.norm_place) else first.norm_place,
         }
-        found.append(
-            pd.DataFrame(about | {"share": SHARES, "kept": np.interp(SHARES, place / place[-1], value) / value[0]})
+        streams.append(
+            pd.DataFrame(
+                labels | {"share": SHARES, "kept": np.interp(SHARES, layer / layer[-1], residual) / residual[0]}
+            )
         )
-    return pd.concat(found) if found else pd.DataFrame(columns=["type", "mixed", "norm_place", "share", "kept"])
+    return pd.concat(streams) if streams else pd.DataFrame(columns=["type", "mixed", "norm_place", "share", "kept"])
 
 
 def draw_quartiles(panel: Axes, table: DataFrame, by: str, palette: dict[str, str], **look: Any) -> DataFrame:
@@ -87,8 +89,9 @@ def draw_quartiles(panel: Axes, table: DataFrame, by: str, palette: dict[str, st
 
 
 def frequent_values(table: DataFrame, by: str) -> list[str]:
-    each = table.groupby(by).type.nunique().sort_values(ascending=False)
-    return [str(name) for name, count in each.items() if count >= FEWEST][:LINES]
+    """Return the values of a column that enough types have, the most frequent first."""
+    counts = table.groupby(by).type.nunique().sort_values(ascending=False)
+    return [str(name) for name, count in counts.items() if count >= FEWEST][:LINES]
 
 
 def draw_wide(panel: Axes, wide: DataFrame, tints: dict[str, Any]) -> None:
@@ -108,6 +111,7 @@ def short(name: str) -> str:
 
 
 def caption(types: DataFrame, table: DataFrame, wide: DataFrame) -> str:
+    """Write the caption with the numbers of types."""
     eligible = types[~types.outcome.isin(NOT_ELIGIBLE)]
     count = int((eligible.outcome == MEASURED).sum())
     version = ", ".join(sorted(types.transformers.unique()))

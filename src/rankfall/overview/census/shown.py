@@ -1,7 +1,7 @@
 """Declare the table `census` and what is shown of it: a row, a chart and a sentence about the model types of the transformers library."""
 
 from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
-from rankfall.overview.census_columns import COST, OF_STREAM, OF_TYPE, SAID_OF_CHANGES
+from rankfall.overview.census_columns import CHANGES, COST, OF_STREAM, OF_TYPE
 from rankfall.report.page.chart import POSITIVE, Chart
 from rankfall.report.page.question import Read, TableQuestion
 from rankfall.report.schema import Column, Table, declare_columns, declare_table
@@ -15,7 +15,7 @@ NUMBERS = (
         kept float?: residual_last over residual_first
         """
     ),
-    *(Column(f"kept_{name}", "float", f"kept with {said}", nullable=True) for name, said in SAID_OF_CHANGES.items()),
+    *(Column(f"kept_{name}", "float", f"kept with {change}", nullable=True) for name, change in CHANGES.items()),
     *declare_columns(
         """
         residual_san float?: of the last state without skips and branches that mix no tokens
@@ -79,20 +79,21 @@ CHARTS = (
 )
 
 
-LOST = 0.1
+LOST = 0.1  # residual of the last state below which the sentence counts a type
 
 
 def say_census(read: Read) -> tuple[str, str]:
+    """Write how much of the residual the measured types keep."""
     table = read("census")
     if table is None:
         return "", ""
     eligible = table[~table.outcome.isin(NOT_ELIGIBLE)]
-    known = eligible[(eligible.outcome == MEASURED) & eligible.kept.notna()]
-    if not len(known):
+    measured = eligible[(eligible.outcome == MEASURED) & eligible.kept.notna()]
+    if not len(measured):
         return "", ""
-    lost = int((known.residual_last < LOST).sum())
+    lost = int((measured.residual_last < LOST).sum())
     return (
-        f"Of {len(known)} measured model types of transformers, half keep more than {known.kept.median():.2f} of the residual that "
+        f"Of {len(measured)} measured model types of transformers, half keep more than {measured.kept.median():.2f} of the residual that "
         f"enters; {lost} end below {LOST:g}.",
         "",
     )

@@ -26,11 +26,11 @@ def census_layers(
     size: Literal["small", "wide", "released"] = "small",
     library: str = "transformers",
 ) -> list[dict[str, Any]]:
-    """Return the rows of all model types. `layers` is the largest number of layers. `types` defaults to all that the library registers.
-    `share`: 2/4 is the second quarter of them, so that several entries of a configuration together cover all. A type that needs more than
-    `seconds` of a processor or `gigabytes` has a row that says so. `size`: small is narrow, with weights as large as the released ones;
-    wide has the released width; released is the library's default configuration, except `layers`. The last two are streamed if they exceed
-    memory. `library` is the package whose content the rows depend on."""
+    """Return the rows of all model types. `types`: by default all that the library registers; `share`: 2/4 is the second quarter of them,
+    so that several entries of a configuration together cover all; `layers`: the largest number of layers; `seconds` of a processor and
+    `gigabytes`: limits of a type, whose row says if it exceeds one; `size`: small is narrow, with weights as large as the released ones,
+    wide has the released width, and released is the library's default configuration except for `layers` (wide and released models are
+    streamed if they exceed memory); `library`: the package whose content the rows depend on."""
     from rankfall.census.run import chosen, row_maker
 
     rows_of = row_maker(layers, tokens, seed, seconds, gigabytes, size)

@@ -1,11 +1,12 @@
 """Declare the table `census_layers` and its chart: every model type of the transformers library at initialisation, layer by layer."""
 
-from rankfall.overview.census_columns import COST, OF_STREAM, OF_TYPE, SAID_OF_CHANGES
+from rankfall.overview.census_columns import CHANGES, COST, OF_STREAM, OF_TYPE
 from rankfall.report.page.chart import POSITIVE, Chart
 from rankfall.report.schema import Column, Table, declare_table
 
 
 def columns() -> Table:
+    """Declare the table of model types by layer."""
     return declare_table(
         "census_layers",
         "a model type x size x stream x layer; a type that is not measured has one row",
@@ -22,7 +23,7 @@ def columns() -> Table:
         residual_san_skip float?: without branches that mix no tokens
         residual_san_bare_mlp float?: without any skip
         """,
-        (Column(f"residual_{name}", "float", f"with {said}", nullable=True) for name, said in SAID_OF_CHANGES.items()),
+        (Column(f"residual_{name}", "float", f"with {change}", nullable=True) for name, change in CHANGES.items()),
         """
         norm_of_state float?: of a token's vector, root of the mean square
         effective_rank float?: exp of the entropy of the singular values

@@ -42,86 +42,92 @@ MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
 def reproduction(context: Context) -> list[dict[str, Any]]:
     """Return a row for each published number and setting. A table that the run does not make is None."""
     numbers = list(published_numbers())
-    given = {name: context.table(name) for name in dict.fromkeys(value["table"] for value in numbers)}
-    ready = {name: Searched(frame) for name, frame in given.items() if frame is not None}
-    return [row for value in numbers for row in place_beside(value, ready.get(value["table"]))]
+    tables = {name: context.table(name) for name in dict.fromkeys(value["table"] for value in numbers)}
+    searched = {name: Searched(frame) for name, frame in tables.items() if frame is not None}
+    return [row for value in numbers for row in place_beside(value, searched.get(value["table"]))]
 
 
 def place_beside(value: dict[str, Any], ours: "Searched | None") -> list[dict[str, Any]]:
     """Return one row for each of our settings, or one row without ours."""
     kept = ("name", "source", *PAPER, "place", "what", "kind", "sense", "published", "tolerance")
     row = {name: value[name] for name in kept}
-    found = None if ours is None else compute_values(ours, value)
-    if ours is None or found is None or not len(found):
-        nothing = dict.fromkeys(("ours", "deviation", "difference", "at_published", "holds"))
-        return [row | nothing | {"setting": "", "seeds": 0, "held": 0, "failed": 0}]
-    keys = [name for name in found if name not in ("seed", "number", "network")]
+    numbers = None if ours is None else compute_values(ours, value)
+    if ours is None or numbers is None or not len(numbers):
+        empty = dict.fromkeys(("ours", "deviation", "difference", "at_published", "holds"))
+        return [row | empty | {"setting": "", "seeds": 0, "held": 0, "failed": 0}]
+    keys = [name for name in numbers if name not in ("seed", "number", "network")]
     by = [name for name in value["by"].split(";") if name in keys]
-    setting = ours.groups(tuple(keys))[0][found.network]
-    if len(found[by].drop_duplicates()) < len(set(setting)):
-        by += [name for name in keys if found[name].nunique(dropna=False) > 1 and name not in by]
+    setting = ours.groups(tuple(keys))[0][numbers.network]
+    if len(numbers[by].drop_duplicates()) < len(set(setting)):
+        by += [name for name in keys if numbers[name].nunique(dropna=False) > 1 and name not in by]
     rows: dict[str, dict[str, Any]] = {}
-    for _, part in found.groupby(setting):
-        about = part.iloc[0]
-        one = row | verdict(part.number, row["published"], value["sense"], row["tolerance"])
-        one["at_published"] = all(equals(about.get(name), wanted) for name, wanted in conditions(value["at"]))
-        said = {name: write_setting(name, one) for name, one in about[by].dropna().items()}
-        one["setting"] = ", ".join(said.values())
-        rest = ", ".join(text for name, text in said.items() if name != value["least"])
-        rows[rest] = min(one, rows.get(rest, one), key=lambda row: (not row["failed"], row["ours"] or 0.0))
+    for _, part in numbers.groupby(setting):
+        first = part.iloc[0]
+        result = row | verdict(part.number, row["published"], value["sense"], row["tolerance"])
+        result["at_published"] = all(equals(first.get(name), wanted) for name, wanted in conditions(value["at"]))
+        texts = {name: write_setting(name, result) for name, result in first[by].dropna().items()}
+        result["setting"] = ", ".join(texts.values())
+        but_least = ", ".join(text for name, text in texts.items() if name != value["least"])
+        rows[but_least] = min(
+            result, rows.get(but_least, result), key=lambda row: (not row["failed"], row["ours"] or 0.0)
+        )
     return list(rows.values())
 
 
 def verdict(number: Series, published: float, sense: str, tolerance: float) -> dict[str, Any]:
     """Return mean, deviation and failures over the seeds of one setting."""
-    good = number.dropna()
-    ours = float(good.mean()) if len(good) else None
-    each = [holds(one, published, sense, tolerance) for one in good]
-    right = ours is not None and (all(each) if sense.startswith("all ") else holds(ours, published, sense, tolerance))
+    finite = number.dropna()
+    ours = float(finite.mean()) if len(finite) else None
+    held = [holds(value, published, sense, tolerance) for value in finite]
+    as_claimed = ours is not None and (
+        all(held) if sense.startswith("all ") else holds(ours, published, sense, tolerance)
+    )
     return {
         "ours": ours,
-        "deviation": float(good.std(ddof=1)) if len(good) > 1 else None,
-        "seeds": len(good),
-        "held": sum(each),
-        "failed": len(number) - len(good),
+        "deviation": float(finite.std(ddof=1)) if len(finite) > 1 else None,
+        "seeds": len(finite),
+        "held": sum(held),
+        "failed": len(number) - len(finite),
         "difference": None if ours is None else ours - published,
-        "holds": right and len(good) == len(number),
+        "holds": as_claimed and len(finite) == len(number),
     }
 
 
 def compute_values(ours: "Searched", value: dict[str, Any]) -> DataFrame:
     """Return a number for every network and seed, NaN if it failed: the mean of the selection, minus or divided by that of another
     selection. `network` is a row of the network in the table."""
-    asked = conditions(value["where"])
+    wanted = conditions(value["where"])
     by = value["by"].split(";")
     changed = dict(conditions(value["less"] or value["over"]))
     columns = list(ours.frame)
-    missing = {*dict(asked), *by, *changed, *dict(conditions(value["within"])), value["column"]} - set(columns)
+    missing = {*dict(wanted), *by, *changed, *dict(conditions(value["within"])), value["column"]} - set(columns)
     if missing:
         raise RankfallError(
             f"published value {value['name']!r}: table {value['table']} has no column {', '.join(sorted(missing))}"
         )
     spec = SPEC if ours.of_cells else MODEL
     keys = tuple(name for name in columns if name in spec or name in by or name == "seed")
-    means = ours.means(asked, keys, value)
+    means = ours.means(wanted, keys, value)
     first = ours.groups(keys)[1][means.index]
-    found = ours.frame[list(keys)].iloc[first].set_axis(means.index).assign(number=means.to_numpy(), network=first)
+    numbers = ours.frame[list(keys)].iloc[first].set_axis(means.index).assign(number=means.to_numpy(), network=first)
     if not changed:
-        return found
+        return numbers
     # The other selection has the same conditions except those that it states. An empty condition accepts any value of a column.
-    asked = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
+    wanted = [condition for condition in wanted if condition[0] not in changed] + [
+        condition for condition in changed.items() if condition[1]
+    ]
     shared = tuple(name for name in keys if name not in changed)
-    other = ours.means(asked, shared, value)
-    at = ours.groups(shared)[0][found.network]
+    other = ours.means(wanted, shared, value)
+    at = ours.groups(shared)[0][numbers.network]
     paired = np.isin(at, other.index)
-    both, less = found[paired], other[at[paired]].to_numpy()
-    number = both.number - less if value["less"] else both.number / less
-    return both.assign(number=number.where(number.abs() < math.inf))
+    paired_rows, less = numbers[paired], other[at[paired]].to_numpy()
+    number = paired_rows.number - less if value["less"] else paired_rows.number / less
+    return paired_rows.assign(number=number.where(number.abs() < math.inf))
 
 
 def conditions(text: str) -> list[tuple[str, str]]:
     """Parse `column=value;column=value`. A component is written with the options that count: `task_component=circle(skip=none)`."""
-    return [(name, wanted) for name, _, wanted in (one.partition("=") for one in text.split(";") if one)]
+    return [(name, wanted) for name, _, wanted in (pair.partition("=") for pair in text.split(";") if pair)]
 
 
 def write_setting(column: str, value: Any) -> str:
@@ -135,6 +141,7 @@ def write_setting(column: str, value: Any) -> str:
 
 
 def holds(ours: float, published: float, sense: str, tolerance: float) -> bool:
+    """Return whether our number relates to the published one as `sense` says."""
     match sense.removeprefix("all "):
         case "equal":
             return abs(ours - published) <= tolerance
@@ -167,7 +174,7 @@ class Searched:
     def _met(self, name: str, wanted: str) -> np.ndarray:
         """Return which rows have one of `value|value` in a column."""
         values = self.frame[name]
-        fits: np.ndarray = values.isin([one for one in values.dropna().unique() if reads(one, wanted)]).to_numpy()
+        fits: np.ndarray = values.isin([value for value in values.dropna().unique() if reads(value, wanted)]).to_numpy()
         return fits if name in CELL else fits | self.unfinished
 
     def _column(self, name: str) -> Series:
@@ -179,27 +186,27 @@ class Searched:
         number = self.frame.groupby(list(keys), dropna=False, observed=True).ngroup().to_numpy()
         return number, np.unique(number, return_index=True)[1]
 
-    def means(self, asked: Iterable[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> Series:
+    def means(self, wanted: Iterable[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> Series:
         """Return group of equal `keys` -> mean over the rows that meet all conditions (column, wanted), NaN if a row has no number or is
         out of bounds."""
         number = self.column(value["column"])
-        good = number.abs() < math.inf
+        finite = number.abs() < math.inf
         for name, limit in conditions(value["within"]):
-            good &= self.column(name).abs() <= float(limit)
-        rows = np.flatnonzero(np.logical_and.reduce([self.known, *(self.met(*one) for one in asked)]))
-        grouped = number.where(good).iloc[rows].groupby(self.groups(keys)[0][rows])
+            finite &= self.column(name).abs() <= float(limit)
+        rows = np.flatnonzero(np.logical_and.reduce([self.known, *(self.met(*condition) for condition in wanted)]))
+        grouped = number.where(finite).iloc[rows].groupby(self.groups(keys)[0][rows])
         return grouped.mean().where(grouped.count() == grouped.size())
 
 
-def reads(found: Any, wanted: str) -> bool:
+def reads(cell: Any, wanted: str) -> bool:
     """Return whether a cell of a table matches one of `value|value`."""
-    text = write_cell(found).replace('"', "")
-    return any(matches_in_table(text, one) for one in wanted.split("|"))
+    text = write_cell(cell).replace('"', "")
+    return any(matches_in_table(text, pattern) for pattern in wanted.split("|"))
 
 
-def equals(found: Any, wanted: str) -> bool:
+def equals(cell: Any, wanted: str) -> bool:
     """Return whether a cell of a table equals one of `value|value`, each with all its options; an option `any` matches any value."""
-    (name, options), texts = _exactly(write_cell(found)), wanted.split("|")
+    (name, options), texts = _exactly(write_cell(cell)), wanted.split("|")
     return any(
         name == other
         and options.keys() == chosen.keys()
@@ -215,6 +222,7 @@ def _exactly(text: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _number(text: str) -> Any:
+    """Return a text as a float if it is a number."""
     try:
         return float(text)
     except ValueError:

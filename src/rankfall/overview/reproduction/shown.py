@@ -20,6 +20,7 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 
 def columns() -> Table:
+    """Declare the table of published numbers and ours."""
     return declare_table(
         "reproduction",
         "a published number x a setting of ours",
@@ -51,6 +52,7 @@ def columns() -> Table:
 
 
 def say_published(read: ReadIfThere) -> tuple[str, str]:
+    """Write how many comparisons with published numbers hold."""
     table = read("reproduction")
     if table is None or not table.holds.notna().any():
         return "", ""
@@ -81,50 +83,50 @@ def figure(read: Read, *, most: int = MOST) -> Picture:
     """Draw counts by paper (above), and the worst misses at the published settings (below, at most `most`). The CSV has all."""
     table = read("reproduction")
     numbers = table.astype(dict.fromkeys(("ours", "difference"), float))  # NaN if there is no number
-    every = numbers.assign(
-        experiment=[experiment(one) for one in table.itertuples()], reason=[why(one) for one in numbers.itertuples()]
+    numbered = numbers.assign(
+        experiment=[experiment(row) for row in table.itertuples()], reason=[why(row) for row in numbers.itertuples()]
     )
-    measured = every[every.holds.notna()].astype({"holds": bool, "at_published": bool})
-    measured = measured.assign(outcome=[OUTCOMES[one][0] for one in zip(measured.holds, measured.at_published)])
+    measured = numbered[numbered.holds.notna()].astype({"holds": bool, "at_published": bool})
+    measured = measured.assign(outcome=[OUTCOMES[kind][0] for kind in zip(measured.holds, measured.at_published)])
     missed = measured[measured.outcome == "misses"]
     misses = worst(missed)
     shown = misses.head(most)
     counts = measured.groupby(["source_name", "outcome"]).size().unstack(fill_value=0)
-    alike = bool(measured.at_published.any())
+    any_alike = bool(measured.at_published.any())
     heights = [0.24 * max(2, len(counts)) + 0.5, 0.4 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
     figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
     bars(axes[0][0], counts)
-    draw_list(axes[1][0], shown, alike)
+    draw_list(axes[1][0], shown, any_alike)
     below(figure, collect_labels([axes[0][0], axes[1][0]]), 3)
     return Picture(
         figure,
-        f"{say_count(table)} {say_misses(misses, len(missed), most) if alike else ''}".strip(),
-        every.sort_values(["experiment", "name", "setting"]),
+        f"{say_count(table)} {say_misses(misses, len(missed), most) if any_alike else ''}".strip(),
+        numbered.sort_values(["experiment", "name", "setting"]),
     )
 
 
-def experiment(one: Any) -> str:
+def experiment(row: Any) -> str:
     """Return the paper and the place in it where a number appears."""
-    place = one.place.partition(";")[0]
-    return ", ".join(filter(None, (one.source, "curves by layer" if CURVES in one.name else place)))
+    place = row.place.partition(";")[0]
+    return ", ".join(filter(None, (row.source, "curves by layer" if CURVES in row.name else place)))
 
 
-def why(one: Any) -> str:
+def why(row: Any) -> str:
     """Return why a comparison does not hold, or an empty text if it does."""
-    if is_missing(one.holds):
+    if is_missing(row.holds):
         return "not measured in this run"
-    if one.holds:
+    if row.holds:
         return ""
-    if one.failed:
-        return f"{one.failed} of {one.failed + one.seeds} seeds failed"
-    if one.sense.startswith("all "):
-        return f"only {one.held} of {one.seeds} seeds are {one.sense.removeprefix('all ')}"
-    if one.sense == "magnitude":
-        return f"a factor {one.ours / one.published:.2g}, {10**one.tolerance:.2g} is allowed"
-    if one.sense == "floor":
-        return f"above the floor of {one.tolerance:.0e}"
-    allowed = f", {one.tolerance:.2g} is allowed" if one.tolerance else ""
-    return f"{abs(one.difference):.2g} too {'high' if one.difference > 0 else 'low'}{allowed}"
+    if row.failed:
+        return f"{row.failed} of {row.failed + row.seeds} seeds failed"
+    if row.sense.startswith("all "):
+        return f"only {row.held} of {row.seeds} seeds are {row.sense.removeprefix('all ')}"
+    if row.sense == "magnitude":
+        return f"a factor {row.ours / row.published:.2g}, {10**row.tolerance:.2g} is allowed"
+    if row.sense == "floor":
+        return f"above the floor of {row.tolerance:.0e}"
+    allowed = f", {row.tolerance:.2g} is allowed" if row.tolerance else ""
+    return f"{abs(row.difference):.2g} too {'high' if row.difference > 0 else 'low'}{allowed}"
 
 
 def worst(misses: DataFrame) -> DataFrame:
@@ -140,11 +142,11 @@ def bars(panel: Axes, counts: DataFrame) -> None:
     """Draw stacked counts, the experiment with the largest share of misses at the top."""
     missing = sum((counts[name] for name in ("misses", "misses, at another setting") if name in counts), start=0)
     order = (missing / counts.sum(axis=1)).sort_values(kind="stable").index if len(counts) else []
-    left = 0.0
+    start = 0.0
     for name, colour in OUTCOMES.values():
         if name in counts:
-            panel.barh(range(len(order)), counts.loc[order, name], left=left, color=colour, label=name, height=0.72)
-            left = left + counts.loc[order, name].to_numpy()
+            panel.barh(range(len(order)), counts.loc[order, name], left=start, color=colour, label=name, height=0.72)
+            start = start + counts.loc[order, name].to_numpy()
     panel.set_yticks(range(len(order)), list(order))
     panel.set_xlabel("comparisons")
     if not len(order):
@@ -153,29 +155,29 @@ def bars(panel: Axes, counts: DataFrame) -> None:
     panel.grid(visible=False, axis="y")
 
 
-def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
-    """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `alike` says whether anything is compared at
-    the published settings."""
+def draw_list(panel: Axes, shown: DataFrame, any_alike: bool) -> None:
+    """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `any_alike`: whether anything is compared
+    at the published settings."""
     low, high = FRAME
-    names = [f"{textwrap.fill(what, 48)}\n({source})" for what, source in zip(shown.what, shown.source_name)]
-    for place, one in enumerate(shown.itertuples()):
+    names = [f"{textwrap.fill(text, 48)}\n({source})" for text, source in zip(shown.what, shown.source_name)]
+    for place, row in enumerate(shown.itertuples()):
         published, ours = (
-            min(max(value, low), high) for value in (one.published, one.ours if one.ours == one.ours else one.published)
+            min(max(value, low), high) for value in (row.published, row.ours if row.ours == row.ours else row.published)
         )
         y = len(names) - 1 - place
         panel.plot([published, ours], [y, y], color="#bbbbbb", linewidth=1, zorder=1)
         panel.plot(
             [published], [y], "o", color=CHANCE, fillstyle="none", markersize=6, label="" if place else "published"
         )
-        marker = "<" if one.ours < low else ">" if one.ours > high else "o"
-        if one.ours == one.ours:
+        marker = "<" if row.ours < low else ">" if row.ours > high else "o"
+        if row.ours == row.ours:
             panel.plot([ours], [y], marker, color=RED, markersize=4.5, label="" if place else "ours")
-        panel.text(high + 0.08, y, one.reason, fontsize=6.5, va="center")
+        panel.text(high + 0.08, y, row.reason, fontsize=6.5, va="center")
     panel.set_yticks(range(len(names)), names[::-1], fontsize=7)
     panel.set(ylim=(-0.6, len(names) - 0.4), xlim=(low - 0.05, high + 1.5), xlabel="value, difference or ratio")
     panel.set_xticks([-0.5, 0, 0.5, 1, 1.5])
-    nothing = "nothing misses at the published settings" if alike else ""
-    panel.set_title("worst misses at the published settings" if names else nothing)
+    without = "nothing misses at the published settings" if any_alike else ""
+    panel.set_title("worst misses at the published settings" if names else without)
     panel.set_axis_on() if names else panel.set_axis_off()
     panel.grid(visible=False, axis="y")
 
@@ -183,8 +185,8 @@ def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
 def say_count(table: DataFrame) -> str:
     """Say how many comparisons hold, at the published settings and at other sizes, trainings or texts."""
     measured = table[table.holds.notna()]
-    rest = table[table.holds.isna()].name.nunique()
-    unmeasured = f"{many(rest, 'published number')} {'is' if rest == 1 else 'are'} not measured in this run"
+    others = table[table.holds.isna()].name.nunique()
+    unmeasured = f"{many(others, 'published number')} {'is' if others == 1 else 'are'} not measured in this run"
     if measured.empty:
         return f"Nothing of this run is compared with a published number: {unmeasured}."
     held, alike = measured.holds.astype(bool), measured.at_published.astype(bool)

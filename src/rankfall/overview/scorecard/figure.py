@@ -46,14 +46,14 @@ def scorecard(
     equal = [headline for headline in shown if not numbers and is_equal(table, headline)]
     shown = [headline for headline in shown if headline not in equal] or shown
     table = table.sort_values(["residual_last", "architecture", "variant"], na_position="last")
-    left, table = max(len(table) - most, 0), table.head(most)
+    omitted, table = max(len(table) - most, 0), table.head(most)
     across = LABELS + WIDE * len(shown) <= WIDTH or len(table) > (WIDTH - LABELS) / WIDE  # else numbers run down
     columns, rows = (len(shown), len(table)) if across else (len(table), len(shown))
     height = (HEADER if across else LOW) + HIGH * rows
     figure, ((panel,),) = canvas(1, 1, LABELS + WIDE * columns, height)
     draw(panel, table, shown, at, across)
     figure.suptitle(f"{say_setting(at.label)} ({at.sizes})", fontsize=8.5)
-    return Picture(figure, caption(table, at, shown, equal, left, others))
+    return Picture(figure, caption(table, at, shown, equal, omitted, others))
 
 
 def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting, across: bool) -> None:
@@ -88,23 +88,25 @@ def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting,
 
 
 def caption(
-    table: DataFrame, setting: Setting, shown: list[Headline], equal: list[Headline], left: int, others: int
+    table: DataFrame, setting: Setting, shown: list[Headline], equal: list[Headline], omitted: int, others: int
 ) -> str:
     """Describe what is shown and what is left out."""
     count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
-    more = f" {left} more of this setting are in the table." if left else ""
+    more = f" {omitted} more of this setting are in the table." if omitted else ""
     more += f" {others} other setting{'s are' if others > 1 else ' is'} in the table." if others else ""
     lost = [f"{name_row(row)} ({row.done} of {row.cells})" for _, row in table[table.done < table.cells].iterrows()]
-    chances = [f"{headline.title} {said}" for headline in shown if (said := write_chance(table, headline))]
+    chances = [f"{headline.title} {chance}" for headline in shown if (chance := write_chance(table, headline))]
     beside = f" Chance: {'; '.join(chances)}." if chances else ""
     beside += "".join(f" {note[0].upper()}{note[1:]}." for note in list_attainable(table, shown, titles=True))
-    gone = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
-    same = "".join(f" All have the same {one.title}, {write_score(table.iloc[0], one)}." for one in equal)
+    incomplete = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
+    same = "".join(
+        f" All have the same {headline.title}, {write_score(table.iloc[0], headline)}." for headline in equal
+    )
     keep = table.residual_last[table.residual_last.notna()] >= KEEPS
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
         f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}. "
         "Darker: more is kept, or less time is taken, compared seed by seed; ties are alike. Grey: neither end is better, or one seed "
         "decides nothing. "
-        f"Dash: no such number. Blank: not measured. Floor: rounding noise of float64.{kept}{same}{beside}{gone}{more}"
+        f"Dash: no such number. Blank: not measured. Floor: rounding noise of float64.{kept}{same}{beside}{incomplete}{more}"
     )

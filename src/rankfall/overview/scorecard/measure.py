@@ -19,7 +19,7 @@ from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import many
-from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
+from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text_or_none
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import read_seeds, write_seeds
 from rankfall.report.settings import fill_sizes
@@ -40,16 +40,16 @@ def scorecard(context: Context) -> list[dict[str, Any]]:
     if cells is None or not len(cells):
         return []
     cells = number_variants(cells).assign(heads=fill_sizes(cells).heads)
-    rows = {place: about(part) for place, part in cells.groupby(ROW)}
+    rows = {row_key: about(part) for row_key, part in cells.groupby(ROW)}
     for headline in headlines():
         table = context.table(headline.table)
         if headline.components:
             parts = None if table is None else by_parts(table, headline)
-            numbers = {place: of_parts(headline, parts, row) for place, row in rows.items()}
+            numbers = {row_key: component_values(headline, parts, row) for row_key, row in rows.items()}
         else:
-            numbers = of_networks(headline, table, cells)
-        for place, row in rows.items():
-            row |= {f"{headline.name}{suffix}": value for suffix, value in numbers[place].items()}
+            numbers = network_values(headline, table, cells)
+        for row_key, row in rows.items():
+            row |= {f"{headline.name}{suffix}": value for suffix, value in numbers[row_key].items()}
     return [*rows.values(), *choose_rates(rows)]
 
 
@@ -58,97 +58,99 @@ def choose_rates(rows: Mapping[Any, Value]) -> Iterator[Value]:
     the rate. `variant` names the rate. The choice is by the accuracy that is shown, which flatters all rows alike."""
     tried: dict[Any, list[tuple[str, Value]]] = {}
     for (architecture, design, setting), row in rows.items():
-        if found := RATE.search(setting):
-            tried.setdefault((architecture, design, RATE.sub("", setting)), []).append((found[1], row))
-    for (_, _, setting), alike in tried.items():
-        known = [(rate, row) for rate, row in alike if not is_missing(row["accuracy"])]
-        if len(alike) > 1 and known:
-            rate, best = max(known, key=lambda one: one[1]["accuracy"])
+        if match := RATE.search(setting):
+            tried.setdefault((architecture, design, RATE.sub("", setting)), []).append((match[1], row))
+    for (_, _, setting), rates in tried.items():
+        with_accuracy = [(rate, row) for rate, row in rates if not is_missing(row["accuracy"])]
+        if len(rates) > 1 and with_accuracy:
+            rate, best = max(with_accuracy, key=lambda item: item[1]["accuracy"])
             variant = ", ".join(filter(None, (best["variant"], f"lr {rate}")))
-            yield best | {"setting": f"{setting}, best of {len(alike)} lr by test accuracy", "variant": variant}
+            yield best | {"setting": f"{setting}, best of {len(rates)} lr by test accuracy", "variant": variant}
 
 
 def about(part: DataFrame) -> dict[str, Any]:
     """Return the columns that identify a row: networks of one design at one setting."""
-    one = part.iloc[0]
-    setting = {name: one[name] for name in ("setting", "task", "training", "dtype")}
+    first = part.iloc[0]
+    setting = {name: first[name] for name in ("setting", "task", "training", "dtype")}
     return {
-        "architecture": one.architecture,
-        "variant": one.variant,
+        "architecture": first.architecture,
+        "variant": first.variant,
         **setting,
-        "trained": bool(one.trained),
-        "depth": int(one.depth),
-        "width": int(one.width),
-        "heads": None if one.heads == "none" else int(one.heads),
-        **{column: text(one[column]) for column in MADE_OF},
+        "trained": bool(first.trained),
+        "depth": int(first.depth),
+        "width": int(first.width),
+        "heads": None if first.heads == "none" else int(first.heads),
+        **{column: text_or_none(first[column]) for column in MADE_OF},
         "cells": len(part),
         "done": int((part.status == "done").sum()),
         "processors": describe_mixture(part) or None,
     }
 
 
-def of_networks(headline: Headline, table: DataFrame | None, cells: DataFrame) -> dict[Any, Value]:
+def network_values(headline: Headline, table: DataFrame | None, cells: DataFrame) -> dict[Any, Value]:
     """Return (architecture, design, setting) -> value, for a headline number of single networks."""
     trained = cells.groupby(ROW).trained.first()
     if table is None:
         return dict.fromkeys(trained.index, leave_empty(headline, f"this run does not make the table {headline.table}"))
     only_trained = headline.first == "only trained"
-    asked = cells.loc[cells.key.isin(table.key), ["key", *ROW, "seed", "trained", "status", "reason"]]
-    asked = asked[asked.trained | (not only_trained)]
+    networks = cells.loc[cells.key.isin(table.key), ["key", *ROW, "seed", "trained", "status", "reason"]]
+    networks = networks[networks.trained | (not only_trained)]
     number = headline.number(headline.rows(table[table.status == "done"] if "status" in table else table))
-    found = dict(list(asked.merge(number, on="key", how="left").groupby(ROW)))
+    measured = dict(list(networks.merge(number, on="key", how="left").groupby(ROW)))
     unasked = "it is asked of trained networks, and these are not"
     return {
-        place: mean(headline, found[place])
-        if place in found
+        row_key: mean(headline, measured[row_key])
+        if row_key in measured
         else leave_empty(headline, unasked if only_trained and not is_trained else "its networks were not measured")
-        for place, is_trained in trained.items()
+        for row_key, is_trained in trained.items()
     }
 
 
-def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
+def leave_empty(headline: Headline, reason: str, **columns: Any) -> Value:
     """Return the columns of a missing number, with the reason."""
-    of = ["_at"] if headline.components else ["_seeds", "_of", "_each"] + ["_chance_each"] * headline.has_chances
+    suffixes = ["_at"] if headline.components else ["_seeds", "_of", "_each"] + ["_chance_each"] * headline.has_chances
     beside = [f"_{name}" for name in headline.beside]
     lost = {} if headline.components else {"_lost": ""}
-    return dict.fromkeys(["", "_deviation", *of, *beside]) | lost | {"_reason": reason} | known
+    return dict.fromkeys(["", "_deviation", *suffixes, *beside]) | lost | {"_reason": reason} | columns
 
 
-def mean(headline: Headline, found: DataFrame) -> Value:
+def mean(headline: Headline, cells: DataFrame) -> Value:
     """Return mean, deviation and single numbers of the seeds that are done."""
-    done = found[found.status == "done"]
-    gone = say_lost(found)
-    known: Value = {"_of": len(found), "_lost": gone}
+    done = cells[cells.status == "done"]
+    lost = say_lost(cells)
+    columns: Value = {"_of": len(cells), "_lost": lost}
     if not len(done):
-        return leave_empty(headline, gone, **known)
-    without = done[done.number.isna()]
-    if len(without):
-        reasons = [why if isinstance(why, str) and why else "its rows have no such number" for why in without.why]
-        return leave_empty(headline, say_reasons(reasons, len(done)), **known)
+        return leave_empty(headline, lost, **columns)
+    numberless = done[done.number.isna()]
+    if len(numberless):
+        reasons = [why if isinstance(why, str) and why else "its rows have no such number" for why in numberless.why]
+        return leave_empty(headline, say_reasons(reasons, len(done)), **columns)
     shared = headline.counted != "seed"  # seeds of an architecture share its readings
-    each = read_seeds(done.readings.iloc[0]) if shared else dict(zip(done.seed.astype(int), done.number.astype(float)))
-    known |= {f"_{name}": number_of(done[name].mean()) for name in headline.beside}
+    by_seed = (
+        read_seeds(done.readings.iloc[0]) if shared else dict(zip(done.seed.astype(int), done.number.astype(float)))
+    )
+    columns |= {f"_{name}": number_of(done[name].mean()) for name in headline.beside}
     if headline.has_chances:
         chances = done[done.chance.notna()]
-        known["_chance_each"] = write_seeds(dict(zip(chances.seed.astype(int), chances.chance.astype(float))))
-    return leave_empty(headline, "", **known) | {
+        columns["_chance_each"] = write_seeds(dict(zip(chances.seed.astype(int), chances.chance.astype(float))))
+    return leave_empty(headline, "", **columns) | {
         "": float(done.number.mean()),
-        "_deviation": statistics.stdev(each.values()) if len(each) > 1 else None,
-        "_seeds": len(each),
-        "_each": write_seeds(each),
+        "_deviation": statistics.stdev(by_seed.values()) if len(by_seed) > 1 else None,
+        "_seeds": len(by_seed),
+        "_each": write_seeds(by_seed),
     }
 
 
-def say_lost(found: DataFrame) -> str:
+def say_lost(cells: DataFrame) -> str:
     """Say how many seeds are not done, by status, and the first reason, with the number of seeds that have it if not all do."""
-    others = found[found.status != "done"]
+    others = cells[cells.status != "done"]
     if not len(others):
         return ""
     counts = ", ".join(f"{count} {status}" for status, count in others.status.value_counts().sort_index().items())
     why = next((str(reason) for reason in others.reason if reason), "")
-    alike = int((others.reason == why).sum())
-    why = f": {why}" + f" ({alike} of them)" * (alike < len(others)) if why else ""
-    return f"{counts} of {many(len(found), 'seed')}{why}"
+    count_alike = int((others.reason == why).sum())
+    why = f": {why}" + f" ({count_alike} of them)" * (count_alike < len(others)) if why else ""
+    return f"{counts} of {many(len(cells), 'seed')}{why}"
 
 
 def say_reasons(reasons: list[str], seeds: int) -> str:
@@ -159,31 +161,32 @@ def say_reasons(reasons: list[str], seeds: int) -> str:
     kinds: dict[str, list[str]] = {}
     for why in reasons:
         kinds.setdefault(DECIMAL.sub("#", why), []).append(why)
-    (first, count), *others = ((span_numbers(alike), len(alike)) for alike in kinds.values())
-    left = len(reasons) - count
-    more = f"; in {left} more " + (others[0][0] if len(others) == 1 else "for other reasons") if others else ""
+    (first, count), *others = ((span_numbers(texts), len(texts)) for texts in kinds.values())
+    elsewhere = len(reasons) - count
+    more = f"; in {elsewhere} more " + (others[0][0] if len(others) == 1 else "for other reasons") if others else ""
     return f"{first} (in {count} of {seeds} seeds{more})"
 
 
-def span_numbers(alike: list[str]) -> str:
+def span_numbers(texts: list[str]) -> str:
     """Merge texts that differ only in their decimal numbers. Each number becomes the number or the range from least to largest."""
-    spans = iter([(min(found, key=float), max(found, key=float)) for found in zip(*map(DECIMAL.findall, alike))])
-    return DECIMAL.sub(lambda _: " to ".join(dict.fromkeys(next(spans))), alike[0])
+    spans = iter([(min(numbers, key=float), max(numbers, key=float)) for numbers in zip(*map(DECIMAL.findall, texts))])
+    return DECIMAL.sub(lambda _: " to ".join(dict.fromkeys(next(spans))), texts[0])
 
 
 def number_of(value: Any) -> float | None:
+    """Return a value as a float; None if it is missing."""
     return None if is_missing(value) else float(value)
 
 
-def of_parts(headline: Headline, rows: ByParts | None, row: Mapping[str, Any]) -> Value:
+def component_values(headline: Headline, rows: ByParts | None, row: Mapping[str, Any]) -> Value:
     """Return the value from the row with the same components as an architecture."""
     if rows is None:
         return leave_empty(headline, f"this run does not make the table {headline.table}")
-    one = row_of(headline, rows, row)
-    if isinstance(one, str):
-        return leave_empty(headline, one)
-    found = headline.number(one)
-    known = {"_at": found.at, **{f"_{name}": number_of(value) for name, value in found.beside.items()}}
-    if is_missing(found.number):
-        return leave_empty(headline, str(one.reason) or "it has no number", **known)
-    return leave_empty(headline, "", **known) | {"": float(found.number), "_deviation": number_of(found.deviation)}
+    part_row = row_of(headline, rows, row)
+    if isinstance(part_row, str):
+        return leave_empty(headline, part_row)
+    number = headline.number(part_row)
+    columns = {"_at": number.at, **{f"_{name}": number_of(value) for name, value in number.beside.items()}}
+    if is_missing(number.number):
+        return leave_empty(headline, str(part_row.reason) or "it has no number", **columns)
+    return leave_empty(headline, "", **columns) | {"": float(number.number), "_deviation": number_of(number.deviation)}

@@ -9,6 +9,7 @@ FINDS = ["headline"]
 
 
 def columns() -> Table:
+    """Declare the table of headline numbers."""
     unread = {field for fields in UNREAD.values() for field in fields}
     return declare_table(
         "scorecard",

@@ -12,7 +12,7 @@ from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import write_float
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import MODEL, Chart
-from rankfall.report.page.question import Question, fit, list_names, name, say_range
+from rankfall.report.page.question import Question, fit, list_names, quote_name, say_range
 from rankfall.report.published_numbers import read_published
 from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table
 from rankfall.report.selection import select
@@ -166,7 +166,7 @@ def say_fastest(rows: DataFrame, setting: Setting) -> str:
     order = float(first.block_order.max())
     does = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
     of = len(ordered) if len(ordered) == len(known) else f"the {len(ordered)} whose order is known"
-    names = list_names([name(row) for _, row in first.iterrows()])
+    names = list_names([quote_name(row) for _, row in first.iterrows()])
     return fit(f"fastest of {of}: {names} (order {round(order, 2) + 0.0:.2g}{does})", say_kept(rows))
 
 

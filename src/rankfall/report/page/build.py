@@ -44,7 +44,7 @@ SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "
 
 
 @dataclass(frozen=True)
-class Given:
+class PageInputs:
     """The inputs of a page. `read(name)` returns a table of the run. `figures`: name -> caption.
     `links`: title -> path of a document, relative to the page's folder."""
 
@@ -58,9 +58,9 @@ class Given:
     links: Mapping[str, str] = field(default_factory=dict)
 
 
-def page(given: Given, most: int = MOST) -> str:
+def page(inputs: PageInputs, most: int = MOST) -> str:
     """Return the text of index.html."""
-    frames = {name: given.read(name) for name in given.tables}
+    frames = {name: inputs.read(name) for name in inputs.tables}
     cells, papers = number_variants(frames["cells"]), read_sources(frames.get("reproduction"))
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
     shown = relabel(cells.assign(apart=find_differing_fields(cells)))
@@ -76,23 +76,23 @@ def page(given: Given, most: int = MOST) -> str:
         "scorecard": None if scores is None else encode(shade_scores(relabel(scores))),
         "settings": []
         if scores is None
-        else [{"label": say_setting(one.label), "sizes": one.sizes} for one in settings_in(scores)],
+        else [{"label": say_setting(setting.label), "sizes": setting.sizes} for setting in settings_in(scores)],
         "reproduction": encode(frames["reproduction"]) if "reproduction" in frames else None,
         "claims": encode(frames["claims"]) if len(frames.get("claims", ())) else None,
-        "pictures": pictures(frames["claims"], given.figures) if "claims" in frames else {},
+        "pictures": pictures(frames["claims"], inputs.figures) if "claims" in frames else {},
         "sources": papers,
         "menus": dict(MENUS),
-        "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
+        "made_of": {name: meaning.partition("; null")[0] for name, meaning in MADE_OF.items()},
         "cell_columns": [column.name for column in CELL_COLUMNS],
     }
     blocks = {
         "main": pack(main),
-        "provenance": pack(share_values(given.provenance)),
+        "provenance": pack(share_values(inputs.provenance)),
         "behind": pack(behind(frames, cells)),
         BUNDLE: compress(bundle()),
     }
-    own = files("rankfall.report.page")
-    parts = {"style": own.joinpath("page.css").read_text("utf-8"), "script": script()}
+    folder = files("rankfall.report.page")
+    parts = {"style": folder.joinpath("page.css").read_text("utf-8"), "script": script()}
     room = most - sum(map(len, [*blocks.values(), *parts.values()]))
     tables = embed_tables(frames, room)
     blocks |= {f"table-{name}": text for name, text in tables.items()}
@@ -105,26 +105,26 @@ def page(given: Given, most: int = MOST) -> str:
         (chart for chart in drawn if chart["name"] in opening or chart["kind"] != "grid"),
         key=lambda chart: chart["name"] not in opening,
     )
-    text = own.joinpath("page.html").read_text("utf-8")
+    text = folder.joinpath("page.html").read_text("utf-8")
     values = parts | {
-        "title": html.escape(f"Rankfall: {given.name}"),
+        "title": html.escape(f"Rankfall: {inputs.name}"),
         "nav": "".join(f'<a href="#{name}">{SHORT[name]}</a>' for name in sections)
         + '<a href="#downloads">Tables</a><a href="#glossary">Glossary</a>',
-        "was_run": html.escape(was_run(cells)) + describe_missing(given.lacks),
+        "was_run": html.escape(was_run(cells)) + describe_missing(inputs.lacks),
         "findings": write_findings(story, first, sections, link),
         "opening": write_opening(
             next(iter(pictures_first), None),
-            next((say_setting(one.setting) for one in first if one.study == "rank"), ""),
+            next((say_setting(setting.setting) for setting in first if setting.study == "rank"), ""),
         ),
-        "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections if name in FIRST),
-        "rest": "\n".join(write_section(name, main, given.figures, link) for name in sections if name not in FIRST),
+        "sections": "\n".join(write_section(name, main, inputs.figures, link) for name in sections if name in FIRST),
+        "rest": "\n".join(write_section(name, main, inputs.figures, link) for name in sections if name not in FIRST),
         "more": f"More: {join([*(SHORT[name].lower() for name in sections if name not in FIRST), 'tables', 'glossary'])}",
         "glossary": write_glossary(cells),
-        "links": write_links(papers.values(), given.links),
+        "links": write_links(papers.values(), inputs.links),
         "tables": "".join(write_download(name, frame, name in tables) for name, frame in sorted(frames.items())),
         "uncharted": say_uncharted(frames),
         "footer": html.escape(
-            f"Made by Rankfall {given.version} from the tables of this run; this page opens from disk and loads nothing."
+            f"Made by Rankfall {inputs.version} from the tables of this run; this page opens from disk and loads nothing."
         ),
         "data": "\n".join(
             f'<script type="application/octet-stream" id="data-{name}">{block}</script>'
@@ -149,8 +149,8 @@ def script() -> str:
 def describe_missing(lacks: Mapping[str, str]) -> str:
     """Return a sentence that lists the missing tables and figures with reasons, or an empty text if none is missing."""
     items = "; ".join(html.escape(f"{name}: {why.removeprefix(f'{name}: ')}") for name, why in lacks.items())
-    what = "1 table or figure" if len(lacks) == 1 else f"{len(lacks)} tables or figures"
-    return f' <strong id="lacks">This page lacks {what} that could not be made. {items}.</strong>' if lacks else ""
+    count = "1 table or figure" if len(lacks) == 1 else f"{len(lacks)} tables or figures"
+    return f' <strong id="lacks">This page lacks {count} that could not be made. {items}.</strong>' if lacks else ""
 
 
 def relabel(frame: DataFrame) -> DataFrame:
@@ -163,18 +163,18 @@ def shade_scores(scores: DataFrame) -> DataFrame:
     """Return the scorecard with a shade for each number and without the numbers of single seeds."""
     from pandas import concat
 
-    found = scores.drop(columns=[column for column in scores if column.endswith("_each")])
+    shaded = scores.drop(columns=[column for column in scores if column.endswith("_each")])
     parts = [(setting, rows_at(scores, setting)) for setting in settings_in(scores)]
     for headline in headlines():
         shades = [shade(rows, headline, setting) for setting, rows in parts]
-        found[f"{headline.name}_shade"] = concat(shades).reindex(scores.index) if shades else 0.0
-    return found
+        shaded[f"{headline.name}_shade"] = concat(shades).reindex(scores.index) if shades else 0.0
+    return shaded
 
 
 def find_differing_fields(cells: DataFrame) -> list[str]:
     """Return the part of each cell's setting label that follows task, training and depth."""
-    known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
-    return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, known, strict=True)]
+    prefixes = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
+    return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, prefixes, strict=True)]
 
 
 def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[str]]:
@@ -214,7 +214,7 @@ def draw(chart: Chart, table: DataFrame, cells: DataFrame) -> dict[str, Any]:
             for level in chart.beside
         ],
         "lacking": encode_labelled(select_missing(chart, table)),
-        "labelled": {name: one for one, name in texts.get(chart.line, {}).items()},
+        "labelled": {text: name for name, text in texts.get(chart.line, {}).items()},
         "start": {column: texts.get(column, {}).get(name, name) for column, name in chart.start.items()},
         "data": encode_labelled(rows),
     }
@@ -224,9 +224,9 @@ def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
     """Return column -> name -> label for a chart whose items are not networks, without labels that equal the name."""
     shown = {}
     for column in {chart.line, *chart.choose, chart.x, chart.y} & set(table):
-        texts = sorted({one for one in table[column].dropna().unique() if isinstance(one, str)})
-        named = name_models(texts) if column == "model" else {one: label(one) for one in texts}
-        if names := {one: name for one, name in named.items() if name != one}:
+        texts = sorted({text for text in table[column].dropna().unique() if isinstance(text, str)})
+        labels = name_models(texts) if column == "model" else {text: label(text) for text in texts}
+        if names := {text: name for text, name in labels.items() if name != text}:
             shown[column] = names
     return shown
 

@@ -71,9 +71,8 @@ class Chart:
     choose: tuple[str, ...] = NETWORK
     where: Mapping[str, Any] = field(default_factory=dict)
     most: tuple[str, ...] = ()
-    scale: Literal["linear", "log", "symlog", "wide"] = (
-        "linear"  # symlog: values are logarithms, and axes show 10^; wide: symlog or linear, depending on the values
-    )
+    # symlog: values are logarithms, and axes show 10^; wide: symlog or linear, depending on the values
+    scale: Literal["linear", "log", "symlog", "wide"] = "linear"
     value: str = ""  # for a grid: the column that the colour shows
     value_title: str = ""
     named_by: str = ""  # the menu whose value names y

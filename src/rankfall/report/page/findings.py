@@ -33,55 +33,57 @@ class Finding:
 
 def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
     """Return the answers to all questions that the tables can answer, most important first. `setting`: the setting of all networks."""
-    found: list[Finding] = []
-    for asked in declarations_of("sentence"):
-        if isinstance(asked, Question):
-            found += answer(asked, read, setting)
-        elif (said := asked.say(read))[0]:
-            found.append(Finding(asked.name, said[0], asked.study, said[1]))
-    return found
+    answers: list[Finding] = []
+    for question in declarations_of("sentence"):
+        if isinstance(question, Question):
+            answers += answer(question, read, setting)
+        elif (sentence := question.say(read))[0]:
+            answers.append(Finding(question.name, sentence[0], question.study, sentence[1]))
+    return answers
 
 
-def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Finding]:
+def answer(question: Question, read: Read, setting: Setting | None) -> Iterator[Finding]:
     """Yield the answer to a question about the networks of a setting, if there is one."""
     scores = read("scorecard")
     if scores is None:
         return
-    headlines = [by_name(number) for number in asked.numbers]
+    headlines = [by_name(number) for number in question.numbers]
     measured = scores[[f"{headline.name}_of" for headline in headlines]].notna().any(axis=1)
-    known = scores[measured]
-    if not len(known):
+    answered = scores[measured]
+    if not len(answered):
         return
-    counts = known[known[list(asked.numbers)].notna().any(axis=1)].setting.value_counts()
-    chosen = setting or max(settings_in(known, headlines), key=lambda one: counts.get(one.label, 0))
-    rows = rows_at(known, chosen)
-    if len(rows) and (said := asked.say(rows, chosen)):
-        yield Finding(asked.name, said, asked.study, chosen.label, count_seeds(rows, headlines))
+    counts = answered[answered[list(question.numbers)].notna().any(axis=1)].setting.value_counts()
+    chosen = setting or max(settings_in(answered, headlines), key=lambda candidate: counts.get(candidate.label, 0))
+    rows = rows_at(answered, chosen)
+    if len(rows) and (sentence := question.say(rows, chosen)):
+        yield Finding(question.name, sentence, question.study, chosen.label, count_seeds(rows, headlines))
 
 
 def count_seeds(rows: DataFrame, headlines: Sequence[Headline]) -> str:
     """Write the number of seeds, or of readings, of the numbers of these rows."""
-    counts = sorted({int(count) for one in headlines for count in rows[f"{one.name}_seeds"].dropna()})
-    most = many(counts[-1], headlines[0].counted) if counts else ""
-    return most if len(counts) < 2 else f"{counts[0]} to {most}"
+    counts = sorted({int(count) for headline in headlines for count in rows[f"{headline.name}_seeds"].dropna()})
+    largest = many(counts[-1], headlines[0].counted) if counts else ""
+    return largest if len(counts) < 2 else f"{counts[0]} to {largest}"
 
 
-def choose_findings(found: Sequence[Finding]) -> list[Finding]:
+def choose_findings(answers: Sequence[Finding]) -> list[Finding]:
     """Return the first findings of the page: one for each of the three questions, preferably one of a setting, which has means over seeds;
     then others that do not repeat them."""
     chosen: list[Finding] = []
     for study in ASKED:
-        chosen += sorted((one for one in found if one.study == study), key=lambda one: not one.setting)[:1]
-    for one in found:
-        if one not in chosen and not any(repeats(one, other) for other in chosen):
-            chosen.append(one)
+        chosen += sorted(
+            (finding for finding in answers if finding.study == study), key=lambda finding: not finding.setting
+        )[:1]
+    for finding in answers:
+        if finding not in chosen and not any(repeats(finding, other) for other in chosen):
+            chosen.append(finding)
     return chosen[:SHOWN]
 
 
-def repeats(one: Finding, other: Finding) -> bool:
+def repeats(first: Finding, second: Finding) -> bool:
     """Return whether two answers about one setting have the same extremes: of one number, asked in two ways."""
-    tails = sorted(finding.answer.partition(" largest in ")[2].removesuffix(".") for finding in (one, other))
-    return one.setting == other.setting and tails[0] != "" and tails[1].startswith(tails[0])
+    tails = sorted(finding.answer.partition(" largest in ")[2].removesuffix(".") for finding in (first, second))
+    return first.setting == second.setting and tails[0] != "" and tails[1].startswith(tails[0])
 
 
 def was_run(cells: DataFrame) -> str:
@@ -96,13 +98,13 @@ def was_run(cells: DataFrame) -> str:
     trained = int((cells.epochs > 0).sum())
     ended = "All are done" if done == len(cells) else f"{done} {'is' if done == 1 else 'are'} done, {', '.join(ends)}"
     untrained = join(sorted(cells.training[cells.epochs == 0].unique())) if trained < len(cells) else ""
-    left = f" and the others left at their random initial weights (training {untrained})" if untrained else ""
-    how = f"{trained} of them" if left else "all"
+    untouched = f" and the others left at their random initial weights (training {untrained})" if untrained else ""
+    how = f"{trained} of them" if untouched else "all"
     kinds = describe_mixture(cells)
     mixed = f" They are {kinds}, whose last digits differ; means over seeds may mix them." if kinds else ""
     return (
         f"{many(len(cells), 'small network')} of {count_architectures(cells)} on "
-        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{left}. "
+        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{untouched}. "
         f"{ended}; training took {minutes:.1f} minutes of computing ({hosts}).{mixed}"
     )
 

@@ -83,20 +83,20 @@ LACKS = {
 def say_architecture(cells: DataFrame) -> str:
     """Write the parts of an architecture, with all values of a part that the grid varies."""
     values = {kind: sorted({str(value) for value in cells[kind].dropna()}) for kind in MADE_OF}
-    lacks = [f"no {what}" for kind, what in LACKS.items() if values[kind] == ["none"]]
-    has = [
-        f"{kind.replace('_', ' ')} {' or '.join(map(short, found))}"
-        for kind, found in values.items()
-        if found not in ([], ["none"])
+    lacks = [f"no {noun}" for kind, noun in LACKS.items() if values[kind] == ["none"]]
+    present = [
+        f"{kind.replace('_', ' ')} {' or '.join(map(short, names))}"
+        for kind, names in values.items()
+        if names not in ([], ["none"])
     ]
-    return ", ".join([*has, *lacks])
+    return ", ".join([*present, *lacks])
 
 
 def short(value: str) -> str:
     """Write a component with its options except null, false and none."""
     name, options = parts(value)
-    said = [f"{key} {option}" for key, option in options.items() if option not in ("null", "false", "none", '"none"')]
-    return f"{name} ({', '.join(said)})" if said else name
+    words = [f"{key} {option}" for key, option in options.items() if option not in ("null", "false", "none", '"none"')]
+    return f"{name} ({', '.join(words)})" if words else name
 
 
 def say_component(kind: str, value: str) -> str:
@@ -114,34 +114,37 @@ def say_component(kind: str, value: str) -> str:
     return " ".join(first.split()) or f"{name}: its file has no description"
 
 
-def say_training(one: Series) -> str:
+def say_training(cell: Series) -> str:
     """Write how a network was trained."""
-    if not one.epochs:
+    if not cell.epochs:
         return "not trained: random initial weights"
-    optimizer, schedule = parts(one.optimizer)[0], parts(one.schedule)[0]
-    dropout = f", dropout {one.dropout:g}" if one.dropout else ""
-    return f"{optimizer}, learning rate {one.lr:g} ({schedule}), {one.epochs} epochs, batches of {one.batch}{dropout}, {one['dtype']}"
+    optimizer, schedule = parts(cell.optimizer)[0], parts(cell.schedule)[0]
+    dropout = f", dropout {cell.dropout:g}" if cell.dropout else ""
+    return f"{optimizer}, learning rate {cell.lr:g} ({schedule}), {cell.epochs} epochs, batches of {cell.batch}{dropout}, {cell['dtype']}"
 
 
 def write_glossary(cells: DataFrame) -> str:
     """Return the names of a run's networks and the page's words as HTML lists of definitions, with anchors for links."""
     kinds = {
-        "architecture": {label(name): say_architecture(own) for name, own in cells.groupby("architecture")},
-        "task": {label(name): say_component("task", own.task_component.iloc[0]) for name, own in cells.groupby("task")},
-        "training": {label(name): say_training(own.iloc[0]) for name, own in cells.groupby("training")},
+        "architecture": {label(name): say_architecture(entries) for name, entries in cells.groupby("architecture")},
+        "task": {
+            label(name): say_component("task", entries.task_component.iloc[0])
+            for name, entries in cells.groupby("task")
+        },
+        "training": {label(name): say_training(entries.iloc[0]) for name, entries in cells.groupby("training")},
     }
     for kind in (kind for kind in MADE_OF if kind in components.KINDS):
         names = sorted({parts(value)[0] for value in cells[kind].dropna()} - {"none"})
         kinds[kind.replace("_", " ")] = {name: say_component(kind, name) for name in names}
     kinds |= {"number": {headline.title: headline.meaning for headline in headlines()}, "word": WORDS}
     text = ""
-    for kind, own in kinds.items():
+    for kind, entries in kinds.items():
         rows = "".join(
             f'<div id="{anchor(name, kind)}"><dt>{html.escape(name)}</dt><dd>{html.escape(meaning)}</dd></div>'
-            for name, meaning in own.items()
+            for name, meaning in entries.items()
         )
         head = html.escape(HEADS.get(kind, f"{kind.capitalize()}s"))
-        text += f'<h3>{head}</h3><dl class="terms">{rows}</dl>' * bool(own)
+        text += f'<h3>{head}</h3><dl class="terms">{rows}</dl>' * bool(entries)
     return text
 
 
@@ -156,6 +159,7 @@ HEADS = {
 
 
 def anchor(name: str, kind: str) -> str:
+    """Return the HTML id of an entry."""
     return f"term-{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}".replace(" ", "-")
 
 
@@ -164,19 +168,19 @@ def linker(architectures: Iterable[str] = ()) -> Callable[[str], str]:
     such as an architecture's, are not linked, and neither is a word that is an architecture's name in this run: what SAN, BERT or GPT
     means there is said by its parts."""
     ordered = sorted(WORDS.keys() - {*COMMON.split(", "), *architectures}, key=len, reverse=True)
-    wanted = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
+    pattern = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
 
     def link(text: str) -> str:
         seen: set[str] = set()
 
-        def link_word(found: re.Match[str]) -> str:
-            word = found[1]
+        def link_word(match: re.Match[str]) -> str:
+            word = match[1]
             if word in seen:
                 return word
             seen.add(word)
             return f'<a class="term" href="#{anchor(word, "word")}">{word}</a>'
 
-        return wanted.sub(link_word, html.escape(text))
+        return pattern.sub(link_word, html.escape(text))
 
     return link
 

@@ -23,37 +23,39 @@ def pack(value: Any) -> str:
 
 
 def compress(text: str) -> str:
+    """Compress a text and encode it in base64."""
     return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
 
 
 def unpack(text: str) -> Any:
+    """Decode the text of `pack`."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
 def share_values(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Encode the provenance of cells with each different value of a field stored once. Snippets differ between seeds only in the seed."""
-    places: dict[str, dict[str, int]] = {}  # field -> text of a value -> its place
+    places: dict[str, dict[str, int]] = {}  # field -> text of a value -> its index in the list of values
     cells = {}
     for record in records:
         texts = {name: json.dumps(finite(value)) for name, value in record.items() if name != "key"}
-        known = [(places.setdefault(name, {}), text) for name, text in texts.items()]
-        cells[record["key"]] = [place.setdefault(text, len(place)) for place, text in known]
-    values = {name: [json.loads(text) for text in known] for name, known in places.items()}
+        pairs = [(places.setdefault(name, {}), text) for name, text in texts.items()]
+        cells[record["key"]] = [indices.setdefault(text, len(indices)) for indices, text in pairs]
+    values = {name: [json.loads(text) for text in indices] for name, indices in places.items()}
     return {"fields": list(places), "values": values, "cells": cells}
 
 
 def finite(value: Any) -> Any:
     """Replace NaN and infinities, which JSON lacks, by texts."""
     if isinstance(value, Mapping):
-        return {key: finite(one) for key, one in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [finite(item) for item in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @functools.cache
 def bundle() -> str:
-    """Return the library of charts. To bundle it takes two seconds, so that the text is kept for its version if a cache can be written."""
+    """Return the library of charts as JavaScript. Bundling takes two seconds, so the text is cached by version if a cache is writable."""
     import vl_convert
 
     home = cache_home()

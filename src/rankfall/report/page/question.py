@@ -26,9 +26,8 @@ from rankfall.report.settings import Setting
 
 Read = Callable[[str], Any]  # name -> table, or None if the run does not have it
 Write = Callable[[float], str]
-Say = Callable[
-    [DataFrame, Setting], str
-]  # rows of the scorecard at a setting -> sentence, empty if there is no finding
+# Rows of the scorecard at a setting -> sentence, empty if there is no finding.
+Say = Callable[[DataFrame, Setting], str]
 MOST = 25  # words of an answer
 NAMED = 3  # architectures that an answer names together
 ORDINARY = ("none", "nothing", "a guess")  # names that a sentence would read as words
@@ -81,34 +80,34 @@ def say_range(
     seed nothing is ranked."""
     headline = by_name(number)
     write = write or (lambda value: f"{write_float(value, headline.digits)} {unit}".rstrip())
-    known = with_number(rows, headline, setting)
-    ranked, alone = split_decidable(known, headline)
-    if len(known) < 2:
-        return fit(f"{headline.title}: {write_group(known, headline, write)}", more) if len(known) else ""
+    measured = with_number(rows, headline, setting)
+    ranked, alone = split_decidable(measured, headline)
+    if len(measured) < 2:
+        return fit(f"{headline.title}: {write_group(measured, headline, write)}", more) if len(measured) else ""
     if not len(ranked):
         ordered = alone.sort_values(headline.name, ascending=False)
-        each = [f"{name(row)} {write_plain(row, headline, write)}" for _, row in ordered.iterrows()]
-        return fit(f"{headline.title}: {list_names(each)} ({UNDECIDED})")
+        phrases = [f"{quote_name(row)} {write_plain(row, headline, write)}" for _, row in ordered.iterrows()]
+        return fit(f"{headline.title}: {list_names(phrases)} ({UNDECIDED})")
     high, low = (find_extreme(ranked, headline, setting, most=most) for most in (True, False))
     if len(high) == len(ranked) > 1:
         return ""
-    said = f"{text} {write_group(high, headline, write)}"
+    start = f"{text} {write_group(high, headline, write)}"
     least = f", least in {write_group(low, headline, write)}"
-    if not is_short(said + least):
-        least = f", least in {list_names(sorted(name(row) for _, row in low.iterrows()))}"
+    if not is_short(start + least):
+        least = f", least in {list_names(sorted(quote_name(row) for _, row in low.iterrows()))}"
     if set(low.index) & set(high.index):
         least = ""
-    chances = known[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
+    chances = measured[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
     chance = f"; chance: {say_span(chances, write)}" if len(chances) else ""
-    return fit(said, least, chance, more)
+    return fit(start, least, chance, more)
 
 
 def fit(first: str, *others: str) -> str:
     """Join the parts of a sentence, without those that would make it longer than `MOST` words."""
-    said = f"{first[:1].upper()}{first[1:]}"
+    sentence = f"{first[:1].upper()}{first[1:]}"
     for part in others:
-        said += part if is_short(said + part) else ""
-    return f"{said}."
+        sentence += part if is_short(sentence + part) else ""
+    return f"{sentence}."
 
 
 def is_short(text: str) -> bool:
@@ -118,16 +117,16 @@ def is_short(text: str) -> bool:
 
 def write_group(rows: DataFrame, headline: Headline, write: Write) -> str:
     """Write names and numbers of rows without a significant difference: `A (12% ± 1%)`, or `A and B (11% to 13%, a tie at chance)`."""
-    each = [row for _, row in rows.sort_values(headline.name).iterrows()]
-    if len(each) == 1:
-        number = write_number(each[0], headline, write)
+    members = [row for _, row in rows.sort_values(headline.name).iterrows()]
+    if len(members) == 1:
+        number = write_number(members[0], headline, write)
     else:
-        number = " to ".join(dict.fromkeys(write_plain(row, headline, write) for row in (each[0], each[-1])))
-    found = {find_side(row, headline) for row in each}
-    side = found.pop() if len(found) == 1 else ""
-    notes = [say_standing(rows, headline)] * (len(each) > 1) + [f"{side} chance"] * (side in ("at", "below"))
-    said = f"{number}, {' '.join(notes)}" if notes else number
-    return f"{list_names(sorted(name(row) for row in each))} ({said})"
+        number = " to ".join(dict.fromkeys(write_plain(row, headline, write) for row in (members[0], members[-1])))
+    positions = {find_side(row, headline) for row in members}
+    side = positions.pop() if len(positions) == 1 else ""
+    notes = [say_standing(rows, headline)] * (len(members) > 1) + [f"{side} chance"] * (side in ("at", "below"))
+    brackets = f"{number}, {' '.join(notes)}" if notes else number
+    return f"{list_names(sorted(quote_name(row) for row in members))} ({brackets})"
 
 
 def write_number(row: Series, headline: Headline, write: Write) -> str:
@@ -136,10 +135,10 @@ def write_number(row: Series, headline: Headline, write: Write) -> str:
     if number == AT_FLOOR or is_missing(deviation):
         return number
     logs = headline.unit == "log10"  # the deviation is that of exponents
-    said = f"{deviation:,.{1 if deviation < 10 else 0}f}" if logs else write(deviation)
-    if not said.strip("0.,% ") or said == write(0.0) or ("e-" in said and "e-" not in number):
+    spread = f"{deviation:,.{1 if deviation < 10 else 0}f}" if logs else write(deviation)
+    if not spread.strip("0.,% ") or spread == write(0.0) or ("e-" in spread and "e-" not in number):
         return number
-    return f"{number} ± {said}{' in log10' * logs}"
+    return f"{number} ± {spread}{' in log10' * logs}"
 
 
 def write_plain(row: Series, headline: Headline, write: Write) -> str:
@@ -160,10 +159,10 @@ def find_side(row: Series, headline: Headline) -> str:
     return "" if side != side else {0.0: "at", 1.0: "above", -1.0: "below"}[float(side)]
 
 
-def name(row: Series) -> str:
+def quote_name(row: Series) -> str:
     """Return the name of a row, in quotes if a sentence would read it as an ordinary word: `none is at that`."""
-    called = name_row(row)
-    return f"'{called}'" if called.lower() in ORDINARY else called
+    text = name_row(row)
+    return f"'{text}'" if text.lower() in ORDINARY else text
 
 
 def list_names(names: list[str], most: int = NAMED) -> str:

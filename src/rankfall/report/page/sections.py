@@ -20,6 +20,7 @@ Link = Callable[[str], str]  # text to HTML, with links to the glossary
 
 
 def has(section: str, main: Mapping[str, Any]) -> bool:
+    """Return whether the page has content for a section: its table or a chart."""
     table = {"published": "reproduction"}.get(section, section)
     return main.get(table) is not None or any(chart["study"] == section for chart in main["charts"])
 
@@ -47,18 +48,18 @@ def write_pictures(figures: Mapping[str, str]) -> str:
     return f"<details><summary>Pictures for print, {count} with captions</summary><ul>{items}</ul></details>"
 
 
-def write_findings(found: Sequence[Finding], first: Sequence[Finding], sections: Sequence[str], link: Link) -> str:
+def write_findings(findings: Sequence[Finding], first: Sequence[Finding], sections: Sequence[str], link: Link) -> str:
     """Return the first findings, followed by the others in a section that can be opened."""
     texts = {True: "", False: ""}
-    for one in [*first, *(one for one in found if one not in first)]:
-        to = f' <a href="#{one.study}">{SHORT[one.study]}</a>' if one.study in sections else ""
-        where = ", ".join(filter(None, (say_setting(one.setting), one.seeds)))
+    for finding in [*first, *(finding for finding in findings if finding not in first)]:
+        to = f' <a href="#{finding.study}">{SHORT[finding.study]}</a>' if finding.study in sections else ""
+        where = ", ".join(filter(None, (say_setting(finding.setting), finding.seeds)))
         note = f' <span class="note">{html.escape(where)}</span>' if where else ""
-        texts[one in first] += f"<div><dt>{html.escape(one.question)}</dt><dd>{link(one.answer)}{to}{note}</dd></div>"
-    more = (
-        f'<details><summary>{len(found) - len(first)} more</summary><dl class="findings">{texts[False]}</dl></details>'
-    )
-    return f'<dl class="findings">{texts[True]}</dl>{more * bool(texts[False])}' if found else ""
+        texts[finding in first] += (
+            f"<div><dt>{html.escape(finding.question)}</dt><dd>{link(finding.answer)}{to}{note}</dd></div>"
+        )
+    more = f'<details><summary>{len(findings) - len(first)} more</summary><dl class="findings">{texts[False]}</dl></details>'
+    return f'<dl class="findings">{texts[True]}</dl>{more * bool(texts[False])}' if findings else ""
 
 
 def write_opening(chart: Mapping[str, Any] | None, setting: str) -> str:
@@ -77,25 +78,25 @@ def read_sources(reproduction: DataFrame | None) -> dict[str, dict[str, str]]:
     if reproduction is None:
         return {}
     papers = zip(*(reproduction[column] for column in ("source", *PAPER)))
-    return {word: dict(zip(("name", "title", "link"), about)) for word, *about in papers}
+    return {word: dict(zip(("name", "title", "link"), paper)) for word, *paper in papers}
 
 
 def write_links(papers: Iterable[Mapping[str, str]], links: Mapping[str, str]) -> str:
     """Return links to the papers of the page's numbers, and to documents beside the page on this machine."""
     items = [
-        f'<li><a href="{html.escape(one["link"])}">{html.escape(one["name"])}</a>: {html.escape(one["title"])}</li>'
-        for one in papers
+        f'<li><a href="{html.escape(paper["link"])}">{html.escape(paper["name"])}</a>: {html.escape(paper["title"])}</li>'
+        for paper in papers
     ] or ["<li>This run has no published numbers.</li>"]
-    beside = [f'<li><a href="{html.escape(href)}">{html.escape(what)}</a></li>' for what, href in links.items()]
-    said = f"<p>{BESIDE}</p><ul>{''.join(beside)}</ul>" if beside else ""
-    return f"<ul>{''.join(items)}</ul>{said}"
+    beside = [f'<li><a href="{html.escape(href)}">{html.escape(title)}</a></li>' for title, href in links.items()]
+    documents = f"<p>{BESIDE}</p><ul>{''.join(beside)}</ul>" if beside else ""
+    return f"<ul>{''.join(items)}</ul>{documents}"
 
 
 def say_uncharted(names: Iterable[str]) -> str:
     """Return a sentence on the tables that no chart or section of the page shows; empty if there are none."""
     shown = {"cells", "scorecard", "reproduction", "claims", *(chart.table for chart in charts())}
-    left = sorted(set(names) - shown)
-    return f"No chart of this page is drawn from {', '.join(left)}." if left else ""
+    uncharted = sorted(set(names) - shown)
+    return f"No chart of this page is drawn from {', '.join(uncharted)}." if uncharted else ""
 
 
 def write_download(name: str, frame: DataFrame, inside: bool) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.report.claim import check_claims, claims
-from rankfall.report.quantities import lend
+from rankfall.report.quantities import set_user_quantities
 from rankfall.run.config.looks import check_colours, check_labels
 from rankfall.run.config.match import parse_filter
 from rankfall.run.config.problems import problem
@@ -89,7 +89,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     config = resolve_config(parsed)
     labels, colours = check_labels(parsed), check_colours(parsed)
     entries = EntryPlans(config, sources)
-    lend(entries.modules)  # planning makes the users' quantities of the plan available
+    set_user_quantities(entries.modules)  # planning makes the users' quantities of the plan available
     measures = {name: entries.measure(name) for name in config.measures}
     if entries.modules:
         check_declarations(entries.modules, entries.tables)

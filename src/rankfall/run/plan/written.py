@@ -20,7 +20,7 @@ from typing import Any
 
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError
-from rankfall.report.quantities import lend
+from rankfall.report.quantities import set_user_quantities
 from rankfall.run.objects import find_objects
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell, alike
@@ -74,7 +74,7 @@ def read_plan(folder: Path, *files: str) -> Plan:
             if not (folder / file).exists():
                 objects.fetch(folder / file)
     plan: Plan = _unpickle(folder / WITHOUT_CELLS)
-    lend(plan.modules)
+    set_user_quantities(plan.modules)
     cells: list[Cell] = []
     selected: dict[str, frozenset[str]] = dict.fromkeys(plan.measures, frozenset())
     for file in files:

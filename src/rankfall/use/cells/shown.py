@@ -5,7 +5,7 @@ from rankfall.report.cell_numbers import all_rows, plain
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import Chart, Level
-from rankfall.report.page.question import Read, TableQuestion, ask_range, fit, list_names, name, percent
+from rankfall.report.page.question import Read, TableQuestion, ask_range, fit, list_names, percent, quote_name
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.published_numbers import read_published
 from rankfall.report.ranking import say_span, weigh
@@ -14,6 +14,7 @@ from rankfall.report.settings import Setting, rows_at, settings_in
 
 
 def columns() -> Table:
+    """Declare the table of cells."""
     return declare_table(
         "cells",
         "a cell",
@@ -37,19 +38,23 @@ def columns() -> Table:
 
 
 def is_trained(table: DataFrame) -> Series:
+    """Return which rows are of networks that were trained."""
     return table.epochs > 0
 
 
 def accuracy(rows: DataFrame) -> DataFrame:
+    """Return the test accuracy of networks, with chance and the attainable accuracy."""
     return plain(rows, "test_accuracy", without_accuracy(rows), chance=rows.chance, attainable=rows.attainable)
 
 
 def over_chance(rows: DataFrame) -> DataFrame:
-    found = rows.assign(over=rows.test_accuracy - rows.chance)
-    return plain(found, "over", without_accuracy(rows), ceiling=rows.attainable.astype(float) - rows.chance)
+    """Return the test accuracy of networks minus chance, with its ceiling."""
+    over = rows.assign(over=rows.test_accuracy - rows.chance)
+    return plain(over, "over", without_accuracy(rows), ceiling=rows.attainable.astype(float) - rows.chance)
 
 
 def without_accuracy(rows: DataFrame) -> Series:
+    """Return why rows have no accuracy; an empty text for those that have one."""
     return rows.test_accuracy.isna().map({True: "its task has no accuracy", False: ""})
 
 
@@ -118,6 +123,7 @@ CHARTS = (
 
 
 def say_depths(read: Read) -> tuple[str, str]:
+    """Write what depth does to accuracy, from the scorecard."""
     scores = read("scorecard")
     return say_depth(scores, settings_in(scores)) if scores is not None and len(scores) else ("", "")
 
@@ -139,7 +145,7 @@ def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
     differs.
     """
     families: dict[str, list[Setting]] = {}
-    for setting in sorted(settings, key=lambda one: one.depth):
+    for setting in sorted(settings, key=lambda setting: setting.depth):
         families.setdefault(setting.but_depth, []).append(setting)
     pairs = {family: pair_depths(scores, members[0], members[-1]) for family, members in sorted(families.items())}
     chosen = max(pairs, key=lambda family: len(pairs[family]), default="")
@@ -152,24 +158,24 @@ def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
         moved = weigh(concat([before, after], axis=1, ignore_index=True).T, by_name("accuracy")).against(0)[1]
         values = f"{percent(before.accuracy)} to {percent(after.accuracy)}"
         if moved in (-1, 1):  # otherwise they tie, or have too few shared seeds
-            moves["falls" if moved < 0 else "rises"].append(f"{name(before)} ({values})")
-    said = [f"{move} in {list_names(each)}" for move, each in moves.items() if each]
-    if not said:
+            moves["falls" if moved < 0 else "rises"].append(f"{quote_name(before)} ({values})")
+    phrases = [f"{move} in {list_names(names)}" for move, names in moves.items() if names]
+    if not phrases:
         return "", ""
     first, last = families[chosen][0].depth, families[chosen][-1].depth
     chances = [row.accuracy_chance for pair in pairs[chosen] for row in pair if not is_missing(row.accuracy_chance)]
-    more = [*(f", {one}" for one in said[1:]), f"; chance: {say_span(chances, percent)}" * bool(chances)]
-    return fit(f"from depth {first} to {last} accuracy {said[0]}", *more), chosen
+    more = [*(f", {phrase}" for phrase in phrases[1:]), f"; chance: {say_span(chances, percent)}" * bool(chances)]
+    return fit(f"from depth {first} to {last} accuracy {phrases[0]}", *more), chosen
 
 
 def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[Series, Series]]:
     """Return the (shallow, deep) rows of each architecture that has an accuracy at both depths; none if the depths are the same."""
-    here, there = (
+    shallow_rows, deep_rows = (
         {
             (row.architecture, row.variant): row
-            for _, row in rows_at(scores, one).iterrows()
+            for _, row in rows_at(scores, setting).iterrows()
             if row.accuracy == row.accuracy
         }
-        for one in (flat, deep)
+        for setting in (flat, deep)
     )
-    return [(row, there[place]) for place, row in here.items() if place in there and flat != deep]
+    return [(row, deep_rows[key]) for key, row in shallow_rows.items() if key in deep_rows and flat != deep]

@@ -49,12 +49,12 @@ def cost(context: Context, *, rounds: int = 9, steps: int = 2) -> list[dict[str,
             designs = [part.sort_values("seed") for _, part in setting.groupby("design")]
             readings, failed = time_in_turn([part.iloc[0] for part in designs], rounds, steps)
             for part, milliseconds, why in zip(designs, readings, failed):
-                said = {
+                timing = {
                     "cost_ms": statistics.median(milliseconds) if milliseconds else None,
                     "readings": write_seeds(dict(enumerate(milliseconds))) if milliseconds else None,
                     "cost_ms_reason": why,
                 }
-                rows += [{name: one[name] for name in ABOUT} | said for _, one in part.iterrows()]
+                rows += [{name: cell[name] for name in ABOUT} | timing for _, cell in part.iterrows()]
     return rows
 
 
@@ -70,13 +70,13 @@ def time_in_turn(cells: list[Any], rounds: int, steps: int) -> tuple[list[list[f
     readings: list[list[float]] = [[] for _ in cells]
     failed = ["" for _ in cells]
     for _ in range(rounds):
-        for place, cell in enumerate(cells):
-            if failed[place]:
+        for index, cell in enumerate(cells):
+            if failed[index]:
                 continue
             try:
-                readings[place].append(1000 * time_steps(cell, shape, dataset, steps))
+                readings[index].append(1000 * time_steps(cell, shape, dataset, steps))
             except (RuntimeError, ValueError, TypeError) as error:  # raised by a user's component
-                failed[place], readings[place] = f"its step failed: {describe_error(error)}", []
+                failed[index], readings[index] = f"its step failed: {describe_error(error)}", []
     return readings, failed
 
 

@@ -10,6 +10,7 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
+    """Declare the table of processor times."""
     return declare_table(
         "cost",
         "a trained network",
@@ -32,6 +33,7 @@ def columns() -> Table:
 
 
 def cost_ms(rows: DataFrame) -> DataFrame:
+    """Return the processor time of a step of each network, with its readings."""
     return plain(rows, "cost_ms", rows.cost_ms_reason).assign(readings=rows.readings)
 
 

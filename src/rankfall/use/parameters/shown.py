@@ -6,6 +6,7 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
+    """Declare the table of numbers of parameters."""
     return declare_table(
         "parameters",
         "a cell x part",

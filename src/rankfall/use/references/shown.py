@@ -7,6 +7,7 @@ from rankfall.report.schema import Table, declare_table
 
 
 def columns() -> Table:
+    """Declare the table of predictors without a network."""
     return declare_table(
         "references",
         "a cell's data x a predictor without a network",
