@@ -40,9 +40,9 @@ class Carried:
 
         NaN where the state is lost or the size leaves the normal range of its format.
         """
-        found = shift(size, self.exponent)
-        there = (size == 0) | ((found >= torch.finfo(size.dtype).tiny) & found.isfinite())
-        return self.mask_lost(torch.where(there, found, torch.nan))
+        true = shift(size, self.exponent)
+        normal = (size == 0) | ((true >= torch.finfo(size.dtype).tiny) & true.isfinite())
+        return self.mask_lost(torch.where(normal, true, torch.nan))
 
 
 @dataclass(frozen=True)
@@ -64,40 +64,40 @@ def through(
     layer: Layer, state: Carried, tokens: Callable[[Tensor], Tensor] = lambda x: x
 ) -> tuple[list[Carried], Step]:
     """Apply a layer to a state. `tokens` picks the rows that count, without sentinels."""
-    own = exponent_of(tokens(state.unit))  # (...)
-    size = state.exponent + own
+    unit_exponent = exponent_of(tokens(state.unit))  # (...)
+    size = state.exponent + unit_exponent
     far = (size.abs() > SAFE) & ~state.lost
     if not bool(far.any() or state.exponent.any()):
         zero = torch.zeros_like(size)
-        found = [Carried(x, zero, state.lost | ~measurable(tokens(x))) for x in layer(state.unit)]
-        return found, Step(zero, [zero] * len(found))
-    shifts = [torch.where(far, size.sign() * place - own, state.exponent) for place in (NEAR, FAR)]
-    made = [layer(shift(state.unit, inside[..., None, None])) for inside in shifts]
+        after = [Carried(x, zero, state.lost | ~measurable(tokens(x))) for x in layer(state.unit)]
+        return after, Step(zero, [zero] * len(after))
+    shifts = [torch.where(far, size.sign() * place - unit_exponent, state.exponent) for place in (NEAR, FAR)]
+    trials = [layer(shift(state.unit, inside[..., None, None])) for inside in shifts]
     true = shift(state.unit, state.exponent[..., None, None])
     plains = layer(true)
     # Where input and output fit the format and the test passes, the ordinary output is kept to its last bit.
-    held, tried = far & measurable(tokens(true)), []
-    for one, other, plain in zip(*made, plains):
-        degree = (exponent_of(one) - exponent_of(other)) * size.sign()
+    held, checked = far & measurable(tokens(true)), []
+    for output, other, plain in zip(*trials, plains):
+        degree = (exponent_of(output) - exponent_of(other)) * size.sign()
         degree = -degree.div(FAR - NEAR, rounding_mode="floor")
         between = (shifts[0] - shifts[1]) * degree
-        same = (one == shift(other, between[..., None, None])).flatten(-2).all(-1)
+        same = (output == shift(other, between[..., None, None])).flatten(-2).all(-1)
         exponent = torch.where(far, degree * (state.exponent - shifts[0]), 0)
-        bad = far & ~(same & follows(one, exponent, plain))
+        bad = far & ~(same & follows(output, exponent, plain))
         held = held & measurable(tokens(plain)) & ~bad
-        tried.append((one, exponent, plain, bad))
-    found = []
-    for one, exponent, plain, bad in tried:
-        one, exponent = torch.where(held[..., None, None], plain, one), torch.where(held, 0, exponent)
-        lost = state.lost | ~measurable(tokens(one)) | bad | (exponent.abs() > FARTHEST)
-        found.append(Carried(one, torch.where(lost, 0, exponent), lost))
-    return found, Step(torch.where(held, state.exponent, shifts[0]), [one.exponent for one in found])
+        checked.append((output, exponent, plain, bad))
+    after = []
+    for output, exponent, plain, bad in checked:
+        output, exponent = torch.where(held[..., None, None], plain, output), torch.where(held, 0, exponent)
+        lost = state.lost | ~measurable(tokens(output)) | bad | (exponent.abs() > FARTHEST)
+        after.append(Carried(output, torch.where(lost, 0, exponent), lost))
+    return after, Step(torch.where(held, state.exponent, shifts[0]), [carried.exponent for carried in after])
 
 
-def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
-    """Check whether a plain output (..., T, D) is one * 2^exponent as far as its format can hold it, or zero, (...)."""
+def follows(output: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
+    """Check whether a plain output (..., T, D) is output * 2^exponent as far as its format can hold it, or zero, (...)."""
     size = plain.abs().amax((-2, -1))
-    apart = (plain - shift(one, exponent[..., None, None])).abs().amax((-2, -1))
+    apart = (plain - shift(output, exponent[..., None, None])).abs().amax((-2, -1))
     spacing = torch.finfo(plain.dtype).tiny * torch.finfo(plain.dtype).eps  # of subnormal numbers
     return (size == 0) | (apart <= ROUNDING * size + 16 * spacing)
 
@@ -105,7 +105,9 @@ def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
 def again(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) -> list[Carried]:
     """Repeat a step in a second pass, whose states differ from those of the first by rounding."""
     x = shift(state.unit, step.inside[..., None, None])
-    return [Carried(y, power, one.lost) for y, power, one in zip(layer(x), step.outputs, first, strict=True)]
+    return [
+        Carried(y, power, reference.lost) for y, power, reference in zip(layer(x), step.outputs, first, strict=True)
+    ]
 
 
 def carry_twice(

@@ -42,17 +42,17 @@ def attend(attention: Multihead, state: State) -> State:
     if not keeps_form(attention.position, Position, "context"):
         raise Unknown("the position adds to what attention makes of the values: no centred form")
     full = state.full()
-    found = weights(attention, state, full)
+    parts = weights(attention, state, full)
     split = attention.split
     v = split(attention.value(state.common))  # (K, B, H, 1, d)
     nu = split(state.rest.unit @ member(attention.value.weight))  # (K, B, H, T, d)
-    rows = found.rows
+    rows = parts.rows
     terms = [normal(rows.unit[..., state.tokens] @ nu, rows.log + state.rest.log)]
     if len(state.others):
-        apart = split(attention.value(state.sentinels)) - v  # (K, B, H, S, d)
-        terms.append(rows.map(rows.unit[..., state.others] @ apart))
-    if found.sums is not None:
-        terms.append(found.sums.map(found.sums.unit * v))
+        gaps = split(attention.value(state.sentinels)) - v  # (K, B, H, S, d)
+        terms.append(rows.map(rows.unit[..., state.others] @ gaps))
+    if parts.sums is not None:
+        terms.append(parts.sums.map(parts.sums.unit * v))
     context = add(*terms)  # (K, B, H, T, d)
     context = context.map(context.unit - context.unit.mean(-2, keepdim=True))
     merged = context.unit.transpose(2, 3).flatten(-2)  # (K, B, T, H*d)
@@ -91,19 +91,19 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     if rule is None and not is_urpe(attention.normaliser) and single(attention.normaliser, attention.logits(full)):
         raise Unknown(f"{function_name(attention.normaliser)} computes in single precision: no centred form")
     ordinary = visible(attention, state, full)
-    apart = scores(attention, state)
-    if apart is None:
+    parts = scores(attention, state)
+    if parts is None:
         if rule is None and not is_urpe(attention.normaliser) and is_vanished(attention, ordinary, full):
             raise Unknown("attention weights vanish up to rounding, and this position and mask have no centred form")
         return bound_ordinary(ordinary)
-    far = reach(apart.both) > VISIBLE  # (K, B)
+    far = reach(parts.both) > VISIBLE  # (K, B)
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
             return bound_ordinary(ordinary)  # URPE's factors make rows differ at order one
-        rule = own_rule(attention, state, apart)
+        rule = custom_rule(attention, state, parts)
         if rule is None:
             return bound_ordinary(ordinary)  # the normaliser treats positions differently
-    close = rule(apart)
+    close = rule(parts)
     if close.holds is not None:
         far = far | ~close.holds
     sums = close.sums
@@ -112,19 +112,19 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     return Weights(where(far, ordinary.rows, close.rows), sums)
 
 
-def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
+def custom_rule(attention: Multihead, state: State, parts: Scores) -> Rule | None:
     """Return the rule of a user's normaliser, written beside it or from its derivatives; None where it treats positions differently."""
     function, name = on_tokens(attention.normaliser, state), function_name(attention.normaliser)
-    shape = apart.both.unit.shape
-    like = apart.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
+    shape = parts.both.unit.shape
+    like = parts.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
     try:
         if not treats_rows_alike(function, like):
             return None
-        beside = find_written_rule(attention.normaliser)
-        if beside is not None:
-            check_rule(beside, function, apart, name)
-            return beside
-        return partial(derive_weights, function, traits(function, like, apart.level))
+        written = find_written_rule(attention.normaliser)
+        if written is not None:
+            check_rule(written, function, parts, name)
+            return written
+        return partial(derive_weights, function, traits(function, like, parts.level))
     except (Unknown, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # a component may raise any error when it is called differently than by a network
@@ -145,9 +145,9 @@ def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
     logits = attention.logits(full)
     p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)
     rows: Scaled = plain(p)
-    own = rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser)
+    custom = rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser)
     if sums_to_one(attention.normaliser) or (
-        own and constant_sums(attention.normaliser, attention.mask(full.shape[2], full.device), logits)
+        custom and constant_sums(attention.normaliser, attention.mask(full.shape[2], full.device), logits)
     ):
         return Weights(rows, None)
     sums = p.sum(-1, keepdim=True)

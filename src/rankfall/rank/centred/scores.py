@@ -51,7 +51,7 @@ def scores(attention: Multihead, state: State) -> Scores | None:
         return None
     normaliser: Any = attention.normaliser
     prepares = hasattr(normaliser, "prepare")
-    if prepares and not any(keeps_form(normaliser, one, "prepare") for one in PREPARING):
+    if prepares and not any(keeps_form(normaliser, name, "prepare") for name in PREPARING):
         raise Unknown("the normaliser prepares queries and keys in an unknown way: no centred form")
     bias = key_bias(attention, state)
     if bias is None:

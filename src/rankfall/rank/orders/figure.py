@@ -81,11 +81,11 @@ def orders(
     `quantity`: res or sigma_ratio; `heads`: number of attention heads, by default the largest measured; `biases`: with or without.
     """
     everything = read("orders")
-    there = sorted({int(count) for count in everything.heads.dropna()})
-    if not len(everything) or (heads is not None and heads not in there):
-        found = ", ".join(map(str, there)) or "nothing"
-        raise RankfallError(f"figure orders: no entry has {heads or 'any'} heads; there is: {found}")
-    heads = heads or (there[-1] if there else 1)
+    counts = sorted({int(count) for count in everything.heads.dropna()})
+    if not len(everything) or (heads is not None and heads not in counts):
+        available = ", ".join(map(str, counts)) or "nothing"
+        raise RankfallError(f"figure orders: no entry has {heads or 'any'} heads; there is: {available}")
+    heads = heads or (counts[-1] if counts else 1)
     # Attention that reads no mask is drawn under `none`; the picture's numbers keep the null.
     masks = everything["mask"]
     everything = everything.assign(row=name_rows(everything), mask=masks.fillna("none"))
@@ -115,7 +115,7 @@ def orders(
     shown = concat([alone, around])
     words = {"what": "residual" if quantity == "res" else "σ₂/σ₁", "never": NEVER[quantity]}
     shades = sorted({shade(order) for order in shown.order})
-    handles = [Patch(color=SHADES[one], label=MEANINGS[one].format(**words)) for one in shades]
+    handles = [Patch(color=SHADES[index], label=MEANINGS[index].format(**words)) for index in shades]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(shades)), title=DIRECTION)
     kept = ["block", "attention", "normaliser", "position", "mask", "sentinels", "heads", "biases", "order", "uncertainty", "theory",
             "decades", "method", "reason"]  # fmt: skip
@@ -185,7 +185,7 @@ def draw_groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
     """Draw brackets over the columns that share a mask and a sentinel."""
     shared = [column[:2] for column in columns]
     for group in dict.fromkeys(shared):
-        places = [i for i, each in enumerate(shared) if each == group]
+        places = [i for i, pair in enumerate(shared) if pair == group]
         text = " + ".join(word(part) for part in reversed(group) if part != "none") or "neither"
         text = text if len(places) > 2 else text.replace(", ", ",\n").replace(" + ", "\n+ ")
         panel.plot([places[0] + 0.08, places[-1] + 0.92], [-0.2, -0.2], color="#555555", linewidth=1, clip_on=False)

@@ -49,9 +49,9 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
         x, y = scales[kept], line[kept]
         centred = x - x.mean()
         slope = float(centred @ y / (centred @ centred))
-        left = y - y.mean() - slope * centred
+        remainder = y - y.mean() - slope * centred
         slopes.append(slope)
-        errors.append(math.sqrt(float(left @ left) / (len(x) - 2) / float(centred @ centred)))
+        errors.append(math.sqrt(float(remainder @ remainder) / (len(x) - 2) / float(centred @ centred)))
         starts.append(float(y.mean() - slope * x.mean()))
         decades.append(float(x.max() - x.min()))
     if not slopes:
@@ -60,10 +60,10 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
     scatter = float(np.std(slopes, ddof=1)) if len(slopes) > 1 else 0.0
     order, uncertainty = float(np.mean(slopes)), math.hypot(scatter, float(np.sqrt(np.mean(np.square(errors)))))
     if uncertainty > SHARP:
-        found = sorted(Counter(round(slope) for slope in slopes).items())
+        counts = sorted(Counter(round(slope) for slope in slopes).items())
         reason = "depends on the draw: " + (
-            ", ".join(f"{p} in {count}" for p, count in found)
-            if len(found) > 1
+            ", ".join(f"{p} in {count}" for p, count in counts)
+            if len(counts) > 1
             else f"{min(slopes):.2f} to {max(slopes):.2f} in {len(slopes)}"
         )
         return leave_order_empty(method, reason, identical) | {"uncertainty": uncertainty}
@@ -187,9 +187,7 @@ def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
         noise = torch.zeros(output.shape[:2], dtype=torch.bool)
     except Unknown:
         x = near.full()
-        output, other = (
-            block(given)[..., state.tokens, :] for given in (x, x * (1 + UNITS * torch.finfo(x.dtype).eps))
-        )
+        output, other = (block(y)[..., state.tokens, :] for y in (x, x * (1 + UNITS * torch.finfo(x.dtype).eps)))
         noise = relative_difference(residual(output), residual(other), "frobenius") > NOISE
     finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps gives 0 / 0 for equal rows
     if not bool(finite.any()):

@@ -120,14 +120,14 @@ def at_once(compute: Callable[[Item], Result], items: Iterable[Item], most: int)
 
     `compute` is called from several threads and must set the torch modes that it needs itself.
     """
-    given, threads = list(items), torch.get_num_threads()
-    beside = min(threads, len(given), most)
-    if beside < 2:
-        return [compute(item) for item in given]
+    listed, threads = list(items), torch.get_num_threads()
+    workers = min(threads, len(listed), most)
+    if workers < 2:
+        return [compute(item) for item in listed]
     torch.set_num_threads(1)  # for each thread that starts from here on
     try:
-        with ThreadPoolExecutor(beside) as pool:
-            return list(pool.map(compute, given))
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(compute, listed))
     finally:
         torch.set_num_threads(threads)
 
@@ -157,9 +157,9 @@ def path_ends(
 def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None) -> Tensor:
     """Return the states (K, C, B, T, D) after a layer from those before it (K, N, B, T, D). `children` (C, 2) are rows (parent, head)."""
     parents, heads = children.T
-    found = x.new_empty(x.shape[0], len(children), *x.shape[2:])
+    states = x.new_empty(x.shape[0], len(children), *x.shape[2:])
     skipping = np.flatnonzero(heads == SKIP)
-    found[:, skipping] = x[:, parents[skipping]]
+    states[:, skipping] = x[:, parents[skipping]]
     active = np.unique(parents[heads != SKIP])
     # States to compute at a time: a few on a CPU, all on a GPU.
     few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
@@ -173,8 +173,8 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
             context = contexts[:, np.searchsorted(part, parents[rows]), :, head]  # (K, R, B, T, d)
             y = block.attention.emit(context.flatten(1, 2), head)
             y = y if block.placement == "pre" else plain(block.norm1)(y)
-            found[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
-    return found
+            states[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
+    return states
 
 
 def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
