@@ -33,7 +33,7 @@ def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
     tokens, width = x.shape[-2:]
     _, states, cost = record_pass(layers, x)
     shape = (len(states), *x.shape[:-2], tokens, tokens)
-    found = {name: x.new_zeros(shape) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
+    totals = {name: x.new_zeros(shape) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
     del states
     carried = vmap(lambda tangent: jvp(lambda states: tuple(layers(states)), (x,), (tangent,))[1])
     for part in torch.arange(tokens * width, device=x.device).split(max(1, memory // cost)):
@@ -44,9 +44,9 @@ def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
         for layer, moved in enumerate(carried(tangents)):  # (C, ..., T, D)
             whole = moved.square().sum(-1).movedim(0, -1)  # (..., T, C)
             squares = (whole, whole * size, moved.sum(-1).square().movedim(0, -1))
-            for value, of_layers in zip(squares, found.values()):
+            for value, of_layers in zip(squares, totals.values()):
                 of_layers[layer].index_add_(-1, token, value)
-    return found
+    return totals
 
 
 def blocks_of(
@@ -98,12 +98,14 @@ def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[b
     with torch.no_grad():
         others = layers(x.flip(-1))
     limit = torch.finfo(x.dtype).eps ** 0.5
-    found = []
+    constant = []
     for state, other in zip(states, others, strict=True):
         moved = (other - state.detach()).double()  # (T, D)
         size = moved.norm(dim=-1)
-        found.append(bool(((moved.sum(-1).abs() <= limit * size) & (size > limit * state.detach().norm(dim=-1))).all()))
-    return found
+        constant.append(
+            bool(((moved.sum(-1).abs() <= limit * size) & (size > limit * state.detach().norm(dim=-1))).all())
+        )
+    return constant
 
 
 def record_pass(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:

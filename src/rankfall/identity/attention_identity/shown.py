@@ -209,10 +209,10 @@ def limits(free: Axes, rank: Axes, table: DataFrame, palette: dict[str, str]) ->
 
 def describe_finding(table: DataFrame) -> str:
     """Write how many directions are free at the greatest length, beside the head width."""
-    said = []
+    texts = []
     for name, part in table.groupby("line"):
         longest, width = int(part.tokens.max()), int(part.width.iloc[0] // part.heads.iloc[0])
         free = part[(part.tokens == longest) & (part.quantity == "null_simplex")].value.mean()
-        said.append(f"{free:.3g} ({name}, head width {width}, {longest} tokens)")
-    found = ", ".join(said) or "none was measured"
-    return f"Directions in which a row can change without effect, its sum kept: {found}."
+        texts.append(f"{free:.3g} ({name}, head width {width}, {longest} tokens)")
+    finding = ", ".join(texts) or "none was measured"
+    return f"Directions in which a row can change without effect, its sum kept: {finding}."

@@ -52,8 +52,8 @@ def model_token_identity(
         raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.layers}")
     networks = list(sentences(subject, [0, *(every if layers is None else sorted(set(layers)))], places))
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
-    found = token_rates(networks, *recipes, context.checkpoint, f" {subject.seed}")
-    return [{"variant": variant.name} | row for variant, rows in zip(subject.variants, found) for row in rows]
+    rates = token_rates(networks, *recipes, context.checkpoint, f" {subject.seed}")
+    return [{"variant": variant.name} | row for variant, rows in zip(subject.variants, rates) for row in rows]
 
 
 def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sentences]:
