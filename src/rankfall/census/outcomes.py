@@ -27,11 +27,11 @@ def count_outcomes(rows: Sequence[Row]) -> str:
     """Return the count of each outcome and the measured share of eligible types, in one line."""
     tally = Counter(row["outcome"] for row in rows)
     eligible = [row for row in rows if row["outcome"] not in NOT_ELIGIBLE]
-    said = ", ".join(f"{count} {name}" for name, count in tally.most_common())
+    counts = ", ".join(f"{count} {name}" for name, count in tally.most_common())
     if not eligible:
-        return f"{len(rows)} types: {said}"
+        return f"{len(rows)} types: {counts}"
     return (
-        f"{len(rows)} types: {said}; {tally[MEASURED] / len(eligible):.1%} of {len(eligible)} eligible types measured"
+        f"{len(rows)} types: {counts}; {tally[MEASURED] / len(eligible):.1%} of {len(eligible)} eligible types measured"
     )
 
 

@@ -16,7 +16,7 @@ from rankfall.check.gradients import forward
 from rankfall.errors import RankfallError
 from rankfall.identity.jacobian import orthonormal
 from rankfall.identity.shares import shares
-from rankfall.identity.tokens import DISTANCES
+from rankfall.identity.tokens import DISTANCES, nearest_shares
 from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Flow
@@ -31,7 +31,7 @@ def token_identity_of(examined: Examined, flow: Flow) -> dict[str, list[float]]:
     first = states[0].double()
     targets = torch.arange(first.shape[1]).expand(first.shape[:2])
     return {
-        distance: [float(nearest(state.double(), first, targets, distance).mean()) for state in states]
+        distance: [float(nearest_shares(state.double(), first, targets, distance).mean()) for state in states]
         for distance in DISTANCES
     }
 

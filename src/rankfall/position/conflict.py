@@ -40,10 +40,10 @@ def figure(
     one_a_seed(table, "conflict", ["architecture"])
     probe = largest(largest(read("probe"), "tokens"), "depth")
     orders = largest(select(read("orders"), OF_ATTENTION), "heads", or_null=True)
-    found = [join_conflict(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
-    points = [point for point in found if not point["missing"]]
+    joined = [join_conflict(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
+    points = [point for point in joined if not point["missing"]]
     if not points:
-        missing = "; ".join(f"{point['name']}: {point['missing']}" for point in found)
+        missing = "; ".join(f"{point['name']}: {point['missing']}" for point in joined)
         raise RankfallError(f"figure conflict: no architecture has both coordinates ({missing})")
     points.sort(key=lambda point: point["kept"])
     figure, axes = canvas(1, 3, WIDTH, 0.26 * len(points) + 1.1, sharey=True)
@@ -62,15 +62,17 @@ def figure(
         panel.set_xlim(-0.03, 1.03) if number == "rows" else panel.set_xlim(left=0)
     axes[0][1].axvline(1.0, color=CHANCE, linestyle="--", linewidth=0.8)
     axes[0][0].set_yticks(range(len(points)), [label(point["name"]) for point in points])
-    numbers = DataFrame(found).sort_values("kept", ascending=False, na_position="last")
+    numbers = DataFrame(joined).sort_values("kept", ascending=False, na_position="last")
     ends = table[table.architecture.isin([point["name"] for point in points]) & (table.times == times)]
     caption = (
         f"Does attention that tells equal tokens apart also run on longer text? Masked accuracy on {label(task)}, training "
         f"{label(training)}, {describe_lines(table, ['architecture'])}. Architectures keep "
         f"{describe_ends(ends, 'kept', 2)} of their accuracy."
     )
-    said = "; ".join(f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"])
-    caption += f" Without a row here: {said}." * bool(said) + describe_missing(table, ["architecture"], whole=whole)
+    left_out = "; ".join(f"{label(point['name'])} ({point['missing']})" for point in joined if point["missing"])
+    caption += f" Without a row here: {left_out}." * bool(left_out) + describe_missing(
+        table, ["architecture"], whole=whole
+    )
     return Picture(figure, caption, numbers)
 
 

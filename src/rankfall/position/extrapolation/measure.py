@@ -45,7 +45,7 @@ class HiddenText:
         return HiddenText(self.seen[:, :windows], self.places[:, :windows], self.wanted[:, :windows])
 
     def batches(self, size: int) -> "Iterator[HiddenText]":
-        for part in zip(*(one.split(size, 1) for one in (self.seen, self.places, self.wanted))):
+        for part in zip(*(x.split(size, 1) for x in (self.seen, self.places, self.wanted))):
             yield HiddenText(*part)
 
     def join(self, count: int) -> "HiddenText":
@@ -85,22 +85,22 @@ def extrapolation(
     for factor in times:
         length = tested_length(trained, factor)
         labels = {"times": factor, "trained_length": trained, "length": length, "refused": ""}
-        found: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
         if length > trained and limited:
             labels["refused"] = limited
         elif length > windows * trained:
             labels["refused"] = f"the held-out text has {windows * trained} tokens, too few for one window"
         elif length == trained:
-            found = compare_lengths(means(text, *usual), means(text, *usual))
+            numbers = compare_lengths(means(text, *usual), means(text, *usual))
         else:
             count = max(1, length // trained)
-            again = text.join(count) if count > 1 else text.divide(trained // length)
+            regrouped = text.join(count) if count > 1 else text.divide(trained // length)
             short = text.first(windows // count * count)
             targets = short.wanted.shape[1] * short.wanted.shape[2]
-            graded = grade_windows(context.network, again, data.size_in, megabytes)
-            found = compare_lengths(means(again, *graded), means(short, *(one[:, :targets] for one in usual)))
+            graded = grade_windows(context.network, regrouped, data.size_in, megabytes)
+            numbers = compare_lengths(means(regrouped, *graded), means(short, *(x[:, :targets] for x in usual)))
         about = {"chance": float(data.chance), **labels, **nothing, "value_reason": labels["refused"]}
-        rows.append(about | found)
+        rows.append(about | numbers)
     return rows
 
 
@@ -120,8 +120,8 @@ def grade_windows(network: Network, text: HiddenText, classes: int, megabytes: i
     heads = max(getattr(block.attention, "heads", 1) for block in network.blocks)
     window = COPIES * heads * length**2 * next(network.parameters()).element_size()
     size = max(1, min(EVALUATED, int(megabytes * 2**20) // window))
-    found = [answers(network, part.seen, part.places, part.wanted, classes=classes) for part in text.batches(size)]
-    losses, right = (torch.cat(made, 1) for made in zip(*found))
+    graded = [answers(network, part.seen, part.places, part.wanted, classes=classes) for part in text.batches(size)]
+    losses, right = (torch.cat(parts, 1) for parts in zip(*graded))
     return losses, right
 
 
@@ -158,7 +158,7 @@ def find_limit_of_length(architecture: Architecture) -> str:
     """Return which component cannot run beyond the trained length; empty if all can."""
     for field, kind in parts(Architecture).items():
         component = getattr(architecture, field)
-        unsaid = "trained" if kind == "position" else "any"
-        if component is not None and components.facts_of(kind, component.name).get("ADMITS", unsaid) == "trained":
+        default = "trained" if kind == "position" else "any"
+        if component is not None and components.facts_of(kind, component.name).get("ADMITS", default) == "trained":
             return f"{kind} {component.name} admits no more than the trained length"
     return ""
