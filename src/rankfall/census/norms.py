@@ -54,8 +54,8 @@ def norms(examined: Examined, flow: Flow) -> Norms:
     for call in calls:
         if call.module not in kinds:
             kinds[call.module] = kind_of_norm(call)
-    here = [call for call in calls if kinds[call.module] is not None]
-    used = [(call, place_among(call, flow, seen, totals)) for call in here]
+    norm_calls = [call for call in calls if kinds[call.module] is not None]
+    used = [(call, place_among(call, flow, seen, totals)) for call in norm_calls]
     inside = {id(module) for name, module in examined.model.named_modules() if is_within(name, flow.layers)}
     places = Counter(place for _, place in used if place is not None)
     if any(place is None and id(call.module) in inside for call, place in used):

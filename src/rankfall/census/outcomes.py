@@ -19,7 +19,7 @@ NOT_ELIGIBLE = (NO_MODEL, NO_PACKAGE, NETWORK, NO_DEFAULTS, NO_STREAM)
 
 SMALL, WIDE = "small", "wide"  # sizes; the third is "released"
 FACTORS = {"0_3": 0.3, "3": 3.0, "10": 10.0}  # factors of the weights
-CHANGES = tuple(f"{what}_{name}" for what in ("weights", "layers") for name in FACTORS)
+CHANGES = tuple(f"{scope}_{name}" for scope in ("weights", "layers") for name in FACTORS)
 Row = Mapping[str, Any]
 
 

@@ -92,7 +92,7 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = SMA
     except NoModel as error:
         return [about | outcome_row(NO_MODEL, str(error))]
     except Exception as error:  # whatever the library raises
-        return [about | why_not(error, kind)]
+        return [about | failure_row(error, kind)]
     about |= {
         "class": type(example.model).__name__,
         "inputs": kinds_of_inputs(example.inputs),
@@ -136,7 +136,7 @@ def rows_of_states_at(kind: str, layers: int, tokens: int, seed: int) -> Rows:
     try:
         return measure_type(kind, small_as_released(kind, layers, tokens, seed), rows_of_states)
     except Exception as error:  # whatever the library raises
-        return [why_not(error, kind)]
+        return [failure_row(error, kind)]
 
 
 def kept_by_twice_the_layers(row: dict[str, Any], deeper: Rows) -> dict[str, Any]:
@@ -174,8 +174,8 @@ def origin(kind: str) -> dict[str, Any]:
     if kind not in CONFIG_MAPPING:
         raise RankfallError(f"there is no model type {kind!r}")
     cls = CONFIG_MAPPING[kind]
-    written, why = year(cls)
-    return {"family": family(cls), "year": written, "year_reason": why}
+    year_written, year_reason = year(cls)
+    return {"family": family(cls), "year": year_written, "year_reason": year_reason}
 
 
 def family(cls: type) -> str:
@@ -207,7 +207,7 @@ def outcome_row(outcome: str, reason: str) -> dict[str, Any]:
     return {"outcome": outcome, "reason": " ".join(reason.split())[:400]}
 
 
-def why_not(error: BaseException, kind: str) -> dict[str, Any]:
+def failure_row(error: BaseException, kind: str) -> dict[str, Any]:
     """Return the outcome of a type that cannot be built, or that runs on none of the inputs."""
     line = describe_error(error, 400) if not isinstance(error, RankfallError) else str(error)
     if FULL.search(line):

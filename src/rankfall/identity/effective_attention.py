@@ -21,10 +21,10 @@ def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = 
     table = select(table, WHOLE | {"quantity": list(QUANTITIES)})
     table = table[table.value.notna()]
     network = [table.model, table.phase]
-    wanted = table.groupby(network).tokens.transform("max")
+    length = table.groupby(network).tokens.transform("max")
     if tokens is not None:
-        wanted = wanted.where((table.tokens != tokens).groupby(network).transform("all"), tokens)
-    table = table[table.tokens == wanted]
+        length = length.where((table.tokens != tokens).groupby(network).transform("all"), tokens)
+    table = table[table.tokens == length]
     titles = [f"{name}, {n} tokens" for name, n in zip(name_measurements(table), table.tokens)]
     table = table.assign(panel=titles, weight=table.quantity.map(QUANTITIES), value=table.value.astype(float))
     points = table.groupby(["panel", "kind", "weight", "layer"]).value.mean().reset_index()

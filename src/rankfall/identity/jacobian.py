@@ -67,28 +67,35 @@ def blocks_of(
     """
     length, width = x.shape
     start, states, cost = record_pass(layers, x)
-    apart_of = outliers or [torch.zeros(0, dtype=torch.long)] * len(states)
+    outliers_of = outliers or [torch.zeros(0, dtype=torch.long)] * len(states)
     rows: list[tuple[Tensor, ...]] = []
-    for state, constant, apart in zip(states, constant_sums(layers, x, states), apart_of, strict=True):
-        others = torch.tensor(sorted(set(range(width)) - set(apart.tolist())), dtype=torch.long)
+    for state, constant, outlying in zip(states, constant_sums(layers, x, states), outliers_of, strict=True):
+        others = torch.tensor(sorted(set(range(width)) - set(outlying.tolist())), dtype=torch.long)
         count = len(others) if directions is None else min(directions, len(others))
         drawn = x.new_zeros(len(tokens), count, width)
         drawn[..., others] = torch.as_tensor(orthonormal(rng, len(tokens), count, len(others))).to(x)
-        fixed = torch.cat([torch.eye(width).to(x)[apart], x.new_ones(int(not constant), width)])
+        fixed = torch.cat([torch.eye(width).to(x)[outlying], x.new_ones(int(not constant), width)])
         vectors = torch.cat([drawn, fixed.expand(len(tokens), -1, -1)], 1)  # (N, C, D): drawn, outliers, the sum
         plain = x.new_empty(*vectors.shape[:2], length)
         scaled = torch.empty_like(plain)
         for place, gradient in _carry_back(state, start, tokens, vectors, memory // cost):
             plain.view(-1, length)[place] = gradient.square().sum(-1)
             scaled.view(-1, length)[place] = (gradient * x).square().sum(-1)
-        end = count + len(apart)
+        end = count + len(outlying)
         parts = 1 if directions is None else count  # (M, N, T): each part's estimate of the sum over all others
-        rest, rest_scaled = (
+        plain_others, scaled_others = (
             value[:, :count].unflatten(1, (parts, -1)).mean(2).transpose(0, 1) * len(others)
             for value in (plain, scaled)
         )
-        summed = plain[:, end:].sum(1).expand_as(rest)
-        rows.append((rest + plain[:, count:end].sum(1), rest_scaled + scaled[:, count:end].sum(1), summed, rest))
+        summed = plain[:, end:].sum(1).expand_as(plain_others)
+        rows.append(
+            (
+                plain_others + plain[:, count:end].sum(1),
+                scaled_others + scaled[:, count:end].sum(1),
+                summed,
+                plain_others,
+            )
+        )
     names = (JACOBIAN, TIMES_INPUT, SUMMED, *([] if outliers is None else [WITHOUT_OUTLIERS]))
     return {name: torch.stack(values, 1) for name, values in zip(names, zip(*rows))}
 

@@ -109,17 +109,17 @@ def once(words: Tensor) -> Tensor:
 NORMAL = 1.959963984540054  # the 97.5% quantile of a normal distribution, for 95% intervals
 
 
-def estimate_rate(right: Tensor, asked: Tensor) -> tuple[float, float, float]:
-    """Return (rate, low, high) from sums by sentence (S,) of right tokens and of tokens asked for.
+def estimate_rate(correct: Tensor, asked: Tensor) -> tuple[float, float, float]:
+    """Return (rate, low, high) from sums by sentence (S,) of correct tokens and of tokens asked for.
 
     Where all or none are right, the variance over sentences cannot be estimated, and tokens count as independent.
     """
     total, sentences = float(asked.sum()), len(asked)
-    rate = float(right.sum()) / total
+    rate = float(correct.sum()) / total
     spread = rate * (1 - rate)
     effective = total
     if spread > 1e-12 and sentences > 1:
-        squares = float((right - rate * asked).double().square().sum())
+        squares = float((correct - rate * asked).double().square().sum())
         variance = sentences / (sentences - 1) * squares / total**2
         # Never more than all tokens: sentences more alike than independent tokens would be are so by chance.
         effective = min(total, spread / variance) if variance > 0 else total
@@ -178,10 +178,10 @@ def token_rates(
 @torch.no_grad()
 def maps(network: Sentences, index: int, stacks: dict[str, Trained], transfer: bool) -> Iterator[Mapped]:
     """Yield all maps of one network, which has this index in the stacks."""
-    nothing = dict.fromkeys(("loss", "trained_layer", "epoch"))
+    untrained = dict.fromkeys(("loss", "trained_layer", "epoch"))
     for layer in network.layers:
-        yield Mapped({"layer": layer, "map": "naive"} | nothing, network.tested(layer).double())
-    yield Mapped({"layer": None, "map": "position"} | nothing, network.by_position())
+        yield Mapped({"layer": layer, "map": "naive"} | untrained, network.tested(layer).double())
+    yield Mapped({"layer": None, "map": "position"} | untrained, network.by_position())
     for name, stack in stacks.items():
         for number, probe in enumerate(stack.probes):
             if probe.source != index:
@@ -206,13 +206,15 @@ def rates_of_maps(network: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]
     kept: list[tuple[Row, Tensor]] = []
     for state_map in mapped:
         for distance in ("cosine",) if state_map.elsewhere else DISTANCES:
-            right = nearest_shares(state_map.values, embeddings, targets, distance)
-            yield state_map.about | rate("sentence", distance, right.sum(1), torch.full((len(words),), words.shape[1]))
+            correct = nearest_shares(state_map.values, embeddings, targets, distance)
+            yield state_map.about | rate(
+                "sentence", distance, correct.sum(1), torch.full((len(words),), words.shape[1])
+            )
             if not state_map.elsewhere:
-                right = nearest_shares(state_map.values, embeddings, targets, distance, unique).masked_fill(
+                correct = nearest_shares(state_map.values, embeddings, targets, distance, unique).masked_fill(
                     ~unique, 0.0
                 )
-                yield state_map.about | rate("distinct", distance, right.sum(1), unique.sum(1))
+                yield state_map.about | rate("distinct", distance, correct.sum(1), unique.sum(1))
         if network.places and not state_map.elsewhere:
             kept.append((state_map.about, state_map.values[:, network.places].float()))
     if kept:
@@ -224,7 +226,7 @@ def among_all_words(network: Sentences, words: Tensor, mapped: Sequence[tuple[Ro
 
     `mapped` are tokens (S, P, D) at the positions.
     """
-    right = {distance: torch.zeros(len(mapped), len(words), dtype=torch.float64) for distance in DISTANCES}
+    correct = {distance: torch.zeros(len(mapped), len(words), dtype=torch.float64) for distance in DISTANCES}
     size = 0
     for number, (place, embeddings) in enumerate(zip(network.places, network.vocabulary(), strict=True)):
         queries = torch.cat([values[:, number] for _, values in mapped])  # (M*S, D), all maps at once
@@ -233,18 +235,18 @@ def among_all_words(network: Sentences, words: Tensor, mapped: Sequence[tuple[Ro
         for distance in DISTANCES:
             parts = zip(queries.split(few), targets.split(few))
             near = [nearest_shares(part, embeddings.float(), target, distance) for part, target in parts]
-            right[distance] += torch.cat(near).view(len(mapped), -1)
+            correct[distance] += torch.cat(near).view(len(mapped), -1)
     asked = torch.full((len(words),), len(network.places))
     for number, (about, _) in enumerate(mapped):
         for distance in DISTANCES:
-            yield about | rate("vocabulary", distance, right[distance][number], asked, size)
+            yield about | rate("vocabulary", distance, correct[distance][number], asked, size)
 
 
-def rate(candidates: str, distance: str, right: Tensor, asked: Tensor, size: int | None = None) -> Row:
+def rate(candidates: str, distance: str, correct: Tensor, asked: Tensor, size: int | None = None) -> Row:
     """Return a rate from sums by sentence (S,). `size`: number of candidates, by default the tokens that are asked for."""
     known = asked > 0
     tokens, sentences = int(asked.sum()), int(known.sum())
-    value, low, high = estimate_rate(right[known], asked[known]) if tokens else (None, None, None)
+    value, low, high = estimate_rate(correct[known], asked[known]) if tokens else (None, None, None)
     # A guess among as many candidates as tokens gets one token of a sentence right.
     chance = None if not tokens else sentences / tokens if size is None else 1 / size
     about = {"candidates": candidates, "distance": distance, "rate": value, "low": low, "high": high, "chance": chance}

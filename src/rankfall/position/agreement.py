@@ -102,15 +102,15 @@ def compare_with_theory(
     """
     accuracy, loss, rows, guess = trained.accuracy, trained.loss, trained.rows, math.log(trained.asked)
     most = untrained if verdict.rows is None else verdict.rows
-    right = f"{accuracy:.2f} of the places are right"
+    correct = f"{accuracy:.2f} of the places are right"
     if accuracy > min(most, trained.asked) / trained.asked:
-        why = f"; {basis}" if verdict.rows is not None and basis else ""
-        return AGAINST, f"{right}, but {most} distinct rows allow no more than {most / trained.asked:.2f}{why}"
+        cause = f"; {basis}" if verdict.rows is not None and basis else ""
+        return AGAINST, f"{correct}, but {most} distinct rows allow no more than {most / trained.asked:.2f}{cause}"
     if verdict.rows is None:
         return OPEN, verdict.reason
     if accuracy >= enough or most == 1:
         return AGREE, ""
-    reached = f"{right}, {rows} of {trained.length} rows distinct, loss {loss:.2f}; "
+    reached = f"{correct}, {rows} of {trained.length} rows distinct, loss {loss:.2f}; "
     if trained.length > longest:
         return SHORT, reached + f"the sequence is longer than any trained on ({longest})"
     if untrained < most:

@@ -47,8 +47,8 @@ def _ask_task(task: Component, reads: Reads) -> tuple[float | None, str]:
         return None, f"task {task.name} has no function `attainable`"
     try:
         best = best_of(reads, **task.options)
-    except Undecided as why:
-        return None, str(why)
+    except Undecided as error:
+        return None, str(error)
     return (None, best) if isinstance(best, str) else (float(best), "")
 
 
@@ -66,10 +66,10 @@ def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
         raise Undecided("without positions a token need not know its place")
     if architecture.norm.name in OVER_TOKENS:
         sees = np.ones_like(sees)
-    here = token_places(architecture, length, total)
+    token_rows = token_places(architecture, length, total)
     if not sees.all() and length > 1:
         changes, changed = find_leak(replace(architecture, depth=1), length)
-        hidden = ~sees[np.ix_(here, here)][:, changed].T
+        hidden = ~sees[np.ix_(token_rows, token_rows)][:, changed].T
         if (changes[hidden] > LEAKS * changes.max()).any():
             mask = f"its mask {architecture.mask}"
             raise Undecided(f"a block of {architecture.name} reads tokens that {mask} hides, by one of its components")
@@ -79,7 +79,7 @@ def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
         if (wider == reached).all():
             break
         reached = wider
-    return [frozenset(np.flatnonzero(row).tolist()) for row in reached[np.ix_(here, here)]]
+    return [frozenset(np.flatnonzero(row).tolist()) for row in reached[np.ix_(token_rows, token_rows)]]
 
 
 @cache

@@ -35,8 +35,8 @@ def figure(
     `times`: the tested length in trained lengths. `where`: only these rows of extrapolation, by any column. The probe's untrained
     networks and the orders are those of the largest sizes that were measured.
     """
-    asked = {"task": task, "training": training, "architecture": architectures}
-    table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **asked)
+    requested = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **requested)
     one_a_seed(table, "conflict", ["architecture"])
     probe = largest(largest(read("probe"), "tokens"), "depth")
     orders = largest(select(read("orders"), OF_ATTENTION), "heads", or_null=True)
@@ -90,7 +90,7 @@ def join_conflict(name: str, part: DataFrame, times: float, probe: DataFrame, or
     kept, trained = at.kept.dropna(), part[part.times == 1].accuracy.dropna()
     missing = ""
     if len(kept) < max(1, part.seed.nunique()):
-        missing = next((why for why in at.refused if why), f"not tested at {times:g} times the trained length")
+        missing = next((reason for reason in at.refused if reason), f"not tested at {times:g} times the trained length")
     elif places is None or not places.untrained_rows >= 1:
         missing = "not in the table probe" if places is None else str(places.reason)
     order_known = order is not None and order.order == order.order and order.order is not None

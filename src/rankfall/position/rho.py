@@ -37,8 +37,8 @@ def figure(
 
     `training`: by default the most frequent; `architectures`: in this order, by default all.
     """
-    every = select_repeated(read("training"))
-    table, training = one_of(ends(select_finished(every, "rho", where), read("cells")), "rho", "training", training)
+    repeated = select_repeated(read("training"))
+    table, training = one_of(ends(select_finished(repeated, "rho", where), read("cells")), "rho", "training", training)
     table = among(table, "rho", "architecture", architectures)
     one_a_seed(table, "rho", ["kind", "architecture", "rho"])
     kinds = sorted(table.kind.unique(), reverse=True)
@@ -70,7 +70,7 @@ def figure(
         f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols, by the share of tokens that are one symbol. Training "
         f"{label(training)}{', ' + describe_filter(where) if where else ''}: {describe_lines(table, by)}. "
         f"Dashed: what can be reached {dashed}, computed.{describe_finding(table, kinds)}"
-        f"{describe_missing(table, by, whole=select_asked(every, where, training=training, architecture=architectures))}"
+        f"{describe_missing(table, by, whole=select_asked(repeated, where, training=training, architecture=architectures))}"
     )
     return Picture(grid.figure, caption, summary(table, ["kind", "architecture", "rho"], "value"))
 

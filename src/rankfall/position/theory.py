@@ -219,8 +219,8 @@ def decide(design: Architecture, tokens: int) -> Verdict:
     """Return the verdict for n equal tokens."""
     try:
         seen, here = sight(design, tokens)
-    except Undecided as why:
-        return Verdict(None, "undecided", str(why))
+    except Undecided as error:
+        return Verdict(None, "undecided", str(error))
     return verdict(Key(seen, here, design.depth))
 
 
@@ -251,17 +251,17 @@ def verdict(key: Key) -> Verdict:
     if rows == 1 and final == 1:
         others = np.setdiff1d(np.arange(len(seen.start)), here)
         if seen.fixed and not plain.values.any() and not seen.visible[np.ix_(here, others)].any():
-            why = "rows of weights sum to one constant and all values are equal, so all outputs are equal"
-            return Verdict(1, "row sums", why)
+            reason = "rows of weights sum to one constant and all values are equal, so all outputs are equal"
+            return Verdict(1, "row sums", reason)
         if exchangeable(plain):
             return Verdict(1, "exchange", "nothing depends on places, so exchanging two tokens changes nothing")
     if rows < final:
-        why = f"in {key.depth} layers the mask carries what differs no farther; {final} rows if deeper"
-        return Verdict(rows, "reach", why)
+        reason = f"in {key.depth} layers the mask carries what differs no farther; {final} rows if deeper"
+        return Verdict(rows, "reach", reason)
     if rows < n:
         if rows == -(-n // 2) and (colours == colours[::-1]).all():
-            why = "read backwards mask and terms are the same, so mirrored places are equal"
-            return Verdict(rows, "reflection", why)
+            reason = "read backwards mask and terms are the same, so mirrored places are equal"
+            return Verdict(rows, "reflection", reason)
         return Verdict(rows, "surroundings", "some places have surroundings that cannot be told apart at any depth")
     if count(layers(blank, DEEP)[-1]) < n:
         return Verdict(n, "sentinel", "a sentinel differs from the tokens, and how a place sees it tells where it is")

@@ -222,10 +222,10 @@ OUT = outside(torch.float64)
 
 def exponent(block: Any, before: State, after: State) -> Tensor:
     """Return d log|R out| / d log|R in| (K, B), by making R slightly smaller."""
-    less = (SHARE * before.rest.log.abs()).clamp_min(STEP)
-    smaller = step(block, rescale(before, before.rest.log - less))
+    step_down = (SHARE * before.rest.log.abs()).clamp_min(STEP)
+    smaller = step(block, rescale(before, before.rest.log - step_down))
     change = log10_norm(after.rest, "composite") - log10_norm(smaller.rest, "composite")
-    return change * math.log(10) / less
+    return change * math.log(10) / step_down
 
 
 def pick(value: Any, sample: int) -> Any:

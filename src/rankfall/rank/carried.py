@@ -97,12 +97,12 @@ def through(
 def follows(output: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
     """Check whether a plain output (..., T, D) is output * 2^exponent as far as its format can hold it, or zero, (...)."""
     size = plain.abs().amax((-2, -1))
-    apart = (plain - shift(output, exponent[..., None, None])).abs().amax((-2, -1))
+    gap = (plain - shift(output, exponent[..., None, None])).abs().amax((-2, -1))
     spacing = torch.finfo(plain.dtype).tiny * torch.finfo(plain.dtype).eps  # of subnormal numbers
-    return (size == 0) | (apart <= ROUNDING * size + 16 * spacing)
+    return (size == 0) | (gap <= ROUNDING * size + 16 * spacing)
 
 
-def again(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) -> list[Carried]:
+def repeat_step(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) -> list[Carried]:
     """Repeat a step in a second pass, whose states differ from those of the first by rounding."""
     x = shift(state.unit, step.inside[..., None, None])
     return [
@@ -117,9 +117,9 @@ def carry_twice(
     in its layers or in its first state, and follows the same powers of two."""
     state, moved = begin(x), begin(other)
     yield state, moved, Step(state.exponent, [state.exponent])
-    for layer, again_layer in zip(layers, others, strict=True):
+    for layer, other_layer in zip(layers, others, strict=True):
         after, step = through(lambda x, layer=layer: [layer(x)], state)  # type: ignore[misc]
-        (moved,) = again(lambda x, layer=again_layer: [layer(x)], moved, step, after)  # type: ignore[misc]
+        (moved,) = repeat_step(lambda x, layer=other_layer: [layer(x)], moved, step, after)  # type: ignore[misc]
         (state,) = after
         yield state, moved, step
 

@@ -63,8 +63,12 @@ def figure(
             axis.plot(line.index[-1:], line.iloc[-1:], "X", color=palette[name], markersize=7)
     grid.set(xlabel=x, ylabel="|res(X)| / |X|")
     legend_below(grid, 6, title=", ".join(lines))
-    why = left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
-    kinds = left_out.assign(why=why).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
+    reasons_by_row = (
+        left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
+    )
+    kinds = (
+        left_out.assign(why=reasons_by_row).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
+    )
     reasons = [f"{reason} ({many(count, 'value')})" for reason, count in kinds.items()]
     by = ["panel", "line"] if panels else ["line"]
     seeds = describe_lines(data, by, band="one standard deviation of the logarithm", mean="geometric means")

@@ -154,13 +154,13 @@ def row(
 def _describe_values(values: Tensor) -> dict[str, Any]:
     """Return mean and quantiles over tokens, and the deviation of the samples' means. Tokens without a number (NaN) are left out."""
     numbers = values.cpu().double().numpy()
-    good = numbers[~np.isnan(numbers)]
-    if not len(good):
+    known = numbers[~np.isnan(numbers)]
+    if not len(known):
         return dict.fromkeys(("value", "deviation", *QUANTILES))
     means = [sample[~np.isnan(sample)].mean() for sample in numbers if not np.isnan(sample).all()]
-    quantiles = {name: float(value) for name, value in zip(QUANTILES, np.quantile(good, list(QUANTILES.values())))}
+    quantiles = {name: float(value) for name, value in zip(QUANTILES, np.quantile(known, list(QUANTILES.values())))}
     return quantiles | {
-        "value": float(good.mean()),
+        "value": float(known.mean()),
         "deviation": float(np.std(means, ddof=1)) if len(means) > 1 else None,
     }
 

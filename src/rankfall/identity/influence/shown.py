@@ -120,8 +120,8 @@ def figure(
     draw_untrained(left, places[places.alpha == alpha], ("averaging", "in squares"))
     draw_untrained(middle, places[places.network == "pre-norm"], ("averaging",))
     right.set_yscale("log")
-    asked = select_asked(read("cell_influence"), {}, architecture=chosen, task=task_name)
-    missing = describe_missing(cells, ["training"], "share", asked)
+    requested = select_asked(read("cell_influence"), {}, architecture=chosen, task=task_name)
+    missing = describe_missing(cells, ["training"], "share", requested)
     cells = cells[cells.share.notna()].astype({"share": float})
     on(right, cells, "x", "share", "training", steps(init_first(cells.training)), bounds=SHARE)
     titles = (
@@ -131,8 +131,8 @@ def figure(
     )
     for axis, title in zip(axes[0], titles):
         axis.set(xlabel="place / number of places", ylabel="", yscale="log", title=title)
-    for axis, many in zip(axes[0], (places.length.iloc[0], places.length.iloc[0], cells.places.iloc[0])):
-        axis.axhline(1 / many, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
+    for axis, count in zip(axes[0], (places.length.iloc[0], places.length.iloc[0], cells.places.iloc[0])):
+        axis.axhline(1 / count, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
         plain_ticks(axis)
     left.set_ylabel("share of the influence\non the last token")
     below(figure, collect_labels(axes[0], ("training",)), 3)

@@ -108,12 +108,12 @@ def describe_finding(table: DataFrame, networks: list[str], candidates: str) -> 
     return f"A linear map finds, among the {CANDIDATES[candidates]}: {'; '.join(ends)}.{chance}" if ends else ""
 
 
-def measured_candidates(table: DataFrame, asked: Sequence[str], figure: str) -> list[str]:
+def measured_candidates(table: DataFrame, requested: Sequence[str], figure: str) -> list[str]:
     """Return the requested sets of candidates that were measured, from the smallest. Raise an error if there is none."""
-    measured = [name for name in CANDIDATES if name in asked and (table.candidates == name).any()]
+    measured = [name for name in CANDIDATES if name in requested and (table.candidates == name).any()]
     if not measured:
         raise RankfallError(
-            f"figure {figure}: candidates {', '.join(asked) or 'none'}: none of them was measured; the table has "
+            f"figure {figure}: candidates {', '.join(requested) or 'none'}: none of them was measured; the table has "
             f"{', '.join(sorted(table.candidates.unique()))}"
         )
     return measured
@@ -132,8 +132,8 @@ def token_identity(
 
     `architectures`: by default all. `where`: only these cells, by any column.
     """
-    asked = {"task": task, "training": training, "architecture": architectures}
-    table, whole, (task, training) = choose(read("token_identity"), "token_identity", where, **asked)
+    requested = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("token_identity"), "token_identity", where, **requested)
     table = deepest(table, "token_identity", ["architecture"])
     measured = sorted(str(name) for name in table.architecture.unique())
     names = [name for name in architectures or measured if name in measured]
@@ -189,8 +189,8 @@ def model_figure(
     `models`, `variants`: which ones, by default all.
     """
     table = read("model_token_identity")
-    for column, wanted in (("model", models), ("variant", variants)):
-        table = table[table[column].isin(wanted)] if wanted else table
+    for column, names in (("model", models), ("variant", variants)):
+        table = table[table[column].isin(names)] if names else table
     if table.empty:
         raise RankfallError("figure model_token_identity: the table has no row with these models and variants")
     names = [f"{name}, {label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]

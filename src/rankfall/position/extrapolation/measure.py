@@ -79,8 +79,8 @@ def extrapolation(
     text, data = hidden(context), context.data
     limited = find_limit_of_length(context.cells[0].architecture)
     windows, trained = text.seen.shape[1:]
-    usual = grade_windows(context.network, text, data.size_in, megabytes)
-    nothing: dict[str, Any] = {"targets": 0} | dict.fromkeys(("accuracy", "loss", "accuracy_trained", "loss_trained"))
+    at_trained = grade_windows(context.network, text, data.size_in, megabytes)
+    empty: dict[str, Any] = {"targets": 0} | dict.fromkeys(("accuracy", "loss", "accuracy_trained", "loss_trained"))
     rows = []
     for factor in times:
         length = tested_length(trained, factor)
@@ -91,15 +91,15 @@ def extrapolation(
         elif length > windows * trained:
             labels["refused"] = f"the held-out text has {windows * trained} tokens, too few for one window"
         elif length == trained:
-            numbers = compare_lengths(means(text, *usual), means(text, *usual))
+            numbers = compare_lengths(means(text, *at_trained), means(text, *at_trained))
         else:
             count = max(1, length // trained)
             regrouped = text.join(count) if count > 1 else text.divide(trained // length)
             short = text.first(windows // count * count)
             targets = short.wanted.shape[1] * short.wanted.shape[2]
             graded = grade_windows(context.network, regrouped, data.size_in, megabytes)
-            numbers = compare_lengths(means(regrouped, *graded), means(short, *(x[:, :targets] for x in usual)))
-        about = {"chance": float(data.chance), **labels, **nothing, "value_reason": labels["refused"]}
+            numbers = compare_lengths(means(regrouped, *graded), means(short, *(x[:, :targets] for x in at_trained)))
+        about = {"chance": float(data.chance), **labels, **empty, "value_reason": labels["refused"]}
         rows.append(about | numbers)
     return rows
 
@@ -121,15 +121,15 @@ def grade_windows(network: Network, text: HiddenText, classes: int, megabytes: i
     window = COPIES * heads * length**2 * next(network.parameters()).element_size()
     size = max(1, min(EVALUATED, int(megabytes * 2**20) // window))
     graded = [answers(network, part.seen, part.places, part.wanted, classes=classes) for part in text.batches(size)]
-    losses, right = (torch.cat(parts, 1) for parts in zip(*graded))
-    return losses, right
+    losses, correct = (torch.cat(parts, 1) for parts in zip(*graded))
+    return losses, correct
 
 
-def means(text: HiddenText, losses: Tensor, right: Tensor) -> dict[str, Any]:
+def means(text: HiddenText, losses: Tensor, correct: Tensor) -> dict[str, Any]:
     """Return means over the targets."""
     count = int((text.wanted != -1).sum())
     loss = losses.double().sum(1).item()
-    return {"accuracy": int(right.sum()) / count, "loss": loss / count, "targets": count}
+    return {"accuracy": int(correct.sum()) / count, "loss": loss / count, "targets": count}
 
 
 def compare_lengths(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:

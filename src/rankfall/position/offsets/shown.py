@@ -68,8 +68,8 @@ def figure(
 
     `where`: only these cells, by any column.
     """
-    asked = {"training": training, "architecture": architectures}
-    table, whole, (training,) = choose(read("offsets"), "offsets", where, **asked)
+    requested = {"training": training, "architecture": architectures}
+    table, whole, (training,) = choose(read("offsets"), "offsets", where, **requested)
     common = table[table.layer.isna()]
     if common.empty:
         raise RankfallError(

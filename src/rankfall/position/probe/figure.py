@@ -69,8 +69,10 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
     key(figure, n, table, bool(learned))
     passed, seeds = zip(*(learned.get(index, (None, None)) for index in table.index))
     numbers = table.assign(**{"seeds that find the places": passed, "trained seeds": seeds})
-    wanted = networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
-    missing = describe_missing(wanted[wanted.key.isin(keys)], ["architecture", "task"], whole=wanted)
+    selected = (
+        networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
+    )
+    missing = describe_missing(selected[selected.key.isin(keys)], ["architecture", "task"], whole=selected)
     return Picture(figure, caption(table, n, learned) + missing, numbers.drop(columns="row"))
 
 
@@ -199,13 +201,13 @@ def caption(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -> st
     agree, differ = int((measured.agreement == "agree").sum()), int(measured.agreement.isin(DIFFER).sum())
     undecided = len(measured) - agree - differ
     fewer, more = (int((measured.agreement == outcome).sum()) for outcome in DIFFER)
-    apart = [f" In {fewer}, random weights tell fewer apart than theory allows."] * bool(fewer)
-    apart += [f" In {more}, they tell more apart than theory allows, which contradicts it."] * bool(more)
-    apart += [f" In {undecided}, theory is undecided."] * bool(undecided)
+    differences = [f" In {fewer}, random weights tell fewer apart than theory allows."] * bool(fewer)
+    differences += [f" In {more}, they tell more apart than theory allows, which contradicts it."] * bool(more)
+    differences += [f" In {undecided}, theory is undecided."] * bool(undecided)
     text = (
         f"Which attention tells places apart ({DIRECTION}). Given {n} equal tokens in {many(int(table.depth.iloc[0]), 'layer')}, "
         f"{whole} of {many(len(measured), 'kind')} of attention tell all places apart, {none} none, {len(measured) - whole - none} some. "
-        f"Theory and random weights agree in {agree}.{''.join(apart)}"
+        f"Theory and random weights agree in {agree}.{''.join(differences)}"
     )
     return text + (f" Trained networks: {say_trained(table, n, learned)}." if learned else "")
 

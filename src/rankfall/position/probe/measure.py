@@ -115,10 +115,10 @@ def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Ar
 def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
     """Return the row of one architecture."""
     about = write_parts(design) | {"depth": design.depth, "tokens": tokens, "draws": draws}
-    nothing = {"argument": "undecided", "argument_reason": "", "agreement": "not measured"}
-    why = refusal(design)
-    if why is not None:
-        return about | nothing | {"reason": why}
+    unmeasured = {"argument": "undecided", "argument_reason": "", "agreement": "not measured"}
+    refused = refusal(design)
+    if refused is not None:
+        return about | unmeasured | {"reason": refused}
     try:
         verdict = decide(design, tokens)
         for count in (draws, MORE * draws):
@@ -129,7 +129,7 @@ def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
-        return about | nothing | {"reason": describe_error(error)}
+        return about | unmeasured | {"reason": describe_error(error)}
     compared, reason = explain_untrained(verdict, measured, design)
     best = int(measured.rows.argmax())
     return about | {

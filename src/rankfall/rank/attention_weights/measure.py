@@ -40,12 +40,14 @@ def attention_weights(context: Context, *, samples: int = 8, heads: bool = True)
     return rows
 
 
-def layer_rows(weights: Tensor, why: str, heads: bool) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a layer's weights (B, H, T, T): of their mean over heads, and of each head. `why`: what is wrong with the input of
-    the attention."""
+def layer_rows(weights: Tensor, input_reason: str, heads: bool) -> Iterator[dict[str, Any]]:
+    """Yield all rows of a layer's weights (B, H, T, T): of their mean over heads, and of each head.
+
+    `input_reason`: why the input of the attention has no size; else empty.
+    """
     for left_out, part in (("nothing", weights), ("first token", weights[..., 1:, 1:])):
         nonempty = part.shape[-1] > 0
-        reason = (why or ("" if bool(part.isfinite().all()) else NOT_FINITE)) if nonempty else ONE_TOKEN
+        reason = (input_reason or ("" if bool(part.isfinite().all()) else NOT_FINITE)) if nonempty else ONE_TOKEN
         zero = (part == 0).all(-1).double().mean().item() if nonempty else 0.0
         numbers = dict.fromkeys(QUANTITIES, weights.new_full(weights.shape[:2], torch.nan))  # (B, H)
         if not reason:
@@ -53,9 +55,9 @@ def layer_rows(weights: Tensor, why: str, heads: bool) -> Iterator[dict[str, Any
         for name, values in numbers.items():
             if name == "first_share" and left_out == "first token":
                 values, reason = torch.full_like(values, torch.nan), FIRST_LEFT_OUT
-            for head, of_samples in [(None, values.mean(1)), *(enumerate(values.unbind(1)) if heads else ())]:
+            for head, by_sample in [(None, values.mean(1)), *(enumerate(values.unbind(1)) if heads else ())]:
                 labels = {"left_out": left_out, "rows_without": zero, "attention_head": head, "quantity": name}
-                yield labels | mean_of_samples(of_samples, reason)
+                yield labels | mean_of_samples(by_sample, reason)
 
 
 QUANTITIES = ("entropy", "inverse_participation", "largest_share", "first_share")

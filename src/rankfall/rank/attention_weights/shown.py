@@ -80,6 +80,6 @@ def figure(
 ) -> Picture:
     """Draw means over heads and rows. Options are those of figure `states`."""
     table = read("attention_weights")
-    what = TITLES[quantity] + ("" if left_out == "nothing" else " without the first token")
+    title = TITLES[quantity] + ("" if left_out == "nothing" else " without the first token")
     chosen = {"quantity": quantity, "left_out": left_out}
-    return draw_means(table[is_mean_over_heads(table)], "attention_weights", chosen, what, lines, panels, x, where, "")
+    return draw_means(table[is_mean_over_heads(table)], "attention_weights", chosen, title, lines, panels, x, where, "")

@@ -114,11 +114,11 @@ def keeps_form(component: Any, family: type | str, *methods: str) -> bool:
 
     A class may be given by name, as for `find_imported`.
     """
-    known = find_imported(family) if isinstance(family, str) else family
+    cls = find_imported(family) if isinstance(family, str) else family
     return (
-        isinstance(known, type)
-        and isinstance(component, known)
-        and all(getattr(type(component), method) is getattr(known, method) for method in methods)
+        isinstance(cls, type)
+        and isinstance(component, cls)
+        and all(getattr(type(component), method) is getattr(cls, method) for method in methods)
     )
 
 
@@ -135,8 +135,8 @@ def confirm(network: Network, inputs: Tensor, states: list[State]) -> None:
     """Raise `Unknown` unless R agrees with the ordinary pass in all layers where that pass resolves it."""
     plain = network.states(inputs)
     with shaken(network):
-        again = network.states(inputs)
-    for layer, (state, x, other) in enumerate(zip(states, plain, again)):
+        moved = network.states(inputs)
+    for layer, (state, x, other) in enumerate(zip(states, plain, moved)):
         x, other = x[..., state.tokens, :], other[..., state.tokens, :]
         rest = residual(x)
         steady = relative_difference(rest, residual(other), "frobenius") < STEADY  # (K, B)

@@ -65,7 +65,7 @@ def attend(attention: Multihead, state: State) -> State:
 def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
     """Raise `Unknown` where the terms of the common output row cancel, as if rows sum to zero, and only rounding is left."""
     v = attention.split(attention.value(full)).abs().sum(-2, keepdim=True)  # (K, B, H, 1, d)
-    size = usual(attention, full)[:, None, None] * (
+    size = usual_size(attention, full)[:, None, None] * (
         v.transpose(2, 3).flatten(-2) @ member(attention.output.weight.abs())
     )
     lost = output.mean(-2).abs().amax(-1) <= SEEN * size[..., 0, :].amax(-1)  # (K, B)
@@ -73,7 +73,7 @@ def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
         raise Unknown("the attention's common output row cancels up to rounding: no centred form")
 
 
-def usual(attention: Multihead, full: Tensor) -> Tensor:
+def usual_size(attention: Multihead, full: Tensor) -> Tensor:
     """Return the size of weights (K, 1) at scores of order one. Weights that are small by cancellation are as imprecise as these."""
     logits = attention.logits(full)
     hidden = logits == -torch.inf
@@ -156,7 +156,7 @@ def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
 
 def is_vanished(attention: Multihead, ordinary: Weights, full: Tensor) -> bool:
     """Check whether weights are so small, compared with those at other scores, that they may be the remainder of a cancellation."""
-    size = ordinary.rows.log - usual(attention, full).log()  # (K, B)
+    size = ordinary.rows.log - usual_size(attention, full).log()  # (K, B)
     return bool((size <= math.log(SEEN)).any())
 
 

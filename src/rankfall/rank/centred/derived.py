@@ -236,14 +236,14 @@ def agrees(f: Map, s: Scores, weights: Weights, constant: bool) -> Tensor:
     size = torch.maximum(largest(p), largest(f(draw_like(x) / 10))) if constant else largest(p)
     lost = LOST * size * (1 + largest(x))
     direct = p - q
-    good = largest(direct - weights.rows.value()) <= lost + CLOSE * largest(direct)
+    agreeing = largest(direct - weights.rows.value()) <= lost + CLOSE * largest(direct)
     if weights.sums is not None:
         total = direct.sum(-1, keepdim=True)
-        good = good & (largest(total - weights.sums.value()) <= p.shape[-1] * lost + CLOSE * largest(direct))
-    known = good | (largest(direct) > CLEAR * largest(p)) | ~p.flatten(2).isfinite().all(2)
+        agreeing = agreeing & (largest(total - weights.sums.value()) <= p.shape[-1] * lost + CLOSE * largest(direct))
+    known = agreeing | (largest(direct) > CLEAR * largest(p)) | ~p.flatten(2).isfinite().all(2)
     if not bool(known.all()):
         raise Unknown("the slope of the normaliser changes too fast between similar rows: no centred form")
-    return good
+    return agreeing
 
 
 def largest(x: Tensor) -> Tensor:

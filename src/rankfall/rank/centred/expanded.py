@@ -51,7 +51,7 @@ def expand_map(function: Callable[[Tensor], Tensor], state: State, name: str) ->
 
 def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     full = state.full()
-    there = state.rest.log.isfinite()  # (K, B): where rows differ at all
+    unequal = state.rest.log.isfinite()  # (K, B): where rows differ at all
     base = state.assemble(state.common.expand_as(state.rest.unit), state.sentinels)  # (K, B, S + T, D)
     along = state.assemble(state.rest.unit, torch.zeros_like(state.sentinels))
     size = base.abs().flatten(2).amax(2).view(*base.shape[:2], 1, 1)  # (K, B, 1, 1)
@@ -63,40 +63,40 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
 
     check_slopes(f, base, away, 0.1 * size * draw_like(base, 1).clamp(-3, 3))
     output = function(full)
-    usual = torch.maximum(largest(f(base)), largest(f(away)))  # (K, B)
-    if bool((largest(output[..., state.tokens, :].mean(-2, keepdim=True)) <= CLOSE**2 * usual).any()):
+    usual_size = torch.maximum(largest(f(base)), largest(f(away)))  # (K, B)
+    if bool((largest(output[..., state.tokens, :].mean(-2, keepdim=True)) <= CLOSE**2 * usual_size).any()):
         raise Unknown("its common output row cancels up to rounding: no centred form")
-    order = first_order(f, base, away, along, there)
+    order = first_order(f, base, away, along, unequal)
     direct = plain(center_rows(output[..., state.tokens, :]))
     if order == 0:
         return state.advance(output, direct)
     rest = remainder(f, base, state, along, order)
     difference = direct.log.exp()  # (K, B): size of the largest entry
-    good = largest(direct.value() - rest.value()) <= LOST * usual + CLOSE * difference
-    if not bool((good | (difference > CLEAR * usual)).all()):
+    agreeing = largest(direct.value() - rest.value()) <= LOST * usual_size + CLOSE * difference
+    if not bool((agreeing | (difference > CLEAR * usual_size)).all()):
         raise Unknown("its derivatives change too fast between similar rows: no centred form")
-    return state.advance(output, where((difference > APART * usual) | ~good, direct, rest))
+    return state.advance(output, where((difference > APART * usual_size) | ~agreeing, direct, rest))
 
 
-def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, there: Tensor) -> int:
+def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, unequal: Tensor) -> int:
     """Return the order of the first derivative along R that differs between rows, the same for all members and samples."""
     for order in range(MOST + 1):
-        looked_at = there if order else torch.ones_like(there)
-        here = slope(f, base, *[along] * order)
-        size = torch.maximum(largest(here), largest(slope(f, away, *[along] * order)))
-        if not bool((size.isfinite() | ~looked_at).all()):
+        relevant = unequal if order else torch.ones_like(unequal)
+        at_equal_rows = slope(f, base, *[along] * order)
+        size = torch.maximum(largest(at_equal_rows), largest(slope(f, away, *[along] * order)))
+        if not bool((size.isfinite() | ~relevant).all()):
             raise Unknown(f"derivative {order} is not finite: no centred form")
-        share = largest(center_rows(here)) / size.clamp_min(torch.finfo(size.dtype).tiny)  # (K, B)
-        differs = share[looked_at] > TINY
+        share = largest(center_rows(at_equal_rows)) / size.clamp_min(torch.finfo(size.dtype).tiny)  # (K, B)
+        differs = share[relevant] > TINY
         if not bool(differs.any()):
             continue
-        if not bool((share[looked_at] > CLEAR).all()):
+        if not bool((share[relevant] > CLEAR).all()):
             raise Unknown(
-                f"derivative {order} differs between rows by {float(share[looked_at].min()):.0e} of its size, too little to distinguish "
+                f"derivative {order} differs between rows by {float(share[relevant].min()):.0e} of its size, too little to distinguish "
                 "from rounding: no centred form"
             )
         return order
-    if not bool(there.any()):
+    if not bool(unequal.any()):
         return 1  # rows are equal and stay so
     raise Unknown(f"rows do not differ in its first {MOST} derivatives: no centred form")
 

@@ -63,8 +63,8 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
 
     def score(states: Tensor) -> tuple[Tensor, Tensor]:
         graded = objective.grade(network.readout(states), targets)
-        right = graded.sums.get("accuracy", torch.nan * graded.loss)
-        return graded.loss, right / graded.asked
+        correct = graded.sums.get("accuracy", torch.nan * graded.loss)
+        return graded.loss, correct / graded.asked
 
     loss, accuracy = score(whole)
     sizes = torch.stack([matrix_norm(term.flatten(1, 2), "frobenius") for term in [*terms, bias]])  # (L + 2, K)

@@ -84,8 +84,8 @@ def figure(
 
     `where`: only these cells, by any column.
     """
-    asked = {"task": task, "architecture": architecture}
-    table, whole, (task, architecture) = choose(read("decomposition"), "decomposition", where, **asked)
+    requested = {"task": task, "architecture": architecture}
+    table, whole, (task, architecture) = choose(read("decomposition"), "decomposition", where, **requested)
     table = deepest(table, "decomposition", ["training"])
     paths = select(table, PATHS)
     long = paths.melt(["training", "seed", "length"], list(LINES), "column", "value").dropna(subset="value")

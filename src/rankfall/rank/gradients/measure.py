@@ -84,15 +84,15 @@ def gradients_of(
         with called_first(lambda _, arguments: entered.append(arguments[0]), network.blocks):
             mean = loss(network, batch).loss.sum()
         parameters = dict(network.named_parameters())
-        wanted = [
+        variables_of_layers = [
             {role: [parameters[name] for name in listed] for role, listed in layer.items()} | {INPUT: [x]}
             for layer, x in zip(names, entered, strict=True)
         ]
-        flat = [x for layer in wanted for variables in layer.values() for x in variables]
+        flat = [x for layer in variables_of_layers for variables in layer.values() for x in variables]
         computed = iter(torch.autograd.grad(mean, flat, allow_unused=True))
     gradients = [
         {role: [x for x in (next(computed) for _ in variables) if x is not None] for role, variables in layer.items()}
-        for layer in wanted
+        for layer in variables_of_layers
     ]
     states = [bool((~measurable(x)).any()) for x in entered]
     return Backward(float(mean.detach()), gradients, [any(states[: n + 1]) for n in range(len(states))])
@@ -101,18 +101,18 @@ def gradients_of(
 def gradient_row(plain: Backward, moved: Backward, layer: int, role: str) -> dict[str, Any]:
     """Return the norm of one variable's gradient in a layer, from two passes that round differently."""
     gradient, other = ([x.flatten() for x in result.gradients[layer][role]] for result in (plain, moved))
-    nothing: dict[str, Any] = {"value": None, "entries": None, "floor": None}
+    empty: dict[str, Any] = {"value": None, "entries": None, "floor": None}
     if not gradient:
         none = f"the attention of this layer has no weights of {role}, or the loss does not depend on them"
-        return nothing | {"value_reason": NO_WAY if role == INPUT else none}
+        return empty | {"value_reason": NO_WAY if role == INPUT else none}
     if not math.isfinite(plain.loss):
-        return nothing | {"value_reason": NOT_FINITE}
+        return empty | {"value_reason": NOT_FINITE}
     if any(plain.lost):  # a gradient passes through all layers
-        return nothing | {"value_reason": outside(torch.float64)}
+        return empty | {"value_reason": outside(torch.float64)}
     whole, gap = torch.cat(gradient), torch.cat(gradient) - torch.cat(other)
     size = float(length(whole))
     if not math.isfinite(size) or 0 < size < torch.finfo(torch.float64).tiny:
-        return nothing | {"value_reason": "the gradient is beyond what float64 can hold"}
+        return empty | {"value_reason": "the gradient is beyond what float64 can hold"}
     samples = plain.gradients[layer][role][0].shape[1] if role == INPUT else 1
     norm = {"value": size * math.sqrt(samples), "entries": whole.numel() // samples}
     return norm | {"floor": bool(length(gap) > NOISE * size), "value_reason": ""}

@@ -36,8 +36,8 @@ def law(
 
     `architectures`: by default all. `where`: only these cells, by any column.
     """
-    asked = {"task": task, "training": training, "architecture": architectures}
-    table, whole, (task, training) = choose(read("law"), "law", where, **asked)
+    requested = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("law"), "law", where, **requested)
     table = deepest(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     resolved = table[clear(table, ["architecture"])]
@@ -145,9 +145,9 @@ def describe_finding(resolved: DataFrame, names: list[str]) -> str:
     last = resolved[resolved.layer == resolved.groupby("architecture").layer.transform("max")]
     exponents = last.groupby("architecture").exponent.mean().dropna().astype(float).round(2)
     cubed = [label(name) for name in names if name in exponents and abs(exponents[name] - 3) < 0.05]
-    which = f" ({', '.join(cubed)})" if cubed else ""
+    examples = f" ({', '.join(cubed)})" if cubed else ""
     return (
-        f"The last layer cubes the residual in {len(cubed)} of {many(len(exponents), 'architecture')}{which}. "
+        f"The last layer cubes the residual in {len(cubed)} of {many(len(exponents), 'architecture')}{examples}. "
         f"After it, the residual is {describe_ends(last, 'log10_residual', power)}."
     )
 

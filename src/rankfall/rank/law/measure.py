@@ -60,9 +60,9 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
     columns: list[dict[str, Any]]
     try:
         columns = centred_columns(exact, propagate(exact, inputs))
-    except Unknown as reason:
-        about = {"method": "float64", "method_reason": str(reason)}
-        theory = {"log10_absolute": None, "exponent": None} | leave_theory_empty(str(reason))
+    except Unknown as error:
+        about = {"method": "float64", "method_reason": str(error)}
+        theory = {"log10_absolute": None, "exponent": None} | leave_theory_empty(str(error))
         columns = [
             about | {"log10_residual": value.log10(), "floor": floor} | theory
             for value, floor in zip(direct, is_rounding(exact, inputs, carried, direct))
@@ -75,8 +75,8 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
             values |= {f"log10_{name}": value.double().log10(), f"{name}_floor": floor}
         for sample in range(inputs.shape[1]):
             picked = {name: pick(value, sample) for name, value in values.items()}
-            picked["value_reason"] = why = none_reason(values["log10_residual"][0, sample])
-            if why == OUT:  # without a residual there are no bounds on it
+            picked["value_reason"] = reason = none_reason(values["log10_residual"][0, sample])
+            if reason == OUT:  # without a residual there are no bounds on it
                 picked |= {name: None for name in (*ONE_LAYER, *ALL_LAYERS) if name in picked}
             rows.append({"layer": layer, "sample": sample} | withhold(picked))
     return rows

@@ -195,13 +195,17 @@ def draw_groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
 
 def caption(alone: DataFrame, shown: DataFrame, quantity: str, heads: int) -> str:
     """Write the caption: counts of attention layers by order, and how many entries theory does not expect."""
-    near = alone.order.round()
-    cubic = "; ".join(row_words(name) for name in sorted(set(alone.row[near == 3]))) or "none"
-    counts = {p: int((near == p).sum()) for p in (3, 1, 0)}
-    others, missing = int(near.notna().sum()) - sum(counts.values()), int(shown.order.isna().sum())
-    stated = shown.dropna(subset=["theory", "order"])
-    apart = int(((stated.order - stated.theory).abs() > NEAR).sum())
-    theory = f" ({apart} of {len(stated)} entries differ from theory by more than {NEAR:g})" if len(stated) else ""
+    rounded = alone.order.round()
+    cubic = "; ".join(row_words(name) for name in sorted(set(alone.row[rounded == 3]))) or "none"
+    counts = {p: int((rounded == p).sum()) for p in (3, 1, 0)}
+    others, missing = int(rounded.notna().sum()) - sum(counts.values()), int(shown.order.isna().sum())
+    with_theory = shown.dropna(subset=["theory", "order"])
+    differing = int(((with_theory.order - with_theory.theory).abs() > NEAR).sum())
+    theory = (
+        f" ({differing} of {len(with_theory)} entries differ from theory by more than {NEAR:g})"
+        if len(with_theory)
+        else ""
+    )
     return (
         f"Order of contraction p ({DIRECTION}) of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
         f"({many(heads, 'head')}): out ~ C in^p{theory}. Of {many(len(alone), 'attention layer')} {counts[3]} are cubic ({cubic}), "

@@ -161,7 +161,7 @@ def fact(attention: Component, name: str) -> Any:
 
 def allowed_masks(attention: Component, masks: list[Component]) -> list[Component]:
     """Return the masks that the attention supports, by its fact REQUIRES."""
-    needed = [wanted["mask"] for wanted, _ in fact(attention, "REQUIRES") or () if "mask" in wanted]
+    needed = [requirement["mask"] for requirement, _ in fact(attention, "REQUIRES") or () if "mask" in requirement]
     options = [values if isinstance(values, list | tuple) else [values] for values in needed]
     return [mask for mask in masks if all(any(matches(mask, value) for value in values) for values in options)]
 
@@ -187,15 +187,15 @@ def entry(composition: Composition, draws: int, tokens: int) -> list[dict[str, A
     if design.normaliser is not None and design.normaliser.name == "urpe":
         # With equal factors URPE is softmax, so they are drawn at random unless the options say otherwise.
         design = replace(design, normaliser=Component("urpe", {"random": True} | design.normaliser.options))
-    theory, because = expect_order(design, composition.biases)
-    known = {"theory": None if theory is None else float(theory), "theory_reason": because}
+    theory, theory_reason = expect_order(design, composition.biases)
+    known = {"theory": None if theory is None else float(theory), "theory_reason": theory_reason}
     try:
         res, ratio = measure_slopes(design, composition.biases, draws, tokens)
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
-        why = describe_error(error)
+        reason = describe_error(error)
         if isinstance(error, RankfallError | Unknown):  # their text is complete without the type's name
-            why = why.partition(": ")[2]
-        res = ratio = leave_order_empty("none", why)
+            reason = reason.partition(": ")[2]
+        res = ratio = leave_order_empty("none", reason)
     return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]

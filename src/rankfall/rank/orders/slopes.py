@@ -127,9 +127,9 @@ def log10_second_ratio(state: State) -> tuple[Tensor, Tensor]:
     beside = state.rest.unit - (state.rest.unit * x).sum(-1, keepdim=True) * x
     second = torch.linalg.svdvals(beside)[..., 0]
     share = second / torch.linalg.svdvals(state.rest.unit)[..., 0].clamp_min(1e-300)
-    there = state.rest.log.isfinite()
+    finite = state.rest.log.isfinite()
     log = state.rest.log + second.log() - (len(state.tokens) ** 0.5 * size[..., 0, 0]).log()
-    return torch.where(there, log, -torch.inf) / math.log(10), torch.where(there, share, 1.0)
+    return torch.where(finite, log, -torch.inf) / math.log(10), torch.where(finite, share, 1.0)
 
 
 def far_ratio(state: State) -> dict[str, Any] | None:

@@ -83,17 +83,17 @@ def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
             return None, "it depends on the signs of the scores, which the position changes"
     if mixes == "features" and sums != "free" and (design.head_width or design.width // (design.heads or 1)) == 1:
         return None, "with one feature a head the query cancels and all rows come out the same"
-    order, why = mixer_order(design, mixes, sums, biases and design.attention.name != "gau")
+    order, reason = mixer_order(design, mixes, sums, biases and design.attention.name != "gau")
     # Otherwise the term that the gate multiplies vanishes as well.
-    if gated and order > 1 and not why.startswith(TO_ZERO):
-        order, why = 1, "the gate passes the residual on"
-    if design.attention.name == "gau" and why in (BY_SUMS, BY_FACTORS) and norm_equates_rows(design):
-        order, why = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
+    if gated and order > 1 and not reason.startswith(TO_ZERO):
+        order, reason = 1, "the gate passes the residual on"
+    if design.attention.name == "gau" and reason in (BY_SUMS, BY_FACTORS) and norm_equates_rows(design):
+        order, reason = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
     if design.residual.name != "none" and order > 1:
-        order, why = 1, "the skip connection passes the residual on"
+        order, reason = 1, "the skip connection passes the residual on"
     if design.norm.name == "column":
         return 0, "the norm over tokens scales every residual to one"
-    return order, why
+    return order, reason
 
 
 def normaliser_of(design: Architecture) -> str:
@@ -117,8 +117,8 @@ def sums_of(design: Architecture) -> str:
         return str(declared)
     facts = facts_of("normaliser", name)
     rows = str(facts.get("ROWS", "free"))
-    alike = name == "urpe" or not acts_on(design) - {"states"}  # equal factors of URPE are softmax at any scores
-    return str(facts.get("EQUAL_ROWS", rows)) if alike else rows
+    equal_scores = name == "urpe" or not acts_on(design) - {"states"}  # equal factors of URPE are softmax at any scores
+    return str(facts.get("EQUAL_ROWS", rows)) if equal_scores else rows
 
 
 def is_placed(design: Architecture) -> bool:

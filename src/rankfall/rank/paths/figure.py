@@ -45,8 +45,8 @@ def paths(
     Empty lists stand for all values, and the default task is the one with the most cells. Panels follow the order of the lists. `where`:
     only these cells, by any column.
     """
-    asked = {"task": task, "architecture": architectures, "training": trainings, "depth": depths}
-    table, whole, (task,) = choose(read("paths"), "paths", where, **asked)
+    requested = {"task": task, "architecture": architectures, "training": trainings, "depth": depths}
+    table, whole, (task,) = choose(read("paths"), "paths", where, **requested)
     measured = sorted(table.evaluation.dropna().unique())
     if evaluation not in measured:
         available = ", ".join(measured) or "nothing"

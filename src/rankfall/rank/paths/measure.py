@@ -64,16 +64,18 @@ def paths(
     rows = [{"kind": "whole", "accuracy": float(whole)}, {"kind": "chance", "accuracy": float(data.chance)}]
     rngs = [context.stream("paths", length, depth, heads, member=0) for length in lengths]
     drawn = [draw(rng, length, depth, heads, drawn_at_once) for length, rng in enumerate(rngs)]
-    distinct, which = np.unique(np.concatenate(drawn), axis=0, return_inverse=True)  # (U, L)
-    which = which.reshape(depth + 1, repeats, max(counts))
-    sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
+    distinct, path_index = np.unique(np.concatenate(drawn), axis=0, return_inverse=True)  # (U, L)
+    path_index = path_index.reshape(depth + 1, repeats, max(counts))
+    sums = [np.bincount(path_index[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
     inputs = data.test.inputs
     sets = torch.from_numpy(np.array([sums])).to(inputs.device, next(network.parameters()).dtype)  # (1, S, U)
     batch = max(1, STATES // (len(distinct) * inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]))
-    for how in evaluation:
-        right = accuracy(data, batch, partial(predict_classes, network, distinct, sets, how == "frozen"))  # (1, S)
-        about = {"kind": "path", "evaluation": how}
-        rows += [about | label | {"accuracy": float(right[0, s])} for s, label in enumerate(labels)]
+    for mode in evaluation:
+        accuracies = accuracy(
+            data, batch, partial(predict_classes, network, distinct, sets, mode == "frozen")
+        )  # (1, S)
+        about = {"kind": "path", "evaluation": mode}
+        rows += [about | label | {"accuracy": float(accuracies[0, s])} for s, label in enumerate(labels)]
     return rows
 
 
@@ -101,14 +103,14 @@ def accuracy(data: Data, batch: int, predict: Callable[[Tensor], Tensor]) -> Ten
     """Return the share of correct answers among the test tokens asked for (K, S), for predictions (K, S, B, T) of S predictors."""
 
     @torch.no_grad()  # repeated here because grad mode is local to a thread
-    def count_right(start: int) -> Tensor:
-        wanted = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
-        right = predict(data.test.inputs[:, start : start + batch]) == wanted
-        return torch.stack([right.flatten(2).sum(2), (wanted != -1).flatten(2).sum(2).expand(right.shape[:2])])
+    def count_correct(start: int) -> Tensor:
+        targets = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
+        correct = predict(data.test.inputs[:, start : start + batch]) == targets
+        return torch.stack([correct.flatten(2).sum(2), (targets != -1).flatten(2).sum(2).expand(correct.shape[:2])])
 
-    beside = BESIDE if data.test.inputs.device.type == "cpu" else 1
-    right, total = sum(at_once(count_right, range(0, data.test.inputs.shape[1], batch), beside), torch.tensor(0))
-    return right / total
+    parts = BESIDE if data.test.inputs.device.type == "cpu" else 1
+    correct, total = sum(at_once(count_correct, range(0, data.test.inputs.shape[1], batch), parts), torch.tensor(0))
+    return correct / total
 
 
 Item = TypeVar("Item")

@@ -20,7 +20,7 @@ from rankfall.measure.context import Context
 from rankfall.measure.shared import in_float64, strip_sentinels
 from rankfall.nets.network import Network
 from rankfall.rank import residual
-from rankfall.rank.carried import Carried, Step, again, begin, through
+from rankfall.rank.carried import Carried, Step, begin, repeat_step, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
 from rankfall.rank.rounding import NOISE, norms_in, relative_differences, same_size, second_difference, shaken
 
@@ -45,13 +45,13 @@ def residuals(
     first = list(places(network, inputs, steps))
     with shaken(network):
         second = list(places(network, inputs, steps, repeat=True))
-    reasons = [reason_of(state.unit[0], lost=state.lost[0]) for _, _, state in first]
+    reasons = [reason_of(carried.unit[0], lost=carried.lost[0]) for _, _, carried in first]
     passes = [(layer, place, *units(state, moved)) for (layer, place, state), (_, _, moved) in zip(first, second)]
     about_best: list[dict[str, Tensor]] = []
     if best:  # all layers in one search, which ends for each matrix separately, instead of a search per layer
         whole = residual.best_residuals(torch.stack([x.unit for _, place, x, _ in passes if place == STATE]), norms)
         about_best = [{norm: rest[number] for norm, rest in whole.items()} for number in range(len(network.blocks) + 1)]
-    for (layer, place, state, moved), why in zip(passes, reasons):
+    for (layer, place, state, moved), reason in zip(passes, reasons):
         of_best = about_best[layer] if best and place == STATE else {}
         for labels, values, floor in quantities(state, moved, norms, of_best):
             mean, deviation = values.mean(), values.std() if values.numel() > 1 else torch.zeros(())
@@ -60,7 +60,7 @@ def residuals(
             numbers["deviation"] = deviation.item() if known else None
             numbers["floor_share"] = None if floor is None or not known else floor.double().mean().item()
             about = {"layer": layer, "place": place, **labels}
-            rows.append(about | numbers | {"value_reason": "" if known else why or TOO_SMALL})
+            rows.append(about | numbers | {"value_reason": "" if known else reason or TOO_SMALL})
     return rows
 
 
@@ -71,24 +71,24 @@ def places(
 
     The powers of two that carry states are appended to `steps`, or followed if the pass repeats another.
     """
-    seen: list[tuple[str, Tensor]] = []
+    recorded: list[tuple[str, Tensor]] = []
     names: list[str] = []
 
     def record(name: str, _: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
-        seen.extend([(f"before {name}", args[0]), (f"after {name}", output)])
+        recorded.extend([(f"before {name}", args[0]), (f"after {name}", output)])
 
     def select_tokens(state: Carried) -> Carried:
         return replace(state, unit=strip_sentinels(network, state.unit))
 
     def step(function: Callable[[Tensor], Any], state: Carried, rows: Callable[[Tensor], Tensor]) -> list[Carried]:
         def run(x: Tensor) -> list[Tensor]:
-            seen.clear()
+            recorded.clear()
             last = function(x)
-            names[:] = numbered([place for place, _ in seen])
-            return [*(state for _, state in seen), last]
+            names[:] = numbered([place for place, _ in recorded])
+            return [*(state for _, state in recorded), last]
 
         if repeat:
-            return again(run, state, *steps.pop(0))
+            return repeat_step(run, state, *steps.pop(0))
         after, powers = through(run, state, rows)
         steps.append((powers, after))
         return after
@@ -97,7 +97,7 @@ def places(
     hooks = [module.register_forward_hook(partial(record, name)) for name, module in norms]
     try:
         x = network.lift(inputs)
-        for place, y in seen:
+        for place, y in recorded:
             yield 0, place, select_tokens(begin(y))
         state = begin(x)
         yield 0, STATE, select_tokens(state)

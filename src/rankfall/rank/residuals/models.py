@@ -59,18 +59,18 @@ def rows_of_pass(
 
     def add(layer: int, states: Tensor) -> None:  # (V, B, T, D)
         for variant, state in zip(variants, states):
-            here = state.double()
-            lost[variant.name] = gone = ~measurable(here, subject.dtype) | lost[variant.name]
-            reasons = [reason_of(x[None], subject.dtype, out[None]) for x, out in zip(here, gone)]
-            for metric, centre, absolute, value in measured(torch.where(gone[:, None, None], 0.0, here)):
-                nothing = [None] * len(value)
-                sizes = nothing if absolute is None else number_or_none(absolute, gone[: len(value)])
-                floors = nothing if absolute is None else res.at_floor(value, subject.dtype).tolist()
-                for index, number in enumerate(number_or_none(value, gone[: len(value)])):
+            exact = state.double()
+            lost[variant.name] = lost_samples = ~measurable(exact, subject.dtype) | lost[variant.name]
+            reasons = [reason_of(x[None], subject.dtype, out[None]) for x, out in zip(exact, lost_samples)]
+            for metric, centre, absolute, value in measured(torch.where(lost_samples[:, None, None], 0.0, exact)):
+                empty = [None] * len(value)
+                sizes = empty if absolute is None else number_or_none(absolute, lost_samples[: len(value)])
+                floors = empty if absolute is None else res.at_floor(value, subject.dtype).tolist()
+                for index, number in enumerate(number_or_none(value, lost_samples[: len(value)])):
                     about = {"variant": variant.name, "layer": layer, "sample": start + index, "metric": metric}
                     about |= {"centre": centre, "value": number, "absolute": sizes[index]}
-                    why = "" if number is not None else reasons[index] or TOO_SMALL
-                    rows.append(about | {"floor": None if number is None else floors[index], "value_reason": why})
+                    reason = "" if number is not None else reasons[index] or TOO_SMALL
+                    rows.append(about | {"floor": None if number is None else floors[index], "value_reason": reason})
 
     subject.run(variants, start, stop, add)
     return rows

@@ -164,10 +164,10 @@ def say_fastest(rows: DataFrame, setting: Setting) -> str:
     if len(first) == len(ordered) or least < first[column].astype(float).min():
         return say_smallest(known, setting)
     order = float(first.block_order.max())
-    does = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
-    of = len(ordered) if len(ordered) == len(known) else f"the {len(ordered)} whose order is known"
+    effect = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
+    compared = len(ordered) if len(ordered) == len(known) else f"the {len(ordered)} whose order is known"
     names = list_names([name(row) for _, row in first.iterrows()])
-    return fit(f"fastest of {of}: {names} (order {round(order, 2) + 0.0:.2g}{does})", say_kept(rows))
+    return fit(f"fastest of {compared}: {names} (order {round(order, 2) + 0.0:.2g}{effect})", say_kept(rows))
 
 
 def say_smallest(rows: DataFrame, setting: Setting) -> str:
