@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rankfall.streams.flow import Flow
 
 Rows = list[dict[str, Any]]
+# Messages of the library, by what they say is missing: a package, the network, or memory.
 ABSENT = re.compile(r"requires the .* librar|No module named|is not installed|needs? .* to be installed|pip install")
 ASKS = re.compile(
     r"couldn't connect|offline mode|LocalEntryNotFound|OfflineMode|ConnectionError|hub cannot be reached|Max retries",

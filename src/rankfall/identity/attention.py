@@ -24,7 +24,7 @@ from rankfall.identity.nullspace import (
 from rankfall.identity.views import KINDS, AttentionView
 from rankfall.random_streams import stream
 
-TOLERANCE = 1e-10
+TOLERANCE = 1e-10  # relative to the largest singular value: far above rounding of float64
 TOLERANCES = (1e-3, 1e-6, TOLERANCE, 1e-13)  # of ranks, relative; all other quantities use TOLERANCE
 FIRST_TOKEN = "first token"
 PROGRAMS = (

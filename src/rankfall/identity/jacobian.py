@@ -118,7 +118,7 @@ def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[b
 def record_pass(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
     """Run the layers with gradients.
 
-    Returns the input at which gradients are taken, the states with their graph, and the approximate number of bytes that one tangent
+    Return the input at which gradients are taken, the states with their graph, and the approximate number of bytes that one tangent
     needs: twice what a layer keeps for its gradient.
     """
     kept = 0

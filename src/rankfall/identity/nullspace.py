@@ -99,14 +99,14 @@ def null_dimension_simplex(rows: GroupedRows, tolerance: float) -> Tensor:
     return null_dimension(rows, tolerance) - (_ones_outside(rows, tolerance).norm(dim=-1) > tolerance).long()
 
 
-def column_space(rows: GroupedRows, tolerance: float = EXACT) -> Tensor:
+def column_space(rows: GroupedRows) -> Tensor:
     """Return orthonormal columns (B, H, G, n, r + 1) that span the columns of T and of 1, padded with zeros."""
-    outside = _ones_outside(rows, tolerance)
+    outside = _ones_outside(rows, EXACT)
     size = outside.norm(dim=-1, keepdim=True)
     column = torch.where(
-        size > tolerance, outside / size.clamp_min(torch.finfo(size.dtype).tiny), torch.zeros_like(outside)
+        size > EXACT, outside / size.clamp_min(torch.finfo(size.dtype).tiny), torch.zeros_like(outside)
     )
-    return torch.cat([rows.columns(tolerance), column.unsqueeze(-1)], -1)
+    return torch.cat([rows.columns(EXACT), column.unsqueeze(-1)], -1)
 
 
 def _ones_outside(rows: GroupedRows, tolerance: float) -> Tensor:

@@ -138,7 +138,7 @@ def wilson(rate: float, count: float) -> tuple[float, float]:
 
 Row = dict[str, Any]
 KINDS = ("linear", "mlp")
-DISTANCES_AT_ONCE = 2**22
+DISTANCES_AT_ONCE = 2**22  # numbers in a matrix of distances to the vocabulary: 16 MB in float32
 
 
 @dataclass(frozen=True)
@@ -186,13 +186,13 @@ def maps(network: Sentences, index: int, stacks: dict[str, Trained], transfer: b
         for number, probe in enumerate(stack.probes):
             if probe.source != index:
                 continue
-            own_layer = network.layers[1 + probe.layer]  # sources start after layer 0
-            for layer in network.layers[1:] if transfer and probe.loss == "cosine" else [own_layer]:
+            trained = network.layers[1 + probe.layer]  # sources start after layer 0
+            for layer in network.layers[1:] if transfer and probe.loss == "cosine" else [trained]:
                 about = {
                     "layer": layer,
                     "map": name,
                     "loss": probe.loss,
-                    "trained_layer": own_layer,
+                    "trained_layer": trained,
                     "epoch": probe.epoch,
                 }
                 yield Mapped(about, stack.map(number, network.tested(layer)).double())

@@ -89,11 +89,11 @@ def _walk(weights: Tensor, direction: Tensor, extent: float) -> Tensor:
 TOLERANCE = 1e-9  # relative to the largest singular value; logarithms of weights are exact to about 1e-15
 
 
-def score_rank(weights: Tensor, tolerance: float = TOLERANCE) -> Tensor:
+def score_rank(weights: Tensor) -> Tensor:
     """Return the rank of the scores behind positive weights (..., R, n), up to a shift of each row, (...)."""
     logs = weights.log()
     s = torch.linalg.svdvals(logs - logs.mean(-1, keepdim=True))
-    return (s > tolerance * s[..., :1]).sum(-1)
+    return (s > TOLERANCE * s[..., :1]).sum(-1)
 
 
 def free_block(allowed: Tensor) -> tuple[slice, slice] | None:
@@ -112,7 +112,7 @@ def free_block(allowed: Tensor) -> tuple[slice, slice] | None:
 
 Array = NDArray[np.float64]
 SUPPORT = 1e-12  # smaller entries of a solution are zeros of the vertex
-STEPS = 6
+STEPS = 6  # linear programs of an ascent at most; it ends before at a vertex that the next program does not improve
 
 
 def interval(row: Array, basis: Array, entry: int) -> tuple[Array, Array] | None:

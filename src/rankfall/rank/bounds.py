@@ -46,7 +46,7 @@ from rankfall.rank.powers import outside
 from rankfall.rank.residual import matrix_norm
 
 STEEPEST: dict[Any, float] = {functional.relu: 1.0, functional.gelu: 1.1289042}  # largest slope of each activation
-LIMIT = 1.256
+LIMIT = 1.256  # largest range of a row of scores at which e^t - 1 <= 2 t still holds
 
 
 # Columns defined only where the layer's condition holds.

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from rankfall.rank.powers import exponent_of, measurable, shift
 
-SAFE = 128  # exponent; products of six numbers of this size are in the range of float64
+SAFE = 128  # largest exponent of a state that is left as it is; products of six numbers of this size are in the range of float64
 NEAR, FAR = 64, 88  # the two sizes; at 2^-64 a smooth function equals its leading term in float64
-FARTHEST = 2**40  # exponents beyond this are not kept
-ROUNDING = 1e-12  # relative to the largest entry
+FARTHEST = 2**40  # exponents beyond this are not kept, so that sums of exponents stay far within int64
+ROUNDING = 1e-12  # relative to the largest entry: some thousand rounding units of float64
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ Layer = Callable[[Tensor], Sequence[Tensor]]  # maps a state to one or more stat
 
 
 def begin(x: Tensor) -> Carried:
+    """Start with a state at its true size."""
     return Carried(x, torch.zeros(x.shape[:-2], dtype=torch.long, device=x.device), ~measurable(x))
 
 

@@ -62,9 +62,9 @@ def measurable(x: Tensor, computed: torch.dtype | None = None) -> Tensor:
     return (size >= least(computed or x.dtype)) & size.isfinite()
 
 
-def or_nan(ratio: Tensor, x: Tensor, computed: torch.dtype | None = None) -> Tensor:
+def or_nan(ratio: Tensor, x: Tensor) -> Tensor:
     """Return ratios (...) of matrices (..., T, D), NaN where these have none."""
-    return torch.where(measurable(x, computed), ratio, torch.nan)
+    return torch.where(measurable(x), ratio, torch.nan)
 
 
 def outside(dtype: torch.dtype) -> str:

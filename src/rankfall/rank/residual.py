@@ -30,6 +30,10 @@ FLOOR_UNITS = 16.0
 
 OFF = 0.05  # tolerance to the true value in decades: about a tenth
 
+GAP = 1e-2  # relative difference of the two bounds of `row_centre` at which its search ends
+ROW_STEPS = 400  # of `row_centre` at most, where the bounds do not agree before
+COMPOSITE_STEPS = 200  # of `composite_centre`, which has no certificate to end at
+
 
 def matrix_norm(x: Tensor, norm: str) -> Tensor:
     """Return a norm: (..., T, D) -> (...). l1 and linf are operator norms. The norm of 2^k x is 2^k that of x, bit for bit."""
@@ -76,14 +80,14 @@ def median_centre(x: Tensor) -> Tensor:
     return low + (high - low) / 2
 
 
-def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Tensor, Tensor]:
+def row_centre(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the centre of the smallest l1 ball that holds every row, and a lower bound on its radius: ((..., D), (...)).
 
         min_c max_t ||x_t - c||_1 = max_{w in simplex} sum_t w_t ||x_t - med_w(x)||_1, med_w the weighted column median.
 
     Any c bounds the radius from above and any w from below, so the answer has its own certificate. The search is a game of weights on
-    rows against centres, both averaged over the steps. It ends when the two bounds agree within `tolerance`, or after `steps`, for each
-    matrix separately.
+    rows against centres, both averaged over the steps. It ends when the two bounds agree within GAP, or after ROW_STEPS, for each matrix
+    separately.
     """
     flat = x.reshape(-1, *x.shape[-2:])  # (M, T, D); M is the number of matrices whose search has not ended
     values, order = flat.sort(dim=-2, stable=True)  # (M, T, D): each column sorted
@@ -93,7 +97,7 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
     weights = torch.full_like(flat[..., 0], 1.0 / x.shape[-2])  # (M, T)
     upper, lower = radii.amin(0), torch.zeros_like(radii[0])  # (M,)
     centres, bounds, active = best.clone(), lower.clone(), torch.arange(len(flat), device=x.device)
-    for step in range(1, steps + 1):
+    for step in range(1, ROW_STEPS + 1):
         distance = (flat - centre.unsqueeze(-2)).abs().sum(-1)  # (M, T)
         radius = distance.amax(-1)
         best = torch.where((radius < upper).unsqueeze(-1), centre, best)
@@ -110,7 +114,7 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
         centre = (1 - pace) * centre + pace * answer
         upper, lower = torch.minimum(upper, radius), torch.maximum(lower, bound)
         centres[active], bounds[active] = best, lower
-        far = upper - lower > tolerance * upper  # False for NaN, which ends the search
+        far = upper - lower > GAP * upper  # False for NaN, which ends the search
         if not bool(far.any()):
             break
         if not bool(far.all()):
@@ -119,9 +123,7 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
     return centres.view(*x.shape[:-2], x.shape[-1]), bounds.view(x.shape[:-2])
 
 
-def composite_centre(
-    x: Tensor, steps: int = 200, row_ball: tuple[Tensor, Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
+def composite_centre(x: Tensor, row_ball: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """Return a centre with a small composite residual, and a lower bound on the smallest possible one: ((..., D), (...)).
 
     The composite norm is a product of two convex functions of x and not convex, so the guarantee is limited: the residual at the
@@ -140,7 +142,7 @@ def composite_centre(
     centre = best.clone()
     spread = (x - best.unsqueeze(-2)).abs().mean((-2, -1)).unsqueeze(-1)  # (..., 1): the scale of a step
     tiny = torch.finfo(x.dtype).tiny
-    for step in range(steps + 1):
+    for step in range(COMPOSITE_STEPS + 1):
         gap = centre.unsqueeze(-2) - x
         size = gap.abs()
         columns, lines = size.sum(-2), size.sum(-1)  # (..., D), (..., T)

@@ -12,7 +12,7 @@ from rankfall.rank.powers import measurable, or_nan, unit
 
 
 def root_mean_square(x: Tensor) -> Tensor:
-    """Return the root mean square of the entries, (...). For 2^k x it is 2^k that of x, so that it can be taken of units (`powers.py`)."""
+    """Return the root mean square of the entries, (...). It scales exactly with powers of two, so units suffice (`powers.py`)."""
     return x.square().mean((-2, -1)).sqrt()
 
 

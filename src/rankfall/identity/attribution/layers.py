@@ -37,7 +37,7 @@ def compute_layers(
 ) -> tuple[list[dict[str, Tensor]], list[dict[str, str]], list[dict[str, Tensor]]]:
     """Compute the contributions in each layer of one network.
 
-    Returns, for each layer, the matrices (B, T, T) from the first layer to it, reasons for missing ones, and mixing ratios.
+    Return, for each layer, the matrices (B, T, T) from the first layer to it, reasons for missing ones, and mixing ratios.
     """
     layers: list[Mixing] = [mixing(view) for view in views]
     matrices: list[dict[str, Tensor]] = []

@@ -104,7 +104,7 @@ def simple_first(values: Any) -> list[str]:
 def match_trained(table: DataFrame, shown: DataFrame) -> tuple[dict[Any, tuple[int, int]], set[str]]:
     """Match the rows of `shown` with trained networks of the same components.
 
-    Returns row of `shown` -> (seeds that pass at the longest trained length, seeds), and the keys of these networks.
+    Return row of `shown` -> (seeds that pass at the longest trained length, seeds), and the keys of these networks.
     """
     done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
     components = {name: factorize(shown[name], use_na_sentinel=False) for name in MADE_OF}
