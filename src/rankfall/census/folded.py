@@ -37,7 +37,7 @@ def layers_of_main_stream(rows: Iterable[Row]) -> list[Row]:
     return sorted(chosen, key=lambda row: -1 if row["layer"] is None else row["layer"])
 
 
-def beside_wide(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def compare_widths(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the shares that a small and a wide model of each type keep, if both are measured with the same number of layers."""
     by_type: dict[str, dict[str, list[Row]]] = {}
     for row in rows:

@@ -176,10 +176,10 @@ def origin(kind: str) -> dict[str, Any]:
         raise RankfallError(f"there is no model type {kind!r}")
     cls = CONFIG_MAPPING[kind]
     year_written, year_reason = year(cls)
-    return {"family": family(cls), "year": year_written, "year_reason": year_reason}
+    return {"family": library_folder(cls), "year": year_written, "year_reason": year_reason}
 
 
-def family(cls: type) -> str:
+def library_folder(cls: type) -> str:
     """Return the library folder of a configuration or model class: transformers.models.bert -> bert."""
     parts = cls.__module__.split(".")
     return parts[parts.index("models") + 1] if "models" in parts else parts[-1]

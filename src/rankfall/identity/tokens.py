@@ -67,7 +67,7 @@ class Sentences:
         return mean.expand(len(self.words) - self.known, -1, -1)
 
 
-def spread(count: int, length: int) -> list[int]:
+def spread_positions(count: int, length: int) -> list[int]:
     """Return `count` positions, evenly spread over a sentence, or all if there are fewer."""
     count = min(count, length)
     return [(2 * number + 1) * length // (2 * count) for number in range(count)]
@@ -101,7 +101,7 @@ def nearest_shares(
     return nearest.gather(-1, targets.unsqueeze(-1)).squeeze(-1).double() / nearest.sum(-1)
 
 
-def once(words: Tensor) -> Tensor:
+def occurs_once(words: Tensor) -> Tensor:
     """Return which tokens (..., T) of a sentence are words that occur once in it."""
     return (words.unsqueeze(-1) == words.unsqueeze(-2)).sum(-1) == 1
 
@@ -201,7 +201,7 @@ def maps(network: Sentences, index: int, stacks: dict[str, Trained], transfer: b
 def rates_of_maps(network: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]:
     """Yield rates of all maps under each distance, among the candidates of each kind."""
     words, embeddings = network.words[network.known :], network.tested(0).double()
-    unique = once(words)
+    unique = occurs_once(words)
     targets = torch.arange(words.shape[1]).expand_as(words)
     kept: list[tuple[Row, Tensor]] = []
     for state_map in mapped:

@@ -36,11 +36,11 @@ TABLES = ["census_layers"]
 def measure(context: Context) -> list[dict[str, Any]]:
     """Return the types that the census measures at both sizes with as many layers. Entries of `census_layers` with `size: wide` measure
     them."""
-    from rankfall.census.folded import beside_wide
+    from rankfall.census.folded import compare_widths
     from rankfall.overview.census.measure import plain_rows
 
     table = context.table("census_layers")
-    rows = [] if table is None else beside_wide(plain_rows(table))
+    rows = [] if table is None else compare_widths(plain_rows(table))
     return [row | {"off": abs(row["kept"] - row["kept_wide"])} for row in rows]
 
 

@@ -61,7 +61,7 @@ def begin(x: Tensor) -> Carried:
     return Carried(x, torch.zeros(x.shape[:-2], dtype=torch.long, device=x.device), ~measurable(x))
 
 
-def through(
+def carry_through(
     layer: Layer, state: Carried, tokens: Callable[[Tensor], Tensor] = lambda x: x
 ) -> tuple[list[Carried], Step]:
     """Apply a layer to a state. `tokens` picks the rows that count, without sentinels."""
@@ -84,7 +84,7 @@ def through(
         between = (shifts[0] - shifts[1]) * degree
         same = (output == shift(other, between[..., None, None])).flatten(-2).all(-1)
         exponent = torch.where(far, degree * (state.exponent - shifts[0]), 0)
-        bad = far & ~(same & follows(output, exponent, plain))
+        bad = far & ~(same & is_same_output(output, exponent, plain))
         held = held & measurable(tokens(plain)) & ~bad
         checked.append((output, exponent, plain, bad))
     after = []
@@ -95,7 +95,7 @@ def through(
     return after, Step(torch.where(held, state.exponent, shifts[0]), [carried.exponent for carried in after])
 
 
-def follows(output: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
+def is_same_output(output: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
     """Check whether a plain output (..., T, D) is output * 2^exponent as far as its format can hold it, or zero, (...)."""
     size = plain.abs().amax((-2, -1))
     gap = (plain - shift(output, exponent[..., None, None])).abs().amax((-2, -1))
@@ -119,7 +119,7 @@ def carry_twice(
     state, moved = begin(x), begin(other)
     yield state, moved, Step(state.exponent, [state.exponent])
     for layer, other_layer in zip(layers, others, strict=True):
-        after, step = through(lambda x, layer=layer: [layer(x)], state)  # type: ignore[misc]
+        after, step = carry_through(lambda x, layer=layer: [layer(x)], state)  # type: ignore[misc]
         (moved,) = repeat_step(lambda x, layer=other_layer: [layer(x)], moved, step, after)  # type: ignore[misc]
         (state,) = after
         yield state, moved, step
@@ -132,5 +132,5 @@ def carry(
     state = begin(x)
     yield Carried(tokens(x), state.exponent, ~measurable(tokens(x)))
     for layer in layers:
-        ((state,), _) = through(lambda x, layer=layer: [layer(x)], state, tokens)  # type: ignore[misc]
+        ((state,), _) = carry_through(lambda x, layer=layer: [layer(x)], state, tokens)  # type: ignore[misc]
         yield Carried(tokens(state.unit), state.exponent, state.lost)

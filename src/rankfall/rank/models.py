@@ -103,11 +103,11 @@ def describe_finding(points: DataFrame) -> str:
     sentence = f"{label('SAN')} is below {LOST:g} {join(parts)}." if parts else f"{label('SAN')} stays above {LOST:g}."
     least = points[points.variant == "transformer"]["mean"].min()
     return sentence + (
-        f" The whole model keeps at least {down(float(least)):g} at every layer." if least == least else ""
+        f" The whole model keeps at least {round_down(float(least)):g} at every layer." if least == least else ""
     )
 
 
-def down(value: float) -> float:
+def round_down(value: float) -> float:
     """Round down to two digits."""
     if value <= 0:
         return value

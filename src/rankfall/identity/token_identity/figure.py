@@ -31,7 +31,7 @@ def select_own(table: DataFrame) -> DataFrame:
     return table[is_own(table) & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
 
 
-def panels(table: DataFrame, networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> Figure:
+def draw_panels(table: DataFrame, networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> Figure:
     """Draw a column per network, in blocks one below the other if there are many.
 
     `network` is the column of `table` with the network's name. `band`: arguments of seaborn for the rows of one point, by default mean
@@ -50,13 +50,13 @@ def panels(table: DataFrame, networks: list[str], candidates: list[str], transfe
             continue
         part = table[table.network == networks[place]]
         for name, panel in zip(candidates, column_axes):
-            rates(panel, select_own(part[part.candidates == name]), **band)
+            draw_lines(panel, select_own(part[part.candidates == name]), **band)
             panel.set(ylim=(-0.03, 1.05), title="", xlabel="")
             panel.set_ylabel("" if column else f"rate among\n{fill(CANDIDATES[name], 17)}")
         column_axes[0].set_title(fit_title(label(networks[place]), WIDTH / (across + 1.6)))
         column_axes[len(candidates) - 1].set_xlabel("layer")
         if transfer:
-            between(column_axes[-1], part)
+            draw_transfer(column_axes[-1], part)
             column_axes[-1].set_xlabel("used on layer" if across > 3 else "layer that it is used on")
             column_axes[-1].set_ylabel("" if column else "layer that the\nlinear map is trained on")
     for last in (axes[(block + 1) * rows - 1] for block in range(blocks if transfer else 0)):
@@ -66,7 +66,7 @@ def panels(table: DataFrame, networks: list[str], candidates: list[str], transfe
     return figure
 
 
-def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
+def draw_lines(panel: Axes, table: DataFrame, **band: Any) -> None:
     """Draw a line for each map: solid by cosine, dashed by L2."""
     table = table.assign(**{name: table[name].astype(float) for name in ("rate", "layer")})
     on(panel, table[table["map"] != "position"], "layer", "rate", "map", MAPS,
@@ -77,7 +77,7 @@ def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
     panel.axhline(table.chance.mean(), color=CHANCE, linewidth=1, linestyle=":", label="guess")
 
 
-def between(panel: Axes, table: DataFrame) -> None:
+def draw_transfer(panel: Axes, table: DataFrame) -> None:
     """Draw the rates of linear maps on the states of other layers, by cosine within the sentence."""
     import seaborn as sns
 
@@ -162,7 +162,7 @@ def draw_rates(
     `about`: what is drawn, in words, `left_out`: what is not; `drawn`: the rows for lines and bands, if these are not seeds.
     """
     transfer = bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
-    figure = panels(table if drawn is None else drawn, networks, candidates, transfer, **band)
+    figure = draw_panels(table if drawn is None else drawn, networks, candidates, transfer, **band)
     caption = (
         f"Share of tokens whose embedding is the nearest to their state, as it is (naive) or mapped back, {about}"
         f"{' Below: linear maps of one layer on the states of another.' * transfer} "

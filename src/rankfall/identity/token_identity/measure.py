@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.identity.probes import Recipe
-from rankfall.identity.tokens import FEWEST, Sentences, spread, token_rates
+from rankfall.identity.tokens import FEWEST, Sentences, spread_positions, token_rates
 from rankfall.measure.context import Context
 from rankfall.measure.shared import strip_sentinels
 from rankfall.nets.network import Network
@@ -44,8 +44,8 @@ def token_identity(
     vocabulary.
     """
     network, data, (cell,) = context.network, context.data, context.cells
-    words = different(data, sentences)  # (N, T)
-    where = spread(places if data.size_in else 0, words.shape[1])
+    words = distinct_sentences(data, sentences)  # (N, T)
+    where = spread_positions(places if data.size_in else 0, words.shape[1])
     by_layer = network.layers(network.lift(words[None]))
     states = torch.stack([strip_sentinels(network, x)[0] for x in by_layer])  # (L + 1, N, T, D)
     embeddings = vocabulary(network, data.size_in, where) if where else []
@@ -56,7 +56,7 @@ def token_identity(
     return rows
 
 
-def different(data: Data, most: int) -> Tensor:
+def distinct_sentences(data: Data, most: int) -> Tensor:
     """Return at most `most` distinct sentences (N, T). The last ones, which are tested, are the first of the test split."""
     distinct: dict[tuple[int, ...], Tensor] = {}
     for split in (data.test, data.train):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.identity.probes import Recipe
-from rankfall.identity.tokens import FEWEST, Sentences, spread, token_rates
+from rankfall.identity.tokens import FEWEST, Sentences, spread_positions, token_rates
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.models import TEXTS, measure_models
 from rankfall.models.restart import vocabulary
@@ -60,7 +60,7 @@ def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sent
     """Yield the sentences of every variant, shuffled once, so that no document falls into the test set as a whole."""
     words = subject.batch.inputs["input_ids"]
     order = torch.from_numpy(stream(subject.request.texts.seed, "sentences").permutation(len(words)))
-    chosen, embeddings = spread(places, words.shape[1]), None
+    chosen, embeddings = spread_positions(places, words.shape[1]), None
     for variant in subject.variants:
         states = collect_states(subject, variant, layers)[:, order]  # (L', N, T, D)
         # Shared by all variants.

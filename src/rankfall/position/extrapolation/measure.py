@@ -76,7 +76,7 @@ def extrapolation(
     `times`: the tested lengths, in trained lengths: 1, 2, ..., or 0.5, 0.25, ...; `megabytes`: limit on the attention weights held at
     once.
     """
-    text, data = hidden(context), context.data
+    text, data = hide_tokens(context), context.data
     limited = find_limit_of_length(context.cells[0].architecture)
     windows, trained = text.seen.shape[1:]
     at_trained = grade_windows(context.network, text, data.size_in, megabytes)
@@ -91,20 +91,22 @@ def extrapolation(
         elif length > windows * trained:
             labels["refused"] = f"the held-out text has {windows * trained} tokens, too few for one window"
         elif length == trained:
-            numbers = compare_lengths(means(text, *at_trained), means(text, *at_trained))
+            numbers = compare_lengths(mean_grades(text, *at_trained), mean_grades(text, *at_trained))
         else:
             count = max(1, length // trained)
             regrouped = text.join(count) if count > 1 else text.divide(trained // length)
             short = text.first(windows // count * count)
             targets = short.wanted.shape[1] * short.wanted.shape[2]
             graded = grade_windows(context.network, regrouped, data.size_in, megabytes)
-            numbers = compare_lengths(means(regrouped, *graded), means(short, *(x[:, :targets] for x in at_trained)))
+            numbers = compare_lengths(
+                mean_grades(regrouped, *graded), mean_grades(short, *(x[:, :targets] for x in at_trained))
+            )
         about = {"chance": float(data.chance), **labels, **empty, "value_reason": labels["refused"]}
         rows.append(about | numbers)
     return rows
 
 
-def hidden(context: Context) -> HiddenText:
+def hide_tokens(context: Context) -> HiddenText:
     """Return the test text with the tokens hidden that training's evaluation hides, batch by batch."""
     rates = {name: context.cells[0].training.objective.options[name] for name in ("rate", "hidden", "random")}
     batches = context.data.evaluation_batches(TEST, [cell.seed for cell in context.cells])
@@ -125,7 +127,7 @@ def grade_windows(network: Network, text: HiddenText, classes: int, megabytes: i
     return losses, correct
 
 
-def means(text: HiddenText, losses: Tensor, correct: Tensor) -> dict[str, Any]:
+def mean_grades(text: HiddenText, losses: Tensor, correct: Tensor) -> dict[str, Any]:
     """Return means over the targets."""
     count = int((text.wanted != -1).sum())
     loss = losses.double().sum(1).item()

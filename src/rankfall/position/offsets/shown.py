@@ -90,19 +90,20 @@ def figure(
             left.axhline(NEUTRAL[which], color=CHANCE, linestyle="--", linewidth=0.8)
             on(left, part, "offset", "value", "of_head", steps(sorted(part.of_head.unique())), marker=None)
             left.set(title=f"{label(task)}, {label(architecture)}:\n{TITLES[which]}", xlabel="offset i - j", ylabel="")
-            matrix(right, part, which)
+            draw_matrix(right, part, which)
     lines = [panel for row in axes for panel in row[::2]]
     below(figure, {f"head {name}": handle for name, handle in collect_labels(lines, ("of_head",)).items()}, 8)
     caption = (
         f"What networks have learned about each offset i - j, training {label(training)}. Lines: heads of the lowest seed, shared by all "
         "layers (dashed: no effect). Squares: the head whose values differ most. "
-        f"Over {many(common.seed.nunique(), 'seed')}, {ranges(common)}.{describe_missing(common, ['architecture', 'task'], whole=whole)}"
+        f"Over {many(common.seed.nunique(), 'seed')}, {describe_ranges(common)}."
+        f"{describe_missing(common, ['architecture', 'task'], whole=whole)}"
     )
     columns = ["task", "architecture", "seed", "layer", "which", "of_head", "offset", "value"]
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
 
 
-def ranges(table: DataFrame) -> str:
+def describe_ranges(table: DataFrame) -> str:
     """Write the range of values of each kind and network. They are not ranked, since kinds and tasks have no common scale."""
     spans = table.groupby(["which", "architecture", "task"]).value.agg(["min", "max"])
     several = table.task.nunique() > 1
@@ -113,7 +114,7 @@ def ranges(table: DataFrame) -> str:
     return join(texts[:NAMED] + ([f"{len(texts) - NAMED} more are in the numbers"] if len(texts) > NAMED else []))
 
 
-def matrix(panel: Axes, part: DataFrame, which: str) -> None:
+def draw_matrix(panel: Axes, part: DataFrame, which: str) -> None:
     """Draw the Toeplitz matrix of one head, with colours symmetric around the value without effect."""
     import seaborn as sns
 

@@ -57,16 +57,16 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
     figure, axes = canvas(len(masks), len(sentinels), WIDTH, height, sharex=True, sharey=True)
     for (mask, sentinel), panel in zip(product(masks, sentinels), (panel for row in axes for panel in row)):
         part = table[(place == mask) & (table.sentinels == sentinel)]
-        squares(panel, part, rows, columns, n)
+        draw_squares(panel, part, rows, columns, n)
         at = {square: (columns.index(square.position), rows.index(square.row)) for square in part.itertuples()}
         # Hatched: theory allows fewer rows than tokens.
         patches = [Rectangle(corner, 1, 1) for square, corner in at.items() if square.theory_rows < n]
         style: dict[str, Any] = {"facecolor": "none", "edgecolor": "#ffffff", "linewidth": 0.6, "hatch": "/////"}
         panel.add_collection(PatchCollection(patches, **style))
         for square, (x, y) in at.items():
-            marks(panel, x, y, square, learned.get(square.Index))
-        panel.set_title(title(mask, sentinel), fontsize=7)
-    key(figure, n, table, bool(learned))
+            draw_marks(panel, x, y, square, learned.get(square.Index))
+        panel.set_title(panel_title(mask, sentinel), fontsize=7)
+    draw_legend(figure, n, table, bool(learned))
     passed, seeds = zip(*(learned.get(index, (None, None)) for index in table.index))
     numbers = table.assign(**{"seeds that find the places": passed, "trained seeds": seeds})
     selected = (
@@ -80,10 +80,10 @@ def row_name(attention: str, normaliser: Any) -> str:
     """Return the normaliser's name, after that of the attention unless it is multi-head."""
     name = parts(attention)[0]
     words = [] if name == "multihead" else [label(name) if label(name) != name else ATTENTIONS.get(name, name)]
-    return " ".join(words + ([short(normaliser)] if isinstance(normaliser, str) else []))
+    return " ".join(words + ([component_words(normaliser)] if isinstance(normaliser, str) else []))
 
 
-def short(component: str) -> str:
+def component_words(component: str) -> str:
     """Return a component's name in words, with its options."""
     name, options = parts(component)
     words = [key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"]
@@ -128,13 +128,13 @@ def is_same_component(cell: Any, asked: Any) -> bool:
     return matches_in_table(cell, asked) if all(texts) else not any(texts)
 
 
-def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n: int) -> None:
+def draw_squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n: int) -> None:
     """Draw a square per kind of attention.
 
     Its colour shows how many rows are distinct at random weights. The number is written where it is neither all nor one.
     """
     shades = [ALL, SOME, ONE, UNKNOWN]
-    shown = part.assign(shade=[shades.index(look(rows, n)) for rows in part.untrained_rows])
+    shown = part.assign(shade=[shades.index(square_colour(rows, n)) for rows in part.untrained_rows])
     grid = shown.pivot_table(index="row", columns="position", values="shade").reindex(index=rows, columns=columns)
     sns.heatmap(
         grid, ax=panel, mask=grid.isna(), cmap=ListedColormap(shades), vmin=-0.5, vmax=3.5, cbar=False, linewidths=0.6, linecolor="white",
@@ -146,14 +146,14 @@ def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n
             *place, str(int(square.untrained_rows)), ha="center", va="center", fontsize=5, color="#10304a", clip_on=True
         )
     panel.set(xlabel="", ylabel="")
-    panel.set_xticks([place + 0.5 for place in range(len(columns))], [short(name) for name in columns],
+    panel.set_xticks([place + 0.5 for place in range(len(columns))], [component_words(name) for name in columns],
                      rotation=60, ha="right", rotation_mode="anchor", fontsize=7)  # fmt: skip
     panel.set_yticks([place + 0.5 for place in range(len(rows))], rows, fontsize=7)
     panel.grid(visible=False)
     panel.tick_params(length=0)
 
 
-def marks(panel: Axes, x: int, y: int, square: Any, passed: tuple[int, int] | None) -> None:
+def draw_marks(panel: Axes, x: int, y: int, square: Any, passed: tuple[int, int] | None) -> None:
     """Frame a square where measurement differs from theory, and draw a dot where networks were trained."""
     if square.agreement in DIFFER:
         panel.add_patch(Rectangle((x + 0.1, y + 0.1), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
@@ -165,18 +165,20 @@ def marks(panel: Axes, x: int, y: int, square: Any, passed: tuple[int, int] | No
         )
 
 
-def look(rows: float, n: int) -> str:
+def square_colour(rows: float, n: int) -> str:
     if rows != rows:
         return UNKNOWN
     return ALL if rows == n else ONE if rows == 1 else SOME
 
 
-def title(mask: str, sentinels: str) -> str:
-    words = [f"{short(part)}{suffix}" for part, suffix in ((mask, " mask"), (sentinels, "")) if part != "none"]
+def panel_title(mask: str, sentinels: str) -> str:
+    words = [
+        f"{component_words(part)}{suffix}" for part, suffix in ((mask, " mask"), (sentinels, "")) if part != "none"
+    ]
     return ", ".join(words) or "no mask, no special token"
 
 
-def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
+def draw_legend(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
     entries: list[Any] = [
         Patch(color=ALL, label=f"all {n} rows distinct at random weights"),
         Patch(color=SOME, label="as many distinct rows as written"),

@@ -21,12 +21,12 @@ from rankfall.rank.centred.derived import (
     check_rule,
     derive_weights,
     find_written_rule,
-    single,
+    is_single_precision,
     traits,
     treats_rows_alike,
 )
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
-from rankfall.rank.centred.scores import Scores, reach, scores
+from rankfall.rank.centred.scores import Scores, largest_score, scores
 from rankfall.rank.centred.state import State, member
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 
@@ -58,11 +58,11 @@ def attend(attention: Multihead, state: State) -> State:
     merged = context.unit.transpose(2, 3).flatten(-2)  # (K, B, T, H*d)
     output = attention(full)
     if rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser):
-        visible_output(attention, full, output[..., state.tokens, :])
+        check_visible_output(attention, full, output[..., state.tokens, :])
     return state.advance(output, context.map(merged @ member(attention.output.weight)))
 
 
-def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
+def check_visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
     """Raise `Unknown` where the terms of the common output row cancel, as if rows sum to zero, and only rounding is left."""
     v = attention.split(attention.value(full)).abs().sum(-2, keepdim=True)  # (K, B, H, 1, d)
     size = usual_size(attention, full)[:, None, None] * (
@@ -88,21 +88,25 @@ def usual_size(attention: Multihead, full: Tensor) -> Tensor:
 def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     """Return weights by the normaliser's rule where rows are similar, and ordinary weights where rows differ by much."""
     rule = rule_of(attention.normaliser)
-    if rule is None and not is_urpe(attention.normaliser) and single(attention.normaliser, attention.logits(full)):
+    if (
+        rule is None
+        and not is_urpe(attention.normaliser)
+        and is_single_precision(attention.normaliser, attention.logits(full))
+    ):
         raise Unknown(f"{function_name(attention.normaliser)} computes in single precision: no centred form")
-    ordinary = visible(attention, state, full)
+    ordinary = ordinary_weights(attention, state, full)
     parts = scores(attention, state)
     if parts is None:
         if rule is None and not is_urpe(attention.normaliser) and is_vanished(attention, ordinary, full):
             raise Unknown("attention weights vanish up to rounding, and this position and mask have no centred form")
-        return bound_ordinary(ordinary)
-    far = reach(parts.both) > VISIBLE  # (K, B)
+        return check_ordinary_weights(ordinary)
+    far = largest_score(parts.both) > VISIBLE  # (K, B)
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
-            return bound_ordinary(ordinary)  # URPE's factors make rows differ at order one
+            return check_ordinary_weights(ordinary)  # URPE's factors make rows differ at order one
         rule = custom_rule(attention, state, parts)
         if rule is None:
-            return bound_ordinary(ordinary)  # the normaliser treats positions differently
+            return check_ordinary_weights(ordinary)  # the normaliser treats positions differently
     close = rule(parts)
     if close.holds is not None:
         far = far | ~close.holds
@@ -140,7 +144,7 @@ def on_tokens(normaliser: Any, state: State) -> Map:
     return lambda x: normaliser(x[..., rows, :])[..., state.tokens, :]
 
 
-def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
+def ordinary_weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     """Return ordinary weights, and row sums minus that of the first row."""
     logits = attention.logits(full)
     p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)
@@ -160,7 +164,7 @@ def is_vanished(attention: Multihead, ordinary: Weights, full: Tensor) -> bool:
     return bool((size <= math.log(SEEN)).any())
 
 
-def bound_ordinary(ordinary: Weights) -> Weights:
+def check_ordinary_weights(ordinary: Weights) -> Weights:
     """Return ordinary weights. Raise `Unknown` where rows, or their sums, differ so little that the difference is rounding."""
     p, size = ordinary.rows.unit, ordinary.rows.log  # the largest entry of p is one, unless all are zero
     hidden = (p - p[..., :1, :]).abs().flatten(2).amax(2) <= SEEN  # (K, B)

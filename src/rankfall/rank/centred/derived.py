@@ -64,7 +64,7 @@ def find_written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
 
 def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor], s: Scores, name: str) -> None:
     """Raise `Unknown` unless a rule agrees with subtraction on the differences of rows of f and of their sums."""
-    trial = replace(s, key=at(s.key, TRIED), query=at(s.query, TRIED), both=at(s.both, 2 * TRIED))
+    trial = replace(s, key=at_scale(s.key, TRIED), query=at_scale(s.query, TRIED), both=at_scale(s.both, 2 * TRIED))
     p = f(trial.base + trial.key.value() + trial.query.value() + trial.both.value())
     weights = rule(trial)
     sums = plain(p.sum(-1, keepdim=True) * 0) if weights.sums is None else weights.sums
@@ -75,7 +75,7 @@ def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor],
             raise Unknown(f"the centred form beside {name} does not agree with {name}: no centred form")
 
 
-def at(x: Scaled, log: float) -> Scaled:
+def at_scale(x: Scaled, log: float) -> Scaled:
     """Return the same direction at another scale; zeros stay zero."""
     return Scaled(x.unit, x.log.clamp(log, log).where(x.log.isfinite(), x.log))
 
@@ -103,7 +103,7 @@ def treats_rows_alike(f: Map, like: Tensor) -> bool:
     return same(f(x.roll((1, 1), (1, 3))), y.roll((1, 1), (1, 3))) and same(f(alone), y[:, :1, :, :1].expand_as(y))
 
 
-def single(f: Map, like: Tensor) -> bool:
+def is_single_precision(f: Map, like: Tensor) -> bool:
     """Check whether f computes in less than float64 and so rounds rows, for scores like (K, B, H, T, J)."""
     y = f(draw_like(like) / 10)
     return bool((y == y.float().double()).all())

@@ -97,6 +97,6 @@ def key_bias(attention: Multihead, state: State) -> Tensor | None:
     return bias[..., :1, :] if bool((bias == bias[..., :1, :]).all()) and adds(position.bias, share) else None
 
 
-def reach(x: Scaled) -> Tensor:
+def largest_score(x: Scaled) -> Tensor:
     """Return the absolute value of the largest entry (K, B)."""
     return torch.where(x.log > 700, torch.inf, x.log.clamp(-700, 700).exp())

@@ -42,7 +42,7 @@ def chains(context: Context, subject: Subject, *, repeats: int = 100) -> Rows:
             product = chain(maps, path)
             value, from_mean = rank_one_residual(product), float(res.relative_residual(product))
             about: dict[str, Any] = {"chain": length, "repeat": repeat, "sample": sample}
-            about |= {"residual": number(value), "from_mean": number(from_mean)}
+            about |= {"residual": number_or_none(value), "from_mean": number_or_none(from_mean)}
             about |= {"floor": bool(res.at_floor(torch.tensor(value), subject.dtype))}
             rows.append(about | {"value_reason": reason_of(product[None])})
     return rows
@@ -92,5 +92,5 @@ def rank_one_residual(matrix: Tensor) -> float:
     )
 
 
-def number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None

@@ -104,7 +104,7 @@ def figure(
         top, bottom = (axes[2 * (number // columns) + k][number % columns] for k in (0, 1))
         chosen = table[(table.task == task) & (table.architecture == architecture)]
         seed = first.get((task, architecture), -1)
-        scatter = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or scatter
+        scatter = draw_plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or scatter
         name = f"{label(architecture)}, " + (f"seed {seed}" if seed >= 0 else f"none at width {shown}")
         top.set_title(name if len({task for task, _ in pairs}) == 1 else f"{name}\n{label(task)}")
         palette = widths if len(widths) > 1 else {shown: colour(architecture)}
@@ -157,7 +157,7 @@ def count_by_architecture(last: DataFrame) -> str:
     return (f": {list_names(texts, NAMED)}" if len(texts) > 1 else "") + beyond
 
 
-def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
+def draw_plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
     """Draw the positions of both tokens, without those outside the frame."""
     panel.set(xlim=(-limit, limit), ylim=(-limit, limit))
     panel.set_aspect("equal")

@@ -72,7 +72,7 @@ def wake(network: Any, state: State) -> None:
     attention.query.bias *= factor.unsqueeze(1)
 
 
-def at(state: State, scales: np.ndarray) -> State:
+def at_scales(state: State, scales: np.ndarray) -> State:
     """Repeat the state for each scale of R; scales take the place of samples."""
     log = torch.from_numpy(scales * math.log(10)).expand(len(state.common), -1)
     common, sentinels, unit = (

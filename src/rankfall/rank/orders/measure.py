@@ -120,8 +120,8 @@ def compositions(
     parts: dict[str, list[Component]], blocks: list[str], heads: list[int], width: int
 ) -> Iterator[Composition]:
     for base in bases(parts["attention"], parts["normaliser"], heads, width):
-        offers = fact(base.attention, "OFFERS")
-        positions = [x for x in parts["position"] if offers is None or has_what_it_reads("position", x, offers)]
+        offers = attention_fact(base.attention, "OFFERS")
+        positions = [x for x in parts["position"] if offers is None or attention_offers("position", x, offers)]
         masks = [None] if base.mask is None else allowed_masks(base.attention, parts["mask"]) or parts["mask"]
         placed = [replace(base, position=where, mask=mask) for where, mask in product(positions, masks)]  # type: ignore[arg-type]
         for biases, design, sentinel in product((False, True), placed, parts["sentinels"]):
@@ -144,29 +144,31 @@ def bases(
 ) -> Iterator[Architecture]:
     """Yield an attention with each normaliser and number of heads. Fields that it does not read, including the mask, are null."""
     for attention in attentions:
-        ignored = fact(attention, "IGNORES") or ()
+        ignored = attention_fact(attention, "IGNORES") or ()
         alone = replace(ALONE, attention=attention, width=width)
         if "mask" in ignored:
             alone = replace(alone, mask=None)  # type: ignore[arg-type]
-        offers = fact(attention, "OFFERS")
-        readable = [x for x in normalisers if offers is None or has_what_it_reads("normaliser", x, offers)]
+        offers = attention_fact(attention, "OFFERS")
+        readable = [x for x in normalisers if offers is None or attention_offers("normaliser", x, offers)]
         counts = [None] if "heads" in ignored else heads
         for normaliser, count in product([None] if "normaliser" in ignored else readable, counts):
             yield replace(alone, normaliser=normaliser, heads=count)  # type: ignore[arg-type]
 
 
-def fact(attention: Component, name: str) -> Any:
+def attention_fact(attention: Component, name: str) -> Any:
     return components.facts_of("attention", attention.name).get(name)
 
 
 def allowed_masks(attention: Component, masks: list[Component]) -> list[Component]:
     """Return the masks that the attention supports, by its fact REQUIRES."""
-    needed = [requirement["mask"] for requirement, _ in fact(attention, "REQUIRES") or () if "mask" in requirement]
+    needed = [
+        requirement["mask"] for requirement, _ in attention_fact(attention, "REQUIRES") or () if "mask" in requirement
+    ]
     options = [values if isinstance(values, list | tuple) else [values] for values in needed]
     return [mask for mask in masks if all(any(matches(mask, value) for value in values) for values in options)]
 
 
-def has_what_it_reads(kind: str, component: Component, offers: Sequence[str]) -> bool:
+def attention_offers(kind: str, component: Component, offers: Sequence[str]) -> bool:
     """Check whether the attention offers what the position or normaliser acts on."""
     description, default = (
         components.describe(kind, component.name),

@@ -25,7 +25,7 @@ from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.scaled import spread
 from rankfall.rank.centred.state import State
-from rankfall.rank.orders.draws import at, networks, start, wake
+from rankfall.rank.orders.draws import at_scales, networks, start, wake
 from rankfall.rank.powers import length, measurable, outside, unit
 from rankfall.rank.residual import residual, sigma_ratio
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
@@ -103,11 +103,11 @@ def measure_slopes(
     wake(network, state)
     block = network.blocks[0]
     try:
-        far = step(block, at(state, FAR))
+        far = step(block, at_scales(state, FAR))
     except Unknown:
         return near_fit(block, state, relative), near_fit(block, state, sigma_ratio)
     res = fit(FAR, log10_res(far), "centred")
-    ratio = far_ratio(far) or middle_ratio(step(block, at(state, MIDDLE)))
+    ratio = far_ratio(far) or middle_ratio(step(block, at_scales(state, MIDDLE)))
     return res, ratio or near_fit(block, state, sigma_ratio)
 
 
@@ -181,7 +181,7 @@ def relative(x: Tensor) -> Tensor:
 
 def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
     """Fit ordinary float64 outputs, for each draw on the smallest scales whose value is above the floor."""
-    near = at(state, NEAR)
+    near = at_scales(state, NEAR)
     try:
         output = step(block, near).full()[..., state.tokens, :]  # at least as exact as the plain pass
         noise = torch.zeros(output.shape[:2], dtype=torch.bool)

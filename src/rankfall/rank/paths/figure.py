@@ -77,15 +77,15 @@ def paths(
     grid.set(ylim=(0, 1.03), xlabel="path length (layers)", ylabel="accuracy per token")
     legend_below(grid)
     verdicts = {
-        title: verdict(table[table.panel == title], by_seed[by_seed.panel == title]) for title in titles.values()
+        title: judge_shape(table[table.panel == title], by_seed[by_seed.panel == title]) for title in titles.values()
     }
     by = ["architecture", "training", "depth"]
     chance = say_span((numbers["chance"] for numbers in verdicts.values()), "{:.2f}".format)
     chance += ", by panel" * (" to " in chance)
     caption = (
         f"Accuracy on {label(task)} of sums of random paths of one length, with {evaluation} attention: {describe_lines(table, by)}. "
-        f"The draw of paths makes {draws(table)} of the bands' variance. Dashed: chance, the best guess without the input ({chance}). "
-        f"{say_shapes(verdicts)}{describe_missing(table, by, whole=whole)}"
+        f"The draw of paths makes {describe_draws(table)} of the bands' variance. "
+        f"Dashed: chance, the best guess without the input ({chance}). {say_shapes(verdicts)}{describe_missing(table, by, whole=whole)}"
     )
     return Picture(grid.figure, caption, tabulate_paths(table, by_seed, verdicts))
 
@@ -96,7 +96,7 @@ def mean_by_seed(table: DataFrame) -> DataFrame:
     return by_seed.assign(line=[f"{count} paths" for count in by_seed.paths])
 
 
-def draws(table: DataFrame) -> str:
+def describe_draws(table: DataFrame) -> str:
     """Write the share of the bands' variance that is due to the random choice of paths.
 
     Every seed draws its own paths, and repeats within a seed give the variance of a draw. The mean of R repeats has 1/R of their
@@ -110,7 +110,7 @@ def draws(table: DataFrame) -> str:
     return f"{min(1.0, share):.0%}"
 
 
-def verdict(table: DataFrame, by_seed: DataFrame) -> dict[str, Any]:
+def judge_shape(table: DataFrame, by_seed: DataFrame) -> dict[str, Any]:
     """Return whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance.
 
     It holds if the intervals of both numbers over seeds lie within their limits, and does not if one lies beyond. With one seed it is

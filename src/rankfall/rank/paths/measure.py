@@ -83,7 +83,7 @@ def predict_classes(network: Network, distinct: np.ndarray, sets: Tensor, frozen
     """Return the classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict."""
     full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
     start = network.lift(inputs) if full is None else full[0]
-    return read(network, path_ends(network, start, distinct, full), sets)
+    return read_out(network, path_ends(network, start, distinct, full), sets)
 
 
 def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: int) -> np.ndarray:
@@ -92,10 +92,10 @@ def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: i
     return np.where(chosen, rng.integers(heads, size=(count, depth)), SKIP)
 
 
-def read(network: Network, ends: Tensor, sets: Tensor) -> Tensor:
+def read_out(network: Network, ends: Tensor, sets: Tensor) -> Tensor:
     """Return predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
     total = torch.einsum("ksu,kubtd->ksbtd", sets, ends)
-    x = strip_sentinels(network, plain(network.blocks[-1].norm1)(total.flatten(1, 2)))
+    x = strip_sentinels(network, without_gain(network.blocks[-1].norm1)(total.flatten(1, 2)))
     return network.head(x).argmax(-1).unflatten(1, (sets.shape[1], -1))
 
 
@@ -174,7 +174,7 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
                 continue
             context = contexts[:, np.searchsorted(part, parents[rows]), :, head]  # (K, R, B, T, d)
             y = block.attention.emit(context.flatten(1, 2), head)
-            y = y if block.placement == "pre" else plain(block.norm1)(y)
+            y = y if block.placement == "pre" else without_gain(block.norm1)(y)
             states[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
     return states
 
@@ -184,7 +184,7 @@ def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
     count, samples = x.shape[1:3]
     flat = x.flatten(1, 2)
     # The attention of a pre-norm block reads the normalised state.
-    before = plain(block.norm1)(flat) if block.placement == "pre" else flat
+    before = without_gain(block.norm1)(flat) if block.placement == "pre" else flat
     # (K, A*B, H, T, T)
     weights = block.attention.weights(before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)
     contexts: Tensor = block.attention.contexts(weights, before).unflatten(1, (count, samples))
@@ -196,10 +196,10 @@ def token_wise(block: Any, x: Tensor) -> Tensor:
     if block.mlp is None:
         return x
     if block.placement == "pre":
-        return block.mlp_residual(x, block.mlp(plain(block.norm2)(x)))
-    return plain(block.norm2)(block.mlp_residual(x, block.mlp(x)))
+        return block.mlp_residual(x, block.mlp(without_gain(block.norm2)(x)))
+    return without_gain(block.norm2)(block.mlp_residual(x, block.mlp(x)))
 
 
-def plain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def without_gain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return a norm without its gain and bias."""
     return getattr(norm, "plain", norm)

@@ -20,7 +20,7 @@ from rankfall.measure.context import Context
 from rankfall.measure.shared import in_float64, strip_sentinels
 from rankfall.nets.network import Network
 from rankfall.rank import residual
-from rankfall.rank.carried import Carried, Step, begin, repeat_step, through
+from rankfall.rank.carried import Carried, Step, begin, carry_through, repeat_step
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
 from rankfall.rank.rounding import NOISE, norms_in, relative_differences, same_size, second_difference, shaken
 
@@ -89,7 +89,7 @@ def places(
 
         if repeat:
             return repeat_step(run, state, *steps.pop(0))
-        after, powers = through(run, state, rows)
+        after, powers = carry_through(run, state, rows)
         steps.append((powers, after))
         return after
 
