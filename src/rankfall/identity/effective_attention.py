@@ -35,10 +35,10 @@ def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = 
     grid.set(ylim=(-0.03, 1), ylabel="share of weight")
     legend_below(grid, 4)
     first = points[points.kind == "first"].groupby(["panel", "weight"]).value.mean().unstack()
-    texts = "; ".join(f"{row.raw:.2f} and {row.effective:.2f} ({name})" for name, row in first.iterrows())
+    shares = "; ".join(f"{row.raw:.2f} and {row.effective:.2f} ({name})" for name, row in first.iterrows())
     caption = (
         "Share of absolute attention weight by kind of token: of the weights themselves (left, raw), and without the part that does not "
         "reach the output (right, effective). Numbers are means over heads and samples. Separators are special tokens other than the "
-        f"first. Averaged over layers, the first token has these shares, raw and effective: {texts}."
+        f"first. Averaged over layers, the first token has these shares, raw and effective: {shares}."
     )
     return Picture(grid.figure, caption, points)

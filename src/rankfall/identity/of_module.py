@@ -51,9 +51,10 @@ def contributions(
         raise RankfallError(f"{examined.name}: the shape of its first state differs from that of the others")
     states = {layer: flow.layout.to_rows(exits.get(layer, last)) for layer in range(1, flow.depth + 1)}
     samples, count, width = states[flow.depth].shape
-    first = torch.zeros(samples, len(tokens), count, dtype=torch.float64)  # at layer 0 a token is its own input alone
-    first[:, torch.arange(len(tokens)), tokens] = width**0.5
-    by_layer = [first]
+    # Before the first layer, the block of a token with itself is the identity, of norm sqrt(D), and all others are zero.
+    start_norms = torch.zeros(samples, len(tokens), count, dtype=torch.float64)
+    start_norms[:, torch.arange(len(tokens)), tokens] = width**0.5
+    by_layer = [start_norms]
     for layer in range(1, flow.depth + 1):
         drawn = orthonormal(rng, len(tokens), width if directions is None else min(directions, width), width)
         squares = torch.stack(

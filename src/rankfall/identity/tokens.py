@@ -204,19 +204,16 @@ def rates_of_maps(network: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]
     unique = occurs_once(words)
     targets = torch.arange(words.shape[1]).expand_as(words)
     kept: list[tuple[Row, Tensor]] = []
-    for state_map in mapped:
-        for distance in ("cosine",) if state_map.elsewhere else DISTANCES:
-            correct = nearest_shares(state_map.values, embeddings, targets, distance)
-            yield state_map.about | rate(
-                "sentence", distance, correct.sum(1), torch.full((len(words),), words.shape[1])
-            )
-            if not state_map.elsewhere:
-                correct = nearest_shares(state_map.values, embeddings, targets, distance, unique).masked_fill(
-                    ~unique, 0.0
-                )
-                yield state_map.about | rate("distinct", distance, correct.sum(1), unique.sum(1))
-        if network.places and not state_map.elsewhere:
-            kept.append((state_map.about, state_map.values[:, network.places].float()))
+    for mapping in mapped:
+        for distance in ("cosine",) if mapping.elsewhere else DISTANCES:
+            correct = nearest_shares(mapping.values, embeddings, targets, distance)
+            yield mapping.about | rate("sentence", distance, correct.sum(1), torch.full((len(words),), words.shape[1]))
+            if not mapping.elsewhere:
+                correct = nearest_shares(mapping.values, embeddings, targets, distance, unique)
+                correct = correct.masked_fill(~unique, 0.0)
+                yield mapping.about | rate("distinct", distance, correct.sum(1), unique.sum(1))
+        if network.places and not mapping.elsewhere:
+            kept.append((mapping.about, mapping.values[:, network.places].float()))
     if kept:
         yield from among_all_words(network, words, kept)
 

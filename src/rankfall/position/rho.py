@@ -118,9 +118,8 @@ def most_frequent(length: int, symbols: int, rho: float) -> float:
     series = np.array(
         [math.exp(c * math.log(mean) - mean - math.lgamma(c + 1)) if mean else float(c == 0) for c in range(drawn + 1)]
     )
-    total = (
-        math.exp(drawn * math.log(drawn) - drawn - math.lgamma(drawn + 1)) if drawn else 1.0
-    )  # P(all counts sum to `drawn`)
+    # P(all counts sum to `drawn`)
+    total = math.exp(drawn * math.log(drawn) - drawn - math.lgamma(drawn + 1)) if drawn else 1.0
 
     def below(most: int) -> float:
         """Return P(no symbol occurs more than `most` times)."""

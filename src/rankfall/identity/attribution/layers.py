@@ -108,13 +108,9 @@ def _estimate_rows(method: str, kept_tokens: str, squares: Tensor, tokens: Tenso
         if without:
             described = [_describe_values(values[name]) for values in without]
             for column, statistic in (("error", "value"), ("median_error", "median")):
-                numbers = np.array(
-                    [numbers[statistic] for numbers in described], dtype=float
-                )  # NaN for a missing number
-                error = float(
-                    np.sqrt((count - 1) / count * np.square(numbers - numbers.mean()).sum())
-                )  # by the jackknife
-                estimate[column] = None if np.isnan(numbers).any() else error
+                x = np.array([numbers[statistic] for numbers in described], dtype=float)  # NaN for a missing number
+                error = float(np.sqrt((count - 1) / count * np.square(x - x.mean()).sum()))  # by the jackknife
+                estimate[column] = None if np.isnan(x).any() else error
         if name == NOT_FIRST:
             estimate |= dict.fromkeys((*QUANTILES, "median_error"))
         else:

@@ -33,9 +33,8 @@ def cell_influence(context: Context, *, samples: int = 4) -> Rows:
 
     rng = context.stream("cell_influence", member=0)  # nothing is drawn: blocks are exact
     blocks = [blocks_of(layers, state, last, None, rng)[JACOBIAN][0, :, 0] for state in states]
-    by_sample = torch.stack(
-        [shares(squares.sqrt()) for squares in blocks]
-    )  # (B, L, T); NaN where they are too small to be squared
+    # (B, L, T); NaN where contributions are too small to be squared.
+    by_sample = torch.stack([shares(squares.sqrt()) for squares in blocks])
     mean, deviation = by_sample.mean(0), by_sample.std(0) if len(by_sample) > 1 else None
     rows: Rows = []
     for layer in range(by_sample.shape[1]):

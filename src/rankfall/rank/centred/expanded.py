@@ -112,9 +112,8 @@ def remainder(f: Map, base: Tensor, state: State, along: Tensor, order: int) -> 
     factors = shares.view(-1, 1, 1) * (1 - nodes) ** (order - 1) / math.factorial(order - 1)
     points = base.unsqueeze(2) + nodes * (along * state.rest.scale).unsqueeze(2)  # (K, B, nodes, S + T, D)
     wide = along.unsqueeze(2).expand_as(points).flatten(1, 2)
-    derivatives = slope(f, points.flatten(1, 2), *[wide] * order).unflatten(
-        1, (-1, count)
-    )  # nodes are samples like others
+    derivatives = slope(f, points.flatten(1, 2), *[wide] * order)  # nodes are samples like others
+    derivatives = derivatives.unflatten(1, (-1, count))  # (K, B, nodes, T, D)
     total = (factors * derivatives).sum(2)
     return normal(center_rows(total), torch.where(log.isfinite(), order * log, -torch.inf))
 
@@ -122,9 +121,8 @@ def remainder(f: Map, base: Tensor, state: State, along: Tensor, order: int) -> 
 def check_slopes(f: Map, base: Tensor, away: Tensor, along: Tensor) -> None:
     """Raise `Unknown` unless f is smooth enough at both places, with all the digits of its input."""
     quotients = [(f(x + STEP * along) - f(x - STEP * along)) / (2 * STEP) for x in (base, away)]
-    size = torch.maximum(
-        *(quotient.flatten(1).norm(dim=1) for quotient in quotients)
-    )  # (K,); at equal rows alone it may vanish
+    # (K,); at equal rows alone it may vanish.
+    size = torch.maximum(*(quotient.flatten(1).norm(dim=1) for quotient in quotients))
     for x, quotient in zip((base, away), quotients):
         if not bool(((slope(f, x, along) - quotient).flatten(1).norm(dim=1) <= SLOPE * size).all()):
             raise Unknown(

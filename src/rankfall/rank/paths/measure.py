@@ -71,9 +71,8 @@ def paths(
     sets = torch.from_numpy(np.array([sums])).to(inputs.device, next(network.parameters()).dtype)  # (1, S, U)
     batch = max(1, STATES // (len(distinct) * inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]))
     for mode in evaluation:
-        accuracies = accuracy(
-            data, batch, partial(predict_classes, network, distinct, sets, mode == "frozen")
-        )  # (1, S)
+        predict = partial(predict_classes, network, distinct, sets, mode == "frozen")
+        accuracies = accuracy(data, batch, predict)  # (1, S)
         about = {"kind": "path", "evaluation": mode}
         rows += [about | label | {"accuracy": float(accuracies[0, s])} for s, label in enumerate(labels)]
     return rows
