@@ -73,7 +73,7 @@ def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
     """
     state = network.features(inputs)  # (1, 1, n, D)
     scores = network.head(state)[:, 0].log_softmax(-1)  # (1, n, C)
-    rows, places = distinct(state[:, 0]), targets[:, 0]
+    distinct_rows, places = distinct(state[:, 0]), targets[:, 0]
     asked = int((places[0] != -1).sum())
     known, scores = places[:, :asked], scores[:, :asked]
     return Answers(
@@ -81,8 +81,8 @@ def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
         asked=asked,
         accuracy=float((scores.argmax(-1) == known).double().mean(1)),
         loss=-float(scores.gather(-1, known.unsqueeze(-1)).mean((1, 2))),
-        rows=int(rows.rows),
-        ceiling=len(rows.groups[0][:asked].unique()) / asked,
+        rows=int(distinct_rows.rows),
+        ceiling=len(distinct_rows.groups[0][:asked].unique()) / asked,
     )
 
 
