@@ -81,7 +81,7 @@ def assert_keeps_rank(model: Any, inputs: Any, *, at_least: float = 0.1, blocks:
     """
     from rankfall.check.named import FAIL
     from rankfall.check.report import check
-    from rankfall.check.table import text
+    from rankfall.check.table import report_text
     from rankfall.errors import RankfallError
 
     if not isinstance(at_least, int | float) or not 0 <= at_least <= 1:
@@ -89,7 +89,7 @@ def assert_keeps_rank(model: Any, inputs: Any, *, at_least: float = 0.1, blocks:
     name = type(model).__name__
     reports = check(model, inputs, blocks=blocks, only=("numbers-hold", "samples-independent", "stream-whole"))
     if any(one.verdict == FAIL for report in reports for one in report.results):
-        raise AssertionError(f"the residuals of {name} prove nothing\n\n{text(reports, name)}")
+        raise AssertionError(f"the residuals of {name} prove nothing\n\n{report_text(reports, name)}")
     low = [one for one in reports if (last := one.layers[-1].residual) is None or last < at_least]
     if low:
-        raise AssertionError(f"the residual of the last layer is below {at_least:g}\n\n{text(low, name)}")
+        raise AssertionError(f"the residual of the last layer is below {at_least:g}\n\n{report_text(low, name)}")

@@ -29,13 +29,13 @@ ROOT = Path(__file__).parents[2]
 
 def units(size: str) -> list[Unit]:
     steps = {"tiny": 20, "tenth": 300, "full": 600}[size]
-    depths = {"tiny": (2,), "tenth": (4, 8), "full": (2, 4, 8, 12)}[size]
+    depths = {"tiny": (2,), "tenth": (4, 8), "full": (2, 4, 8)}[size]
     gains = (1.0, 3.0) if size != "tiny" else (3.0,)
     skips = (1.0, 0.5, 0.0) if size != "tiny" else (0.0,)
     designs = list(product(depths, ("post", "pre") if size != "tiny" else ("pre",), skips, gains))
     if size != "tiny":  # expected to be healthy: controls
         designs += product(depths, ("peri",), (1.0,), (0.25, 0.5, 1.0))
-        gains = (0.1, 0.25, 0.35, 0.5, 0.7) if size == "full" else (0.25, 0.5)
+        gains = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7) if size == "full" else (0.25, 0.5)
         designs += product(depths, ("post", "pre"), (1.0,), gains)
         designs += product(depths, TYPES, (1.0,), (1.0, 3.0))
     return [{"placement": p, "skip": s, "depth": d, "gain": g, "steps": steps} for d, p, s, g in designs]

@@ -14,7 +14,7 @@ from rankfall.check.gradients import differentiate, forward, gradients
 from rankfall.check.interventions import interventions, matrices_of_layers, multiplied
 from rankfall.check.layer import LayerReport, effective_rank, without_largest
 from rankfall.check.report import check
-from rankfall.check.table import text
+from rankfall.check.table import report_text
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.examine import examine
@@ -102,7 +102,7 @@ def test_uniform_attention_has_known_weights():
     total = x + x.mean(1, keepdim=True)
     assert report.layers[1].residual == pytest.approx(relative_residual(total).mean().item(), rel=1e-12)
     assert report.variants["SAN"][1] == pytest.approx(0.0, abs=1e-15)
-    assert "SAN ~" in text([report], "m") and "transformer ~" not in text([report], "m")  # rounding is marked
+    assert "SAN ~" in report_text([report], "m") and "transformer ~" not in report_text([report], "m")  # rounding is marked
     assert report.layers[1].without_first == pytest.approx(relative_residual(total[:, 1:]).mean().item(), rel=1e-12)
     assert report.layers[1].norm == pytest.approx(total.pow(2).sum(-1).mean(-1).sqrt().mean().item(), rel=1e-12)
 

@@ -10,7 +10,7 @@ from torch import nn
 from rankfall.check.checks.rank import explain_rank, judge_rank
 from rankfall.check.layer import LayerReport, Outcome, StreamReport
 from rankfall.check.report import check
-from rankfall.check.table import text
+from rankfall.check.table import report_text
 
 
 class Masked(nn.Module):
@@ -38,7 +38,7 @@ def test_states_that_are_not_finite_are_a_finding_and_nothing_rests_on_them():
     ) and "the state after layer 2 has NaN" in found.sentence
     assert {one.verdict for one in report.results} == {"fail", "pass", "not applicable"}
     assert report.result("rank-kept").sentence == "nothing is known of the states: states are not finite"
-    said = text([report], "model")
+    said = report_text([report], "model")
     assert not [word for word in ("mix", "both ways", "one way", "norm on", "apart") if word in said]
     assert report.layers[1].residual is not None and report.layers[2].residual is None and not report.bands
 

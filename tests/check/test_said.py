@@ -9,7 +9,7 @@ from rankfall.check.checks.rank import explain_rank, judge_rank
 from rankfall.check.layer import LayerReport, Outcome, StreamReport
 from rankfall.check.library import library_model
 from rankfall.check.report import check
-from rankfall.check.table import text
+from rankfall.check.table import report_text
 
 
 def reports_of(kind, **settings):
@@ -27,7 +27,7 @@ def numbers(line):
 
 def test_a_mamba_has_no_weights_and_tells_equal_tokens_apart():
     (report,), name = reports_of("mamba")
-    said = text([report], name)
+    said = report_text([report], name)
     assert "4 residual additions in 4 layers (4 mix tokens), width 32" in said.splitlines()[0]
     assert report.kind == "one way, mixing without softmax, pre-norm" and report.causal
     assert (
@@ -42,7 +42,7 @@ def test_a_mamba_has_no_weights_and_tells_equal_tokens_apart():
 def test_a_hybrid_has_weights_in_its_attention_layers_only():
     (report,), name = reports_of("jamba")
     assert report.kind == "one way, hybrid, pre-norm"
-    assert "8 residual additions in 4 layers (4 mix tokens, 4 act token by token)" in text([report], name)
+    assert "8 residual additions in 4 layers (4 mix tokens, 4 act token by token)" in report_text([report], name)
     with_weights = [layer.layer for layer in report.layers if layer.entropy is not None]
     assert 0 < len(with_weights) < 4
     attention = [layer.layer for layer in report.layers if any("attn" in part for part in layer.parts)]

@@ -14,11 +14,11 @@ from rankfall.check.bands import bands_of
 from rankfall.commands import open as opening
 from rankfall.report.style import apply_style, canvas
 from rankfall.watch import read_table
-from rankfall.watch.bands import bands_of_run
 from rankfall.watch.columns import CURVES, SCHEMA
 from rankfall.watch.page import (
     BAND_COLOURS,
     MAPPED,
+    bands_of_run,
     draw_bands,
     draw_layers,
     draw_map,
@@ -39,7 +39,7 @@ def run(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures take seconds, and one test has them all."""
-    monkeypatch.setattr("rankfall.watch.page.picture", lambda rows, column, bands, events: f"<i>{column}</i>")
+    monkeypatch.setattr("rankfall.watch.page.draw_curves", lambda rows, column, bands, events: f"<i>{column}</i>")
 
 
 @pytest.fixture

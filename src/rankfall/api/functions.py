@@ -23,23 +23,23 @@ DEPTH = 6
 AS_ONE = "; each child of a Sequential is a layer: to measure it as one layer, give a list of it, [module]"
 
 
-def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:
+def functions_of(stack: Any, depth: int | None) -> tuple[list[Any], bool, str]:
     """Return the functions of a stack, whether they are children of a module, and a note if one module is repeated."""
-    given = original(given)
-    if isinstance(given, nn.Sequential | nn.ModuleList):
-        functions = list(children(given))
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        functions = list(given)
+    stack = original(stack)
+    if isinstance(stack, nn.Sequential | nn.ModuleList):
+        functions = list(children(stack))
+    elif isinstance(stack, Sequence) and not isinstance(stack, str):
+        functions = list(stack)
     else:
         count = DEPTH if depth is None else depth
-        several = isinstance(given, nn.Module) and count > 1
-        note = f"{name(given)} is applied {count} times, with the same weights" if several else ""
-        return [given] * count, False, note
+        several = isinstance(stack, nn.Module) and count > 1
+        note = f"{name(stack)} is applied {count} times, with the same weights" if several else ""
+        return [stack] * count, False, note
     if not functions:
         raise RankfallError("an empty list has no layers: pass a function for each layer")
     if depth not in (None, len(functions)):
         raise RankfallError(f"depth is {depth}, but {len(functions)} layers are given: leave it out")
-    return functions, isinstance(given, nn.Module), ""
+    return functions, isinstance(stack, nn.Module), ""
 
 
 def children(module: Any) -> Iterator[Any]:
@@ -80,10 +80,11 @@ def copy_value(value: Any) -> Any:
     """Copy a module, or a list or tuple with modules; return any other value unchanged."""
     if isinstance(original(value), nn.Module):
         return copy_function(value)
-    if type(value) in (list, tuple) and any(isinstance(original(one), nn.Module) for one in value):
+    if type(value) in (list, tuple) and any(isinstance(original(item), nn.Module) for item in value):
         return type(value)(map(copy_value, value))
     return value
 
 
 def name(function: Any) -> str:
+    """Return the name of a function, or the class of an object without a name."""
     return getattr(function, "__name__", type(function).__name__)

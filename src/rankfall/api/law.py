@@ -92,8 +92,8 @@ def collapse_law(
     sizes, count = (16 if tokens is None else tokens, 32 if width is None else width), 2 if heads is None else heads
     check_whole_numbers(tokens=sizes[0], width=sizes[1])
     if given is not None and parts:
-        what = f"parts of an architecture ({', '.join(parts)})"
-        raise RankfallError(f"{what} are for a network of components, not for functions")
+        names = ", ".join(parts)
+        raise RankfallError(f"parts of an architecture ({names}) are for a network of components, not for functions")
     with keep_random_state():
         if given is None:
             from rankfall.rank.law.measure import law
@@ -103,10 +103,10 @@ def collapse_law(
             data = SimpleNamespace(test=SimpleNamespace(inputs=draw_states(1, samples, *sizes, check_seed(seed))))
             rows = law(SimpleNamespace(network=network, data=data), samples=samples)  # type: ignore[arg-type]
             return by_layer(rows, rows[-1]["method"], rows[-1]["method_reason"])
-        found = layers_of(given, depth, 1, sizes[1], count, check_seed(seed))
-        if not found.drawn:
+        stack = layers_of(given, depth, 1, sizes[1], count, check_seed(seed))
+        if not stack.drawn:
             refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
-        return law_of_layers(found, draw_states(1, samples, *sizes, check_seed(seed)))
+        return law_of_layers(stack, draw_states(1, samples, *sizes, check_seed(seed)))
 
 
 def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
@@ -115,35 +115,35 @@ def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
     columns: dict[str, list[float | None]] = {"log10_residual": [], "exponent": []}
     chosen = [[row for row in rows if row["layer"] == layer] for layer in range(depth + 1)]
     for name, column in columns.items():
-        for of_layer in chosen:
-            values = [row[name] for row in of_layer if not row.get("floor") and row.get(name) is not None]
+        for layer_rows in chosen:
+            values = [row[name] for row in layer_rows if not row.get("floor") and row.get(name) is not None]
             column.append(sum(values) / len(values) if values else None)
-    lost = [all(row.get("value_reason") == OUT for row in of_layer) for of_layer in chosen]
+    lost = [all(row.get("value_reason") == OUT for row in layer_rows) for layer_rows in chosen]
     if any(lost):
         reason = "; ".join(filter(None, [reason, f"from layer {lost.index(True)}: {OUT}"]))
     return Law(**columns, method=method, reason=reason, lost=lost)
 
 
-def law_of_layers(found: Layers, x: Tensor) -> Law:
+def law_of_layers(stack: Layers, x: Tensor) -> Law:
     """Measure the law of functions by plain passes, as far as float64 resolves it. x (1, B, T, D)."""
-    passes = carry_twice(found.checked(), found.layers, x, shake(x))  # the second pass rounds differently
+    passes = carry_twice(stack.checked(), stack.layers, x, shake(x))  # the second pass rounds differently
     state = next(passes)[0]
     logs: list[float | None] = [relative_residual(x).log10().mean().item()]
     exponents: list[float | None] = [None]
     lost = [False]
-    for layer, (after, moved, step) in zip(found.layers, passes, strict=True):
+    for layer, (after, moved, step) in zip(stack.layers, passes, strict=True):
         less = replace(state, unit=state.unit - (1 - SMALLER) * residual(state.unit))  # same common row, smaller R
         (smaller,) = repeat_step(lambda x, layer=layer: [layer(x)], less, step, [after])  # type: ignore[misc]
         gap = relative_difference(residual(after.unit), residual(moved.unit), "composite")  # (1, B), rounding
         relative = after.mask_lost(relative_residual(after.unit))
         clear = ~at_floor(relative, x.dtype) & (gap <= NOISE) & ~after.lost
-        sizes = [matrix_norm(residual(one.unit), "composite") for one in (after, smaller)]  # (1, B)
+        sizes = [matrix_norm(residual(carried.unit), "composite") for carried in (after, smaller)]  # (1, B)
         change = (sizes[0] / sizes[1]).log() / -math.log(SMALLER)
         logs.append(mean(relative.log10(), clear))
         exponents.append(mean(change, clear & (gap <= STEADY)))
         lost.append(bool(after.lost.all()))
         state = after
-    reasons = [found.note()]
+    reasons = [stack.note()]
     if any(lost):
         reasons.append(f"from layer {lost.index(True)}: {OUT}")
     if any(value is None and not gone for value, gone in zip(logs, lost)):
@@ -152,4 +152,5 @@ def law_of_layers(found: Layers, x: Tensor) -> Law:
 
 
 def mean(values: Tensor, chosen: Tensor) -> float | None:
+    """Return the mean of the chosen values (1, B); None if no sample is chosen."""
     return values[chosen].mean().item() if bool(chosen.any()) else None

@@ -49,12 +49,12 @@ class Layers:
         ]
 
 
-def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int, seed: int) -> Layers:
+def layers_of(stack: Any, depth: int | None, draws: int, width: int, heads: int, seed: int) -> Layers:
     """Return a layer for each function of a list or child of a Sequential; any other function is repeated `depth` times."""
     check_whole_numbers(draws=draws, width=width, heads=heads, **({} if depth is None else {"depth": depth}))
-    functions, unrolled, repeated = functions_of(given, depth)
-    parts = [steady(one) for one in functions]
-    layers = [layer_of(one, draws, width, heads, seed, number) for number, one in enumerate(parts)]
+    functions, unrolled, repeated = functions_of(stack, depth)
+    parts = [steady(function) for function in functions]
+    layers = [layer_of(part, draws, width, heads, seed, number) for number, part in enumerate(parts)]
     if unrolled:
         layers = [add_hint(layer) for layer in layers]
     return Layers(layers, any(arguments(part.function) == 3 for part in parts), parts, repeated)
@@ -73,6 +73,7 @@ def add_hint(layer: Layer) -> Layer:
 
 
 def steady(function: Any) -> Steady:
+    """Wrap a function so that its first call checks it; raise an error if it cannot be called."""
     if not callable(function):
         raise RankfallError(
             f"{function!r} is not a function of states, or of queries, keys and values; pass a model of Hugging Face by its name"
@@ -106,9 +107,11 @@ def split(x: Tensor, heads: int) -> Tensor:
 
 def arguments(function: Function) -> int:
     """Return how many arguments a function takes: 1 (states) or 3 (queries, keys, values). A function without a signature takes 3."""
-    schema = getattr(getattr(function, "forward", function), "schema", None)  # of TorchScript
+    schema = getattr(getattr(function, "forward", function), "schema", None)  # TorchScript has no Python signature
     if schema is not None:
-        inputs = [one for one in schema.arguments if one.name != "self" and not one.has_default_value()]
+        inputs = [
+            argument for argument in schema.arguments if argument.name != "self" and not argument.has_default_value()
+        ]
         return 1 if len(inputs) == 1 else 3
     try:
         parameters = inspect.signature(function.forward if isinstance(function, nn.Module) else function).parameters
@@ -123,70 +126,75 @@ def arguments(function: Function) -> int:
     return needed
 
 
-def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> Tensor:
+def call(function: Steady, *inputs: Tensor, shape: torch.Size | None = None) -> Tensor:
     """Call a function and check that its output is a tensor of the right shape in float64."""
     try:
-        output = function(*given)
+        output = function(*inputs)
     except RankfallError:
         raise
     except Exception as error:  # whatever a function may raise
         line = (str(error).strip().splitlines() or [""])[0][:200]
-        shapes = ", ".join(str(tuple(one.shape)) for one in given)
+        shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
         if "dtype" in line:
             line += " (weights beside modules must be float64 too, for example weight.to(x.dtype))"
-        elif len(given) == 1 and any(word in line for word in ("shape", "dim", "size")):
-            line += f" (states are {given[0].shape[-1]} wide here; width=... says otherwise, unless states are given)"
+        elif len(inputs) == 1 and any(word in line for word in ("shape", "dim", "size")):
+            line += f" (states are {inputs[0].shape[-1]} wide here; width=... says otherwise, unless states are given)"
         raise RankfallError(f"{name(function)} fails on float64 of shape {shapes}: {line}") from error
     output = output[0] if isinstance(output, tuple) else output
-    wanted = shape or given[0].shape
-    if not isinstance(output, Tensor) or output.shape != wanted:
-        found = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        raise RankfallError(f"{name(function)} returns {found}, expected {tuple(wanted)}")
+    expected = shape or inputs[0].shape
+    if not isinstance(output, Tensor) or output.shape != expected:
+        got = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise RankfallError(f"{name(function)} returns {got}, expected {tuple(expected)}")
     if output.dtype != torch.float64:
-        found = str(output.dtype).removeprefix("torch.")
+        got = str(output.dtype).removeprefix("torch.")
         raise RankfallError(
-            f"{name(function)} returns {found} for float64 input, so small residuals would be rounding: compute in the type of the input"
+            f"{name(function)} returns {got} for float64 input, so small residuals would be rounding: compute in the type of the input"
         )
     return output
 
 
-def check_finite(x: Tensor, what: str) -> Tensor:
-    """Return the states, or raise an error if they are not finite and so have no residual."""
+def check_finite(x: Tensor, source: str) -> Tensor:
+    """Return the states, or raise an error if they are not finite and so have no residual. `source` begins the message."""
     if not bool(x.isfinite().all()):
-        raise RankfallError(f"{what} values that are not finite (NaN or infinite)")
+        raise RankfallError(f"{source} values that are not finite (NaN or infinite)")
     return x
 
 
-def check_whole_numbers(**given: Any) -> None:
+def check_whole_numbers(**options: Any) -> None:
     """Raise an error if a value is not a whole number of at least 1."""
-    for named, value in given.items():
+    for option, value in options.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise RankfallError(f"{named} is {value!r}: it must be a whole number of at least 1")
+            raise RankfallError(f"{option} is {value!r}: it must be a whole number of at least 1")
 
 
-def refuse_unused(why: str, **given: Any) -> None:
+def refuse_unused(why: str, **options: Any) -> None:
     """Raise an error if an argument is given that would not be used."""
-    for named, value in given.items():
+    for option, value in options.items():
         if value is not None:
             shown = "given" if isinstance(value, Tensor) else repr(value)
-            raise RankfallError(f"{named} is {shown}, but {why}: leave it out")
+            raise RankfallError(f"{option} is {shown}, but {why}: leave it out")
 
 
 def options_of(function: Function) -> list[str]:
     """Return the names of a function's keyword-only parameters."""
-    return [one.name for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    return [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
 
 
-def check_options(function: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+def check_options(function: str, options: Iterable[str], allowed: Iterable[str]) -> None:
     """Raise an error that suggests the nearest name if an option is unknown."""
     allowed = list(allowed)
-    for named in given:
-        if named not in allowed:
-            hint = suggest(named, allowed)
-            raise RankfallError(f"{function} has no option {named!r}; allowed: {', '.join(sorted(allowed))}{hint}")
+    for option in options:
+        if option not in allowed:
+            hint = suggest(option, allowed)
+            raise RankfallError(f"{function} has no option {option!r}; allowed: {', '.join(sorted(allowed))}{hint}")
 
 
 def check_seed(seed: Any) -> int:
+    """Return the seed, 0 if it is None; raise an error unless it is a whole number of at least 0."""
     if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
         raise RankfallError(f"seed is {seed!r}: it must be a whole number of at least 0")
     return seed or 0

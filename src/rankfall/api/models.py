@@ -1,4 +1,4 @@
-"""Requests to `models/` for models of Hugging Face, by name or as objects."""
+"""Request measurements of Hugging Face models, by name or as objects, from `models/`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rankfall.api.layers import check_seed, check_whole_numbers, refuse_unused
-from rankfall.api.modules import examine_given, residuals_of_examined
+from rankfall.api.modules import examine_module, residuals_of_examined
 from rankfall.api.residuals import Residuals
 from rankfall.errors import RankfallError
 from rankfall.measure.models import make_request
@@ -19,8 +19,8 @@ from rankfall.streams.arguments import NoStream
 
 
 @contextmanager
-def request(
-    given: Any,
+def open_request(
+    model: Any,
     samples: int,
     length: int,
     text: str,
@@ -33,24 +33,26 @@ def request(
     check_whole_numbers(samples=samples, length=length)
     if not isinstance(text, str) or not (config is None or isinstance(config, dict)):
         raise RankfallError("text must be a name or a file, and config a dict")
-    if variants is not None and (isinstance(variants, str) or not all(isinstance(one, str) for one in variants)):
+    if variants is not None and (
+        isinstance(variants, str) or not all(isinstance(variant, str) for variant in variants)
+    ):
         raise RankfallError(f"variants is {variants!r}: it must be a list of names")
     with tempfile.TemporaryDirectory() as folder:
-        name = given if isinstance(given, str) else folder
-        if not isinstance(given, str):
-            given.save_pretrained(folder)
+        name = model if isinstance(model, str) else folder
+        if not isinstance(model, str):
+            model.save_pretrained(folder)
         source = ModelSource(name, phase or usual_phase(name), config=config or {})
         if source.phase == "pretrained":
             refuse_unused("pretrained weights have none", seed=seed)
-        made = make_request(
+        request = make_request(
             source, Texts(text, samples, length), variants=None if variants is None else tuple(variants)
         )
-        assert made is not None  # only an optional one is None
-        yield made
+        assert request is not None  # None stands for an optional model that is not installed
+        yield request
 
 
 def residuals_of(
-    given: Any,
+    model: Any,
     *,
     samples: int,
     norm: str,
@@ -66,20 +68,23 @@ def residuals_of(
     from rankfall.rank.residuals.models import residual_rows
 
     check_whole_numbers(seeds=seeds)
-    drawn = range(check_seed(seed), check_seed(seed) + seeds)
-    with request(given, samples, length, text, phase, variants, config, seed) as made:
+    seed_range = range(check_seed(seed), check_seed(seed) + seeds)
+    with open_request(model, samples, length, text, phase, variants, config, seed) as request:
         try:
-            rows = rows_of_subjects(made, drawn, lambda one: residual_rows(one, (norm,)))
+            rows = rows_of_subjects(request, seed_range, lambda subject: residual_rows(subject, (norm,)))
         except NoStream:
             if variants is not None or seeds != 1:
                 raise
-            examined = examine_given(given, None, seed=check_seed(seed), length=length, config=config)
+            examined = examine_module(model, None, seed=check_seed(seed), length=length, config=config)
             examined.notes.append("measured as any module, on random inputs")
             return residuals_of_examined(examined, norm)
-    found: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    by_variant: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
-        found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
-    return {name: Residuals.from_layers(mean(by[layer]) for layer in sorted(by)) for name, by in found.items()}
+        by_variant.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
+    return {
+        name: Residuals.from_layers(mean(layers[layer]) for layer in sorted(layers))
+        for name, layers in by_variant.items()
+    }
 
 
 def mean(rows: list[dict[str, Any]]) -> tuple[float | None, bool, str]:
@@ -92,7 +97,7 @@ def mean(rows: list[dict[str, Any]]) -> tuple[float | None, bool, str]:
 
 
 def law_rows(
-    given: Any,
+    model: Any,
     *,
     samples: int,
     variant: str = "SAN",
@@ -105,5 +110,5 @@ def law_rows(
     """Return the rows of `model_law` of one variant; empty for models whose layers are not plain post-norm attention."""
     from rankfall.rank.law.models import law_rows
 
-    with request(given, samples, length, text, phase, (variant,), config, seed) as made:
-        return rows_of_subjects(made, [check_seed(seed)], law_rows)
+    with open_request(model, samples, length, text, phase, (variant,), config, seed) as request:
+        return rows_of_subjects(request, [check_seed(seed)], law_rows)

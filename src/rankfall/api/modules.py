@@ -1,4 +1,4 @@
-"""Any module: the stream that a function of the API measures, and `residuals` on an example of its inputs."""
+"""Examine any module: select the stream that a function of the API measures, and compute `residuals` on an example of its inputs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rankfall.streams.flow import Flow
 LENGTH = 32  # tokens of inputs that are drawn
 
 
-def examine_given(
-    given: Any,
+def examine_module(
+    module: Any,
     inputs: Any,
     blocks: Any = None,
     *,
@@ -27,27 +27,28 @@ def examine_given(
     length: int = LENGTH,
     config: dict[str, Any] | None = None,
 ) -> Examined:
-    """Examine a module with an example of its inputs, or a model of Hugging Face, by name or object. Inputs of a model default to drawn
-    ones of `length` tokens. `config`: values of a model that is named.
+    """Examine a module with an example of its inputs, or a model of Hugging Face, by name or object.
+
+    A model without inputs gets random ones of `length` tokens. `config` changes values of the configuration of a model by name.
     """
-    given = original(given)
-    if inputs is None and is_model(given):
+    module = original(module)
+    if inputs is None and is_model(module):
         from rankfall.check.library import library_model
         from rankfall.models.families.example import example_inputs
 
-        if isinstance(given, str):
+        if isinstance(module, str):
             model, inputs, name = library_model(
-                given, config or {}, small=False, length=length, seed=seed, say=lambda line: None
+                module, config or {}, small=False, length=length, seed=seed, say=lambda line: None
             )
             return examine(model, inputs, blocks=blocks, name=name)
-        inputs = example_inputs(given, given.config, tokens=length, seed=seed)
-    if not isinstance(given, nn.Module):
-        raise RankfallError(f"{type(given).__name__} is not an nn.Module: pass a module and an example of its inputs")
+        inputs = example_inputs(module, module.config, tokens=length, seed=seed)
+    if not isinstance(module, nn.Module):
+        raise RankfallError(f"{type(module).__name__} is not an nn.Module: pass a module and an example of its inputs")
     if inputs is None:
         raise RankfallError(
-            f"{type(given).__name__} needs an example of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
+            f"{type(module).__name__} needs an example of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
         )
-    return examine(given, inputs, blocks=blocks)
+    return examine(module, inputs, blocks=blocks)
 
 
 def stream_of(examined: Examined, name: str | None) -> Flow:
@@ -56,8 +57,8 @@ def stream_of(examined: Examined, name: str | None) -> Flow:
     if name is None and len(names) == 1:
         return examined.flows[0]
     if name not in names:
-        said = f"there is no stream {name!r}" if name is not None else f"{examined.name} has {len(names)} streams"
-        raise RankfallError(f"{said}: stream must be one of {', '.join(map(repr, names))}")
+        fault = f"there is no stream {name!r}" if name is not None else f"{examined.name} has {len(names)} streams"
+        raise RankfallError(f"{fault}: stream must be one of {', '.join(map(repr, names))}")
     return examined.flows[names.index(name)]
 
 
@@ -66,21 +67,22 @@ def name_of(stream: str, name: str) -> str:
     return f"{stream} {name}".strip()
 
 
-def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
-    """Return variant -> relative residual by layer, as means over samples. With several streams the keys begin with the stream's name, as
-    in "encoder transformer".
+def residuals_of_examined(examined: Examined, norm: str) -> dict[str, Residuals]:
+    """Return variant -> relative residual by layer, as means over samples.
+
+    With several streams, each key begins with the name of its stream, as in "encoder transformer".
     """
-    made = {}
-    for flow in found.flows:
+    residuals = {}
+    for flow in examined.flows:
         cut = (
             f"it begins behind {flow.joins[0]}, which no skip passes" if flow.follows is not None and flow.joins else ""
         )
         mixes = "" if any(branch.mixes for branch in flow.branches) else "no branch of it mixes tokens"
-        note = "; ".join(filter(None, [*found.notes, *flow.missing, *flow.unmeasured, cut, mixes]))
+        note = "; ".join(filter(None, [*examined.notes, *flow.missing, *flow.unmeasured, cut, mixes]))
         for variant in variants_of(flow):
             rows = []
-            for state in states_of(found, flow, cut_by(variant)):  # (S, T, D)
+            for state in states_of(examined, flow, cut_by(variant)):  # (S, T, D)
                 relative = relative_residual(state, norm)  # (S,)
                 rows.append(mean_of_samples(relative, at_floor(relative, state.dtype), reason_of(state)))
-            made[name_of(flow.name, variant.name)] = Residuals.from_layers(rows, note)
-    return made
+            residuals[name_of(flow.name, variant.name)] = Residuals.from_layers(rows, note)
+    return residuals

@@ -36,8 +36,8 @@ class Order:
     def __str__(self) -> str:
         if self.order is None:
             return f"no order: {self.reason}"
-        said = f"order {self.order:.2f} +- {self.uncertainty or 0:.0e} over {self.decades or 0:.0f} decades"
-        return f"{said} ({self.reason})" if self.reason else said
+        text = f"order {self.order:.2f} +- {self.uncertainty or 0:.0e} over {self.decades or 0:.0f} decades"
+        return f"{text} ({self.reason})" if self.reason else text
 
 
 @overload
@@ -83,9 +83,10 @@ def order_of_contraction(
             "a module with inputs has its own", draws=draws, tokens=tokens, width=width, heads=heads, seed=seed
         )
         refuse_unused("a module with inputs has its own parts", **parts)
-        found = orders_of_module(attention, inputs, blocks)
-        return {name: order_from(fitted, "") for name, fitted in found.items()}
-    draws, tokens, width = (default if one is None else one for one, default in ((draws, 8), (tokens, 6), (width, 8)))
+        fits = orders_of_module(attention, inputs, blocks)
+        return {name: order_from(fit, "") for name, fit in fits.items()}
+    sizes = ((draws, 8), (tokens, 6), (width, 8))
+    draws, tokens, width = (default if size is None else size for size, default in sizes)
     from rankfall.rank.centred.state import begin
     from rankfall.rank.orders.slopes import measure_slopes, near_fit, relative
 
@@ -97,42 +98,44 @@ def order_of_contraction(
     if attention is None:
         design = architecture(parts, width=width, heads=count, depth=1)
         with keep_random_state():
-            found = measure_slopes(design, True, draws, tokens, check_seed(seed))[0]
+            fit = measure_slopes(design, True, draws, tokens, check_seed(seed))[0]
     elif parts:
-        what = f"parts of an architecture ({', '.join(parts)})"
-        raise RankfallError(f"{what} are for a layer made of components, not for a function")
+        names = ", ".join(parts)
+        raise RankfallError(
+            f"parts of an architecture ({names}) are for a layer made of components, not for a function"
+        )
     else:
         with keep_random_state():
-            given = steady(attention)
-            layer = layer_of(given, draws, width, count, check_seed(seed))
-            if arguments(given.function) == 1:
+            function = steady(attention)
+            layer = layer_of(function, draws, width, count, check_seed(seed))
+            if arguments(function.function) == 1:
                 refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
             state = begin(SimpleNamespace(sentinels=None), draw_states(draws, 1, tokens, width, check_seed(seed)))  # type: ignore[arg-type]
-            found = near_fit(layer, state, relative)
-        note = given.note
-    return order_from(found, note)
+            fit = near_fit(layer, state, relative)
+        note = function.note
+    return order_from(fit, note)
 
 
-def order_from(found: Mapping[str, Any], note: str) -> Order:
+def order_from(fit: Mapping[str, Any], note: str) -> Order:
     """Convert the result of a fit to an `Order`."""
-    reason = "; ".join(filter(None, [found["reason"], note]))
-    return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method")}, reason=reason)
+    reason = "; ".join(filter(None, [fit["reason"], note]))
+    return Order(**{name: fit[name] for name in ("order", "uncertainty", "decades", "method")}, reason=reason)
 
 
-def orders_of_module(given: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
+def orders_of_module(module: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
     """Return layer and branch -> result of the fit, in order of computation."""
-    from rankfall.api.modules import examine_given, name_of
+    from rankfall.api.modules import examine_module, name_of
     from rankfall.check.orders import slopes
 
-    examined = examine_given(given, inputs, blocks)
-    found: dict[str, dict[str, Any]] = {}
+    examined = examine_module(module, inputs, blocks)
+    fits: dict[str, dict[str, Any]] = {}
     with keep_random_state(), torch.no_grad():
         for flow in examined.flows:
-            for number, fitted in slopes(examined, flow).items():
+            for number, fit in slopes(examined, flow).items():
                 branch = flow.branches[number]
-                place = flow.layers[branch.layer - 1] or f"layer {branch.layer}"
-                name = name_of(flow.name if len(examined.flows) > 1 else "", f"{place} {branch.name}".strip())
-                found[f"{name} ({number})" if name in found else name] = fitted
-    if not found:
+                layer = flow.layers[branch.layer - 1] or f"layer {branch.layer}"
+                name = name_of(flow.name if len(examined.flows) > 1 else "", f"{layer} {branch.name}".strip())
+                fits[f"{name} ({number})" if name in fits else name] = fit
+    if not fits:
         raise RankfallError(f"{examined.name}: no branch of it mixes tokens, so none has an order of contraction")
-    return found
+    return fits

@@ -102,14 +102,14 @@ def residuals(
     if not isinstance(norm, str) or norm not in NORMS:
         raise RankfallError(f"there is no norm {norm!r}: {', '.join(NORMS)}")
     inputs, blocks = options.pop("inputs", None), options.pop("blocks", None)
-    sizes_given = {"depth": depth, "samples": samples, "tokens": tokens, "width": width, "heads": heads, "seed": seed}
-    if inputs is not None or blocks is not None or has_inputs(given, states, sizes_given):
+    arguments = {"depth": depth, "samples": samples, "tokens": tokens, "width": width, "heads": heads, "seed": seed}
+    if inputs is not None or blocks is not None or has_inputs(given, states, arguments):
         if inputs is not None:
             refuse_unused("inputs are given", states=states)
-        found_in = module_residuals(given, states if inputs is None else inputs, norm, blocks, inputs is None)
-        if found_in is not None:
-            refuse_unused("a module with inputs has its own", **sizes_given)
-            return found_in
+        by_variant = module_residuals(given, states if inputs is None else inputs, norm, blocks, inputs is None)
+        if by_variant is not None:
+            refuse_unused("a module with inputs has its own", **arguments)
+            return by_variant
     if is_model(given):
         from rankfall.api.models import residuals_of
 
@@ -124,62 +124,62 @@ def residuals(
         states = check_states(states)
         width = states.shape[-1]
     with keep_random_state():
-        found = layers_of(
+        stack = layers_of(
             given, depth, 1, 64 if width is None else width, 4 if heads is None else heads, check_seed(seed)
         )
-        if not found.drawn:
+        if not stack.drawn:
             refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
-        if not found.drawn and states is not None:
+        if not stack.drawn and states is not None:
             refuse_unused("nothing is drawn: there are states, and layers with weights of their own", seed=seed)
-        if found.repeated and depth is None:
-            warnings.warn(f"{found.repeated}; depth says how often, and a list is a stack", stacklevel=2)
+        if stack.repeated and depth is None:
+            warnings.warn(f"{stack.repeated}; depth says how often, and a list is a stack", stacklevel=2)
         sizes = (4 if samples is None else samples, 32 if tokens is None else tokens, 64 if width is None else width)
         x = draw_states(1, *sizes, check_seed(seed)) if states is None else states.unsqueeze(0)
-        return by_layer(found, x, norm)
+        return by_layer(stack, x, norm)
 
 
-def has_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
+def has_inputs(module: Any, states: Any, sizes: dict[str, Any]) -> bool:
     """Return whether the arguments are a module and an example of its inputs, and not a layer and its states."""
-    given = original(given)
-    if not isinstance(given, torch.nn.Module) or states is None or any(size is not None for size in sizes.values()):
+    module = original(module)
+    if not isinstance(module, torch.nn.Module) or states is None or any(size is not None for size in sizes.values()):
         return False
     if isinstance(states, Tensor):
         if states.is_complex() or states.dtype == torch.bool or not states.numel():
             return False
-        stack = isinstance(given, torch.nn.Sequential | torch.nn.ModuleList)
+        stack = isinstance(module, torch.nn.Sequential | torch.nn.ModuleList)
         return not (stack and states.dim() == 3 and states.is_floating_point())
     return isinstance(states, Mapping) or (
-        isinstance(states, tuple | list) and any(isinstance(one, Tensor) for one in states)
+        isinstance(states, tuple | list) and any(isinstance(value, Tensor) for value in states)
     )
 
 
-def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any, or_states: bool) -> dict[str, Residuals] | None:
+def module_residuals(module: Any, inputs: Any, norm: str, blocks: Any, or_states: bool) -> dict[str, Residuals] | None:
     """Return the residuals of a module by its own stream; None if it has no stream and the inputs may be states of a layer instead."""
     from rankfall.api.modules import residuals_of_examined
     from rankfall.streams.arguments import NoStream
     from rankfall.streams.examine import examine
 
-    given = original(given)
-    if not isinstance(given, torch.nn.Module):
-        raise RankfallError(f"inputs and blocks are for an nn.Module, not for {type(given).__name__}")
+    module = original(module)
+    if not isinstance(module, torch.nn.Module):
+        raise RankfallError(f"inputs and blocks are for an nn.Module, not for {type(module).__name__}")
     try:
-        return residuals_of_examined(examine(given, inputs, blocks=blocks), norm)
+        return residuals_of_examined(examine(module, inputs, blocks=blocks), norm)
     except NoStream:
         if or_states and blocks is None and isinstance(inputs, Tensor) and inputs.is_floating_point():
             return None
         raise
 
 
-def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
+def by_layer(stack: Layers, x: Tensor, norm: str) -> Residuals:
     """Measure layer by layer, with a second pass that rounds differently and shows what is noise. x (1, B, T, D)"""
     rows = []
-    for number, (state, other, _) in enumerate(carry_twice(found.checked(), found.layers, x, shake(x))):
+    for number, (state, other, _) in enumerate(carry_twice(stack.checked(), stack.layers, x, shake(x))):
         relative = state.mask_lost(relative_residual(state.unit, norm))  # (1, B)
         low = at_floor(relative, x.dtype)
         if number:
             low |= relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
         rows.append(mean_of_samples(relative, low, reason_of(state.unit[0], lost=state.lost[0])))
-    return Residuals.from_layers(rows, found.note())
+    return Residuals.from_layers(rows, stack.note())
 
 
 def mean_of_samples(relative: Tensor, low: Tensor, reason: str) -> tuple[float | None, bool, str]:
@@ -197,14 +197,14 @@ def shake(x: Tensor) -> Tensor:
 
 def check_states(states: Any) -> Tensor:
     """Check that states are real and finite (B, T, D) and return them in float64 on the CPU."""
-    given = isinstance(states, Tensor)
-    if not given or states.ndim != 3 or not states.numel() or states.is_complex() or states.dtype == torch.bool:
-        found = f"{tuple(states.shape)}, {states.dtype}" if given else type(states).__name__
-        wanted = "a tensor of real numbers (samples, tokens, width), at least one of each"
-        raise RankfallError(f"states must be {wanted}, not {found}")
+    is_tensor = isinstance(states, Tensor)
+    if not is_tensor or states.ndim != 3 or not states.numel() or states.is_complex() or states.dtype == torch.bool:
+        got = f"{tuple(states.shape)}, {states.dtype}" if is_tensor else type(states).__name__
+        expected = "a tensor of real numbers (samples, tokens, width), at least one of each"
+        raise RankfallError(f"states must be {expected}, not {got}")
     return check_finite(states.detach().double().cpu().contiguous(), "states have")
 
 
-def is_model(given: Any) -> bool:
-    """Return whether `given` is a model of Hugging Face: a name, or an object whose configuration has a `model_type`."""
-    return isinstance(given, str) or hasattr(getattr(given, "config", None), "model_type")
+def is_model(model: Any) -> bool:
+    """Return whether the argument is a model of Hugging Face: a name, or an object whose configuration has a `model_type`."""
+    return isinstance(model, str) or hasattr(getattr(model, "config", None), "model_type")

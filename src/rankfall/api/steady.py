@@ -1,4 +1,4 @@
-"""Users' functions, called with copies of float64 states. The first call checks that a function is deterministic and computes in float64.
+"""Call users' functions with copies of float64 states. The first call checks that a function is deterministic and computes in float64.
 
 If it requests float32 inside (`x.float()`, `softmax(dtype=torch.float32)`), float64 is kept instead and a note says so, because exponents
 of float32 rounding would look like a law. A cast that cannot be avoided raises an error.
@@ -28,35 +28,37 @@ class Steady:
     """A function that works on copies of its modules. Its first call checks that results repeat, also after other inputs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.asked, self.__name__, self.note = copy_function(function), False, name(function), ""
+        self.function, self.checked, self.__name__, self.note = copy_function(function), False, name(function), ""
         self.within: Callable[[], AbstractContextManager[Any]] = nullcontext
 
-    def __call__(self, *given: Tensor) -> Any:
-        if not self.asked:
-            self.asked = True
-            self.trial(given)
-        return self.answer(self.function, given)
+    def __call__(self, *inputs: Tensor) -> Any:
+        if not self.checked:
+            self.checked = True
+            self.check(inputs)
+        return self.run(self.function, inputs)
 
-    def answer(self, function: Callable[..., Any], given: tuple[Tensor, ...]) -> Any:
+    def run(self, function: Callable[..., Any], inputs: tuple[Tensor, ...]) -> Any:
+        """Call a function with copies of the inputs, which it may edit."""
         with self.within():
-            return function(*(one.clone(memory_format=torch.contiguous_format) for one in given))
+            return function(*(x.clone(memory_format=torch.contiguous_format) for x in inputs))
 
-    def trial(self, given: tuple[Tensor, ...]) -> None:
+    def check(self, inputs: tuple[Tensor, ...]) -> None:
+        """Raise an error if the function rounds to a narrower format or gives two results for one input."""
         fresh = copy.deepcopy(self.function) if isinstance(self.function, nn.Module) else self.function
-        cast = self.casts(given)
+        cast = self.casts(inputs)
         if cast:
             self.within, self.note = Wide, f"{self.__name__} {KEPT}"
             try:
-                wide = self.casts(given)
+                wide = self.casts(inputs)
             except RuntimeError:  # its own float32 numbers meet float64
                 wide = cast
             if wide:
                 raise RankfallError(self.refusal(wide))
-        others = tuple(one.flip(-1) / 3 for one in given)  # not representable in float32
-        first, elsewhere = self.answer(self.function, given), self.answer(self.function, others)
-        again = self.answer(self.function, given)
+        others = tuple(x.flip(-1) / 3 for x in inputs)  # not representable in float32
+        first, elsewhere = self.run(self.function, inputs), self.run(self.function, others)
+        again = self.run(self.function, inputs)
         kept = isinstance(first, Tensor) and first is elsewhere  # the same object for any input
-        if kept or not (same(first, again) and same(elsewhere, self.answer(fresh, others))):
+        if kept or not (same(first, again) and same(elsewhere, self.run(fresh, others))):
             raise RankfallError(
                 f"{self.__name__} gives two answers for the same input: is it in training mode, with dropout (module.eval()), "
                 "or does it keep state between calls?"
@@ -65,41 +67,43 @@ class Steady:
             raise RankfallError(self.refusal("float32"))
 
     def refusal(self, cast: str) -> str:
+        """Return the message for a cast to a narrower format that cannot be avoided."""
         return (
             f"{self.__name__} casts its input from float64 to {cast} inside, so small residuals would be rounding: compute in the type of "
             "the input"
         )
 
-    def casts(self, given: tuple[Tensor, ...]) -> str:
+    def casts(self, inputs: tuple[Tensor, ...]) -> str:
         """Return the narrower format to which the function casts states, or an empty string."""
-        clones = tuple(one.clone(memory_format=torch.contiguous_format) for one in given)
-        with self.within(), Casts(clones) as watched:
+        clones = tuple(x.clone(memory_format=torch.contiguous_format) for x in inputs)
+        with self.within(), Casts(clones) as casts:
             self.function(*clones)
-        return watched.found
+        return casts.narrow
 
 
 class Casts(TorchDispatchMode):
     """A dispatch mode that detects operations which cast float64 numbers that depend on the input to a narrower format."""
 
-    def __init__(self, given: tuple[Tensor, ...]) -> None:
+    def __init__(self, inputs: tuple[Tensor, ...]) -> None:
         super().__init__()
-        self.depends = {id(one): weakref.ref(one) for one in given}
-        self.found = ""
+        self.depends = {id(tensor): weakref.ref(tensor) for tensor in inputs}
+        self.narrow = ""  # name of the first narrower format
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
-        read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor) and self.follows(one)]
-        made = [one for one in tree_leaves(output) if isinstance(one, Tensor)] if read else []
-        for one in made:
-            self.depends[id(one)] = weakref.ref(one)
-            narrow = one.is_floating_point() and one.dtype.itemsize < torch.float64.itemsize
-            if narrow and any(source.dtype == torch.float64 for source in read):
-                self.found = self.found or str(one.dtype).removeprefix("torch.")
+        read = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor) and self.follows(tensor)]
+        results = [tensor for tensor in tree_leaves(output) if isinstance(tensor, Tensor)] if read else []
+        for tensor in results:
+            self.depends[id(tensor)] = weakref.ref(tensor)
+            is_narrow = tensor.is_floating_point() and tensor.dtype.itemsize < torch.float64.itemsize
+            if is_narrow and any(source.dtype == torch.float64 for source in read):
+                self.narrow = self.narrow or str(tensor.dtype).removeprefix("torch.")
         return output
 
-    def follows(self, one: Tensor) -> bool:
-        known = self.depends.get(id(one))
-        return known is not None and known() is one
+    def follows(self, tensor: Tensor) -> bool:
+        """Return whether a tensor depends on the input."""
+        known = self.depends.get(id(tensor))
+        return known is not None and known() is tensor
 
 
 def is_rounded(output: Any) -> bool:
@@ -111,12 +115,12 @@ def is_rounded(output: Any) -> bool:
     return bool((output == output.float().double()).all()) and bool(fewer < 0.5)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Return whether two outputs are equal except for rounding. Outputs other than tensors count as equal; `call` rejects them."""
-    one, other = (output[0] if isinstance(output, tuple) and output else output for output in (one, other))
-    if not (isinstance(one, Tensor) and isinstance(other, Tensor)):
+    first, second = (output[0] if isinstance(output, tuple) and output else output for output in (first, second))
+    if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
         return True
-    if one.shape != other.shape or not one.numel():
-        return one.shape == other.shape
-    size = float(one.abs().nan_to_num().max())
-    return torch.allclose(one, other, rtol=0.0, atol=1e-9 * size, equal_nan=True)
+    if first.shape != second.shape or not first.numel():
+        return first.shape == second.shape
+    size = float(first.abs().nan_to_num().max())
+    return torch.allclose(first, second, rtol=0.0, atol=1e-9 * size, equal_nan=True)

@@ -1,4 +1,4 @@
-"""`token_identity` and `attribution` of any module: whether a state is still nearest to its own token, and which tokens it comes from."""
+"""`token_identity` and `attribution` of any module: is a state still nearest to its own token, and from which tokens does it come?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rankfall.api.layers import check_seed, check_whole_numbers
-from rankfall.api.modules import examine_given, stream_of
+from rankfall.api.modules import examine_module, stream_of
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import keep_random_state
 from rankfall.streams.examine import FAILURES
@@ -42,16 +42,18 @@ class Attribution:
 
 
 def token_identity(given: Any, inputs: Any = None, *, blocks: Any = None, stream: str | None = None) -> TokenIdentity:
-    """Return the share of states that are still nearest to their own token's first state. `given` is a module and `inputs` an example of
-    its inputs, as for `residuals`. `stream` selects one of several streams. Tokens with equal first states share a match.
+    """Return the share of states that are still nearest to their own token's first state.
+
+    `given` is a module and `inputs` an example of its inputs, as for `residuals`. `stream` selects one of several streams. Tokens with
+    equal first states share a match.
     """
     from rankfall.identity.of_module import token_identity_of
 
-    examined = examine_given(given, inputs, blocks)
+    examined = examine_module(given, inputs, blocks)
     with keep_random_state(), torch.no_grad():
         flow = stream_of(examined, stream)
-        found = token_identity_of(examined, flow)
-    return TokenIdentity(found["cosine"], found["l2"], 1 / token_count(flow))
+        identity = token_identity_of(examined, flow)
+    return TokenIdentity(identity["cosine"], identity["l2"], 1 / token_count(flow))
 
 
 def attribution(
@@ -64,9 +66,10 @@ def attribution(
     directions: int | None = 4,
     seed: int | None = None,
 ) -> Attribution:
-    """Return the shares of tokens in the states of later layers, at `tokens` evenly spaced positions of each sample. Norms are estimated
-    without bias from `directions` random directions of a state. `directions=None` computes them exactly, with a backward pass for each
-    feature.
+    """Return the shares of tokens in the states of later layers, at `tokens` evenly spaced positions of each sample.
+
+    Norms are estimated without bias from `directions` random directions of a state. `directions=None` computes them exactly, with a
+    backward pass for each feature.
     """
     from rankfall.identity.of_module import contributions, own_shares
     from rankfall.identity.shares import shares
@@ -75,28 +78,29 @@ def attribution(
     check_whole_numbers(tokens=tokens)
     if directions is not None:
         check_whole_numbers(directions=directions)
-    examined = examine_given(given, inputs, blocks)
+    examined = examine_module(given, inputs, blocks)
     with keep_random_state():
         flow = stream_of(examined, stream)
         count = token_count(flow)
         places = torch.linspace(0, count - 1, min(tokens, count)).round().long()  # including the first and the last
         rng = random_stream(check_seed(seed), "attribution", "directions")
         try:
-            found = contributions(examined, flow, places, directions, rng)
+            blocks_of_jacobian = contributions(examined, flow, places, directions, rng)
         except FAILURES as error:
             line = " ".join(str(error).split())[:120]
             raise RankfallError(f"{examined.name} cannot be differentiated: {type(error).__name__}: {line}") from error
-    own = [None if math.isnan(one) else one for one in own_shares(found, places)]
+    own_share = [None if math.isnan(share) else share for share in own_shares(blocks_of_jacobian, places)]
     exact = directions is None or directions >= flow.width
     note = "exact" if exact else f"estimated from {directions} of {flow.width} directions"
-    return Attribution(own, shares(found), places.tolist(), note)
+    return Attribution(own_share, shares(blocks_of_jacobian), places.tolist(), note)
 
 
 def token_count(flow: Any) -> int:
+    """Return the number of tokens of a stream's states."""
     from rankfall.streams.reading import tokens_of
 
     return int(tokens_of(flow))
 
 
 def show_values(values: list[float] | list[float | None]) -> str:
-    return "[" + ", ".join("None" if one is None else f"{one:.3g}" for one in values) + "]"
+    return "[" + ", ".join("None" if value is None else f"{value:.3g}" for value in values) + "]"

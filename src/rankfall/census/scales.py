@@ -16,7 +16,7 @@ from torch import Tensor
 from rankfall.census.gains import Gain, gains_of, is_drawn, is_within, weights_of
 from rankfall.census.outcomes import FACTORS
 from rankfall.check.interventions import multiplied
-from rankfall.check.layer import mean
+from rankfall.check.layer import finite_mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.edits import Edits
@@ -119,7 +119,9 @@ def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float
         weights = [weight for name, _, weight in weights_of(examined.model) if is_chosen(name) and is_matrix(weight)]
         for name, factor in FACTORS.items():
             with multiplied(weights, factor):
-                residuals[f"{scope}_{name}"] = [mean(relative_residual(state)) for state in states_of(examined, flow)]
+                residuals[f"{scope}_{name}"] = [
+                    finite_mean(relative_residual(state)) for state in states_of(examined, flow)
+                ]
     return residuals
 
 

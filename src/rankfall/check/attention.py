@@ -17,7 +17,7 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.passes import run_through
 
 
-def by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def named_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     return dict(zip(names, args)) | kwargs
 
 
@@ -27,7 +27,7 @@ HEADS = tuple(inspect.signature(F.multi_head_attention_forward).parameters)
 
 def product_scores(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """Return the scores (..., T, S) of `scaled_dot_product_attention`, -inf where they are masked."""
-    named = by_name(SDPA, args, kwargs)
+    named = named_arguments(SDPA, args, kwargs)
     q, k = named["query"], named["key"]
     if named.get("enable_gqa") and q.shape[-3] != k.shape[-3]:
         k = k.repeat_interleave(q.shape[-3] // k.shape[-3], -3)
@@ -50,9 +50,9 @@ def masked_scores(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
 
 def head_weights(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """Return the weights (B, H, T, S) of `multi_head_attention_forward`."""
-    named = by_name(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
-    found: Tensor = func(**named)[1]
-    return found
+    named = named_arguments(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
+    weights: Tensor = func(**named)[1]
+    return weights
 
 
 def weights_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Tensor:
@@ -84,7 +84,7 @@ def unseen(weights: Tensor, tokens: int) -> float:
 def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
     """Fill in the columns of attention weights, for branches that mix tokens. Return the reason if there are none, else ''."""
     layers, tokens = report.layers, report.tokens
-    found: dict[int, list[tuple[float, float, float | None]]] = {}
+    numbers: dict[int, list[tuple[float, float, float | None]]] = {}
     shares: list[float] = []
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -92,28 +92,28 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
         if flow.branches[number].mixes:
             weights = weights_of(func, args, kwargs, result)
             if weights.shape[-1] > 1 and weights.dim() >= 3:
-                found.setdefault(flow.branches[number].layer, []).append(numbers_of(weights, tokens))
+                numbers.setdefault(flow.branches[number].layer, []).append(numbers_of(weights, tokens))
                 shares.append(unseen(weights, tokens))
         return result
 
     run_through(examined.model, examined.arguments, flow, Edits(attend=attend))
     padding = round(min(shares, default=0.0) * report.samples * tokens)
-    if padding and len(found) == report.depth:
+    if padding and len(numbers) == report.depth:
         report.notes.append(
             f"{padding} of {report.samples * tokens} tokens get no weight of attention in any layer, as padding does: all numbers count "
             "them in; an example without padding leaves them out"
         )
-    for layer, rows in found.items():
-        into = layers[layer]
-        into.entropy = sum(row[0] for row in rows) / len(rows)
-        into.largest = sum(row[1] for row in rows) / len(rows)
+    for layer, rows in numbers.items():
+        layer_report = layers[layer]
+        layer_report.entropy = sum(row[0] for row in rows) / len(rows)
+        layer_report.largest = sum(row[1] for row in rows) / len(rows)
         firsts = [row[2] for row in rows if row[2] is not None]
-        into.first = sum(firsts) / len(firsts) if firsts else None
-    if found:
-        apart = [str(layer) for layer in sorted(found) if layers[layer].first is None]
-        if apart:
+        layer_report.first = sum(firsts) / len(firsts) if firsts else None
+    if numbers:
+        other_rows = [str(layer) for layer in sorted(numbers) if layers[layer].first is None]
+        if other_rows:
             report.notes.append(
-                f"on 1st is left out of layers {', '.join(apart)}, whose rows are not over the {tokens} tokens"
+                f"on 1st is left out of layers {', '.join(other_rows)}, whose rows are not over the {tokens} tokens"
             )
         return ""
     return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"

@@ -65,9 +65,9 @@ class ReferenceBand:
 
     def at(self, layer: int, depth: int) -> tuple[float, float]:
         """Return the band at a layer of a network of another depth, interpolated at the same relative depth."""
-        place = layer / depth * self.depth
-        before = min(int(place), self.depth - 1)
-        share = place - before
+        position = layer / depth * self.depth
+        before = min(int(position), self.depth - 1)
+        share = position - before
         low, high = ((1 - share) * side[before] + share * side[before + 1] for side in (self.low, self.high))
         return low, high
 
@@ -75,8 +75,8 @@ class ReferenceBand:
 @cache
 def table() -> dict[str, Any]:
     """Return the table. Its bands: when -> kind -> depth -> {low, high: by layer, of: names}."""
-    found: dict[str, Any] = json.loads(TABLE.read_text())
-    return found
+    parsed: dict[str, Any] = json.loads(TABLE.read_text())
+    return parsed
 
 
 def bands_for(flow: Flow, normed: bool = True) -> list[ReferenceBand]:
@@ -86,25 +86,25 @@ def bands_for(flow: Flow, normed: bool = True) -> list[ReferenceBand]:
 
 def bands_of(kinds: list[str], depth: int) -> list[ReferenceBand]:
     """Return the bands at birth and after training, each over all of these kinds."""
-    found = [one_band(when, kinds, depth) for when in (BIRTH, TRAINED)]
-    return [one for one in found if one is not None]
+    bands = [merge_bands(when, kinds, depth) for when in (BIRTH, TRAINED)]
+    return [band for band in bands if band is not None]
 
 
-def one_band(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
+def merge_bands(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
     """Return the band over all entries at the nearest depth within a factor of two, or None if there is none."""
     known = [by_depth for kind in kinds if (by_depth := table()["bands"].get(when, {}).get(kind))]
-    depths = {int(one) for by_depth in known for one in by_depth if 0.5 <= int(one) / depth <= 2}
+    depths = {int(key) for by_depth in known for key in by_depth if 0.5 <= int(key) / depth <= 2}
     if not depths:
         return None
-    nearest = min(depths, key=lambda one: (abs(one - depth), one))
+    nearest = min(depths, key=lambda near: (abs(near - depth), near))
     entries = [by_depth[str(nearest)] for by_depth in known if str(nearest) in by_depth]
     names = sorted({name for entry in entries for name in entry["of"]})
-    named = len(names) < 3 and when == BIRTH
-    several = f"{len(names)} {KINDS[when]}{'s' * (len(names) > 1)} of this kind"
-    of = " and ".join(names) if named else several
+    listed = len(names) < 3 and when == BIRTH
+    counted = f"{len(names)} {KINDS[when]}{'s' * (len(names) > 1)} of this kind"
+    networks = " and ".join(names) if listed else counted
     low = tuple(map(min, zip(*(entry["low"] for entry in entries))))
     high = tuple(map(max, zip(*(entry["high"] for entry in entries))))
-    return ReferenceBand(when, nearest, low, high, f"{of} with {nearest} layers", named and len(names) == 1)
+    return ReferenceBand(when, nearest, low, high, f"{networks} with {nearest} layers", listed and len(names) == 1)
 
 
 def no_band(flow: Flow, normed: bool = True) -> str:
@@ -115,7 +115,7 @@ def no_band(flow: Flow, normed: bool = True) -> str:
     known = table()["bands"].get(BIRTH, {}).get(kind)
     if not known:
         return f"the table has no network of this kind: {kind}"
-    if not any(0.5 <= int(one) / flow.depth <= 2 for one in known):
+    if not any(0.5 <= int(layers) / flow.depth <= 2 for layers in known):
         return f"the table has networks of {', '.join(known)} layers, none near {flow.depth}"
     return ""
 
@@ -152,7 +152,7 @@ class RealModel:
         return f"{self.name} ({', '.join(filter(None, about))})"
 
 
-def own_file() -> Path:
+def user_file() -> Path:
     """Return the file of the user's rows."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "rankfall" / "bands.jsonl"
@@ -160,21 +160,21 @@ def own_file() -> Path:
 
 def read_models(path: Path) -> list[RealModel]:
     """Read the rows of a file; none if it does not exist."""
-    found = []
+    models = []
     for number, line in enumerate(path.read_text().splitlines() if path.is_file() else [], 1):
         try:
-            found.append(TypeAdapter(RealModel).validate_json(line))
+            models.append(TypeAdapter(RealModel).validate_json(line))
         except ValidationError as error:
             raise RankfallError(
                 f"{path}, line {number} is no row of `rankfall bands add`: {describe_error(error, 120)}\n  fix: delete the line"
             ) from None
-    return found
+    return models
 
 
 def write_model(path: Path, model: RealModel) -> str:
     """Add a row to a file, in place of one of the same measurement, and return its line."""
-    others = [one for one in read_models(path) if one.identity != model.identity]
-    lines = [TypeAdapter(RealModel).dump_json(one).decode() for one in (*others, model)]
+    others = [row for row in read_models(path) if row.identity != model.identity]
+    lines = [TypeAdapter(RealModel).dump_json(row).decode() for row in (*others, model)]
     with atomic(path) as file:
         file.write("".join(f"{line}\n" for line in lines).encode())
     return lines[-1]
@@ -182,6 +182,8 @@ def write_model(path: Path, model: RealModel) -> str:
 
 def real_models(kind: str, depth: int, width: int) -> list[RealModel]:
     """Return the models of this kind whose depth and width are nearest, of half to twice the depth, with the first row of each."""
-    rows = {(one.name, one.when): one for path in (own_file(), REAL) for one in reversed(read_models(path))}
-    near = [one for one in rows.values() if one.kind == kind and 0.5 <= one.depth / depth <= 2]
-    return sorted(near, key=lambda one: abs(math.log(one.depth / depth)) + abs(math.log(one.width / width)))[:MOST]
+    rows = {(model.name, model.when): model for path in (user_file(), REAL) for model in reversed(read_models(path))}
+    near = [model for model in rows.values() if model.kind == kind and 0.5 <= model.depth / depth <= 2]
+    return sorted(near, key=lambda model: abs(math.log(model.depth / depth)) + abs(math.log(model.width / width)))[
+        :MOST
+    ]

@@ -16,7 +16,7 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-LISTS = ("layer", "name", "parts", "orders", "head_gradients")  # and no quantities
+LISTS = ("layer", "name", "parts", "orders", "head_gradients")  # fields of a layer that are no single quantity
 COLUMNS = tuple(name for name in LayerReport.__dataclass_fields__ if name not in LISTS)
 PLACES = ("first", "last", "min", "max")
 FORM = re.compile(r"\s*([a-z_]+)(?:\[(-?\d+)\])?\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
@@ -51,23 +51,23 @@ class Condition:
 
 def condition(text: str) -> Condition:
     """Parse a condition. The error names the supported quantities."""
-    found = FORM.fullmatch(text)
-    if found is None:
+    match = FORM.fullmatch(text)
+    if match is None:
         raise RankfallError(
             f'--fail-if {text!r}: write a quantity, one of < <= > >=, and a number, for example "residual_last < 0.1"'
         )
-    name = found[1]
-    if found[2] is not None:
-        place: str | int = int(found[2])
+    name = match[1]
+    if match[2] is not None:
+        place: str | int = int(match[2])
         column = name
     else:
         column, _, place = name.rpartition("_")
         if place not in PLACES:
             column, place = name, ""
     if column not in COLUMNS or place == "":
-        allowed = [f"{one}_{end}" for one in COLUMNS for end in PLACES]
+        allowed = [f"{quantity}_{end}" for quantity in COLUMNS for end in PLACES]
         raise RankfallError(
             f"--fail-if {text!r}: no quantity {name!r}; it is a column ({', '.join(COLUMNS)}) and _first, _last, _min, _max or [layer]"
             + suggest(name, allowed)
         )
-    return Condition(text, column, place, found[3], float(found[4]))
+    return Condition(text, column, place, match[3], float(match[4]))

@@ -1,7 +1,7 @@
-"""Inputs with equal tokens or with other ones: the number of rows that equal tokens become, and whether layers read inputs again.
+"""Change the tokens of inputs: count the rows that equal tokens become, and find out whether layers read the inputs again.
 
-A pass whose first state is set equal says nothing of layers that read the inputs past it, as x + x0 does; for these the inputs are set
-equal.
+Some layers read the inputs past the first state, as in x + x0. An equal first state does not make their tokens equal, so the inputs
+are set equal instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import put, tensors_in
 
-EQUAL = 1e-9
+EQUAL = 1e-9  # distance of two rows, relative to the longest row, up to which float64 counts them as equal
 NO_TOKENS = ("mask", "position", "type")  # parts of names of arguments
 IN_INPUTS, CONSTANT = "in the inputs", "in the inputs, which are constant"
 UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
@@ -39,59 +39,59 @@ def distinct_rows(rows: Tensor) -> int:
 
 def named_tensors(arguments: Arguments) -> dict[str, Tensor]:
     """Return the tensors of a call by keyword or position, with the keys that lead to them: "input_ids", "0", "0.input_ids"."""
-    return {".".join(map(str, path[1:])): one for path, one in tensors_in((arguments.args, arguments.kwargs))}
+    return {".".join(map(str, path[1:])): tensor for path, tensor in tensors_in((arguments.args, arguments.kwargs))}
 
 
 def named_inputs(arguments: Arguments) -> dict[str, Tensor]:
     """Return the tensors that may hold tokens or vectors."""
     named = named_tensors(arguments).items()
-    return {name: one for name, one in named if not any(word in name for word in NO_TOKENS) and one.dim() > 1}
+    return {name: tensor for name, tensor in named if not any(word in name for word in NO_TOKENS) and tensor.dim() > 1}
 
 
 def change_named(arguments: Arguments, chosen: set[str], change: Change) -> Arguments | None:
-    """Return the arguments with the chosen ones changed; None if none is chosen."""
+    """Return the arguments with the chosen ones changed, or None if none is chosen."""
     if not chosen:
         return None
-    both = (arguments.args, arguments.kwargs)
-    for path, one in tensors_in(both):
+    call = (arguments.args, arguments.kwargs)
+    for path, tensor in tensors_in(call):
         if ".".join(map(str, path[1:])) in chosen:
-            both = put(both, path, change(one))
-    return Arguments(*both)
+            call = put(call, path, change(tensor))
+    return Arguments(*call)
 
 
 def token_inputs(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
     """Return the names of the arguments that hold token numbers (B, T)."""
     return {
         name
-        for name, one in named_inputs(arguments).items()
-        if one.dtype in (torch.int64, torch.int32) and tuple(one.shape) == shape
+        for name, tensor in named_inputs(arguments).items()
+        if tensor.dtype in (torch.int64, torch.int32) and tuple(tensor.shape) == shape
     }
 
 
 def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
     """Return the names of the arguments that hold tokens (B, T), or else vectors (B, T, D)."""
-    vectors = {name: one for name, one in named_inputs(arguments).items() if one.is_floating_point()}
+    vectors = {name: tensor for name, tensor in named_inputs(arguments).items() if tensor.is_floating_point()}
     return token_inputs(arguments, shape) or {
-        name for name, one in vectors.items() if one.dim() == 3 and tuple(one.shape[:2]) == shape
+        name for name, tensor in vectors.items() if tensor.dim() == 3 and tuple(tensor.shape[:2]) == shape
     }
 
 
-def exchange_token(one: Tensor, place: int, source: int) -> Tensor:
-    """Return a copy with the token of one place at another, or its features in reversed order if the tokens are vectors."""
-    moved = one.clone()
-    if place != source:
-        moved[:, place] = one[:, source].flip(-1) if one.dim() > 2 else one[:, source]
+def exchange_token(tensor: Tensor, position: int, source: int) -> Tensor:
+    """Return a copy in which the token at `place` is that of `source`, with its features in reversed order if tokens are vectors."""
+    moved = tensor.clone()
+    if position != source:
+        moved[:, position] = tensor[:, source].flip(-1) if tensor.dim() > 2 else tensor[:, source]
     return moved
 
 
 def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Change) -> Arguments | None:
-    """Return the arguments with tokens (B, T) changed, or vectors, pictures and sounds if there are no tokens; None if nothing is."""
+    """Return the arguments with tokens (B, T) changed. Without tokens, change vectors, pictures and sounds; without these, return None."""
     if tokens := token_inputs(arguments, shape):
         return change_named(arguments, tokens, change)
-    vectors = {name: one for name, one in named_inputs(arguments).items() if one.is_floating_point()}
-    most = max((one.dim() for one in vectors.values()), default=0)
+    vectors = {name: tensor for name, tensor in named_inputs(arguments).items() if tensor.is_floating_point()}
+    most = max((tensor.dim() for tensor in vectors.values()), default=0)
     least = min(most, 3)  # a tensor with fewer axes, beside one with features, may be a mask
-    return change_named(arguments, {name for name, one in vectors.items() if one.dim() >= least}, change)
+    return change_named(arguments, {name for name, tensor in vectors.items() if tensor.dim() >= least}, change)
 
 
 def change_entry(flow: Flow, tensor: Tensor, change: Change) -> Tensor:
@@ -101,27 +101,27 @@ def change_entry(flow: Flow, tensor: Tensor, change: Change) -> Tensor:
     return flow.layout.from_rows(change(flow.layout.to_rows(tensor)), tensor)
 
 
-def entered_by(flow: Flow, before: Arguments, after: Arguments) -> Flow:
-    """Return the stream for changed arguments: if it begins with one of them, it begins with the changed one."""
+def flow_of_arguments(flow: Flow, before: Arguments, after: Arguments) -> Flow:
+    """Return the stream for changed arguments. If it begins with an argument, it begins with the changed one."""
     entry = flow.entry
     if entry is None or entry.operation is not None:
         return flow
-    for one, other in zip(before.tensors(), after.tensors()):
-        if one is entry.tensor:
-            return replace(flow, entry=replace(entry, tensor=other))
+    for old, new in zip(before.tensors(), after.tensors()):
+        if old is entry.tensor:
+            return replace(flow, entry=replace(entry, tensor=new))
     return flow
 
 
-def turned(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
-    """Return the arguments with all tokens in reversed order, and the stream for them; None if there are no tokens to turn."""
-    changed = change_inputs(examined.arguments, shape, lambda one: one.flip(tuple(range(1, one.dim()))))
-    return None if changed is None else (changed, entered_by(flow, examined.arguments, changed))
+def reverse_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
+    """Return the arguments with all tokens in reversed order, and the stream for them, or None if no tokens are known."""
+    changed = change_inputs(examined.arguments, shape, lambda tensor: tensor.flip(tuple(range(1, tensor.dim()))))
+    return None if changed is None else (changed, flow_of_arguments(flow, examined.arguments, changed))
 
 
 def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: Change) -> bool:
     """Return whether states change with the inputs although the first state, which `enter` sets, does not."""
-    other = turned(examined, flow, shape)
-    if other is None:
+    reversed_call = reverse_tokens(examined, flow, shape)
+    if reversed_call is None:
         return False
     kept: list[Tensor] = []
 
@@ -132,40 +132,40 @@ def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: C
     before = run_through(examined.model, examined.arguments, flow, Edits(enter=keep)).states
     edits = Edits(enter=lambda tensor: kept[0].clone() if kept[0].shape == tensor.shape else tensor)
     try:
-        after = run_through(examined.model, other[0], other[1], edits).states
+        after = run_through(examined.model, reversed_call[0], reversed_call[1], edits).states
     except (*FAILURES, RankfallError):
         return False
-    return any(one.shape == old.shape and bool(differs(one, old).any()) for one, old in zip(after, before))
+    return any(new.shape == old.shape and bool(differs(new, old).any()) for new, old in zip(after, before))
 
 
 def equal_inputs(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
     """Return the arguments with the first token everywhere if the first state then has equal rows, and the stream for them."""
-    as_states = lambda one: change_entry(flow, one, lambda rows: rows[:, :1].expand_as(rows)).clone()  # noqa: E731
-    for change in (as_states, *spreads()):
+    as_states = lambda tensor: change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows)).clone()  # noqa: E731
+    for change in (as_states, *repeating_changes()):
         changed = change_inputs(examined.arguments, shape, change)
         if changed is None:
             return None
-        its_flow = entered_by(flow, examined.arguments, changed)
+        changed_flow = flow_of_arguments(flow, examined.arguments, changed)
         try:
-            first = run_through(examined.model, changed, its_flow, Edits()).states[0]
+            first = run_through(examined.model, changed, changed_flow, Edits()).states[0]
         except (*FAILURES, RankfallError):
             continue
         rows = flow.layout.to_rows(first)[0]
         if bool(rows.any()) and distinct_rows(rows) == 1:
-            return changed, its_flow
+            return changed, changed_flow
     return None
 
 
-def spreads() -> Iterator[Change]:
+def repeating_changes() -> Iterator[Change]:
     """Yield functions that repeat one place of an input: features last (B, ..., D), and first (B, C, ...)."""
 
-    def places(one: Tensor, features: int) -> Tensor:
-        kept = (0, features % one.dim()) if one.dim() > 2 else (0,)
-        index = tuple(slice(None) if axis in kept else slice(0, 1) for axis in range(one.dim()))
-        return one[index].expand_as(one).clone()
+    def places(tensor: Tensor, features: int) -> Tensor:
+        kept = (0, features % tensor.dim()) if tensor.dim() > 2 else (0,)
+        index = tuple(slice(None) if axis in kept else slice(0, 1) for axis in range(tensor.dim()))
+        return tensor[index].expand_as(tensor).clone()
 
-    yield lambda one: places(one, -1)
-    yield lambda one: places(one, 1)
+    yield lambda tensor: places(tensor, -1)
+    yield lambda tensor: places(tensor, 1)
 
 
 def count_rows(examined: Examined, arguments: Arguments, flow: Flow, edits: Edits) -> list[int]:
@@ -175,9 +175,9 @@ def count_rows(examined: Examined, arguments: Arguments, flow: Flow, edits: Edit
 
 
 def with_equal_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments | None, Change]:
-    """Return the arguments with the first token everywhere, None if they hold no tokens, and the edit of the first state that does it."""
+    """Return the arguments with the first token everywhere, or None without token numbers, and an edit that sets the first state equal."""
     numbers = token_inputs(examined.arguments, shape)
-    equal = change_named(examined.arguments, numbers, lambda one: one[:, :1].expand_as(one).clone())
+    equal = change_named(examined.arguments, numbers, lambda x: x[:, :1].expand_as(x).clone())
     return equal, lambda tensor: change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
 
 
@@ -196,8 +196,8 @@ def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
         if inputs is None:
             return reason
         counts = count_rows(examined, *inputs, Edits())
-    for into, number in zip(report.layers, counts):
-        into.distinct = number
+    for layer, number in zip(report.layers, counts):
+        layer.distinct = number
     return ""
 
 
@@ -208,8 +208,8 @@ def constant_inputs(examined: Examined, flow: Flow, report: StreamReport) -> tup
     the first layer.
     """
     checked = (report.layers[0].distinct, report.layers[-1].distinct, report.equal_tokens)
-    floats = {name for name, one in named_inputs(examined.arguments).items() if one.is_floating_point()}
-    inputs = change_named(examined.arguments, floats, lambda one: torch.full_like(one, 0.5))
+    floats = {name for name, tensor in named_inputs(examined.arguments).items() if tensor.is_floating_point()}
+    inputs = change_named(examined.arguments, floats, lambda tensor: torch.full_like(tensor, 0.5))
     if report.equal_tokens == IN_INPUTS or inputs is None:
         return checked
     try:

@@ -15,56 +15,58 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.attention import HEADS, SDPA, by_name
+from rankfall.check.attention import HEADS, SDPA, named_arguments
 from rankfall.check.layer import LayerReport
 from rankfall.streams.edits import Edit, Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
 from rankfall.streams.passes import run_through
 
-PROBES = 4
+PROBES = 4  # random functions V of which gradients are averaged
 
 
 def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes: int = PROBES) -> str:
     """Fill in the columns of gradients and influence. Return the reason if there are none, else ''."""
     try:
         exits, heads, last = forward(examined, flow)
-        taken = differentiate(exits, heads, last, flow, probes)
+        measured = differentiate(exits, heads, last, flow, probes)
     except FAILURES as error:
-        said = " ".join(str(error).split())[:120]
-        if "checkpoint" in said:
+        message = " ".join(str(error).split())[:120]
+        if "checkpoint" in message:
             return "gradient checkpointing computes layers again, which cannot be followed: turn it off for a check"
-        return f"it cannot be differentiated: {said}"
+        return f"it cannot be differentiated: {message}"
     tokens, size = flow.layout.to_rows(last).shape[1:]
     places = {"influence_first": 0, "influence_middle": tokens // 2, "influence_last": tokens - 1}
-    for layer, squares in taken["states"].items():  # (S, T), or a scalar if the state has another shape than the last
-        into = layers[layer]
-        into.gradient = float((squares.sum() / last.numel()).sqrt())
+    for layer, squares in measured[
+        "states"
+    ].items():  # (S, T), or a scalar if the state has another shape than the last
+        layer_report = layers[layer]
+        layer_report.gradient = float((squares.sum() / last.numel()).sqrt())
         if squares.dim() == 2 and squares.shape[1] == tokens:
-            for name, place in places.items():
-                setattr(into, name, float((squares[:, place].mean() / size).sqrt()))
-    for number, pair in taken["heads"].items():
-        into = layers[flow.branches[number].layer]
-        into.head_gradients = into.head_gradients or [float(one) for one in pair.amin(0).sqrt()]
+            for name, position in places.items():
+                setattr(layer_report, name, float((squares[:, position].mean() / size).sqrt()))
+    for number, pair in measured["heads"].items():
+        layer_report = layers[flow.branches[number].layer]
+        layer_report.head_gradients = layer_report.head_gradients or [float(square) for square in pair.amin(0).sqrt()]
     for name, column in (("queries", "query_gradient"), ("keys", "key_gradient")):
-        for number, square in taken[name].items():
+        for number, square in measured[name].items():
             layer = flow.branches[number].layer
             before = getattr(layers[layer], column) or 0.0
             setattr(layers[layer], column, (before**2 + float(square / last.numel())) ** 0.5)
-    return "" if taken["states"] else "no state depends on another by operations that can be differentiated"
+    return "" if measured["states"] else "no state depends on another by operations that can be differentiated"
 
 
 def say_missing(flow: Flow, layers: list[LayerReport]) -> list[str]:
     """Return a note for each column that is empty although gradients are known."""
     known = [layer for layer in layers if layer.gradient is not None]
-    said = []
+    notes = []
     attends = any(flow.branches[number].mixes for number in flow.attends.values())
     if known and attends and all(layer.query_gradient is None for layer in layers):
-        said.append("grad q and grad k are left out: queries and keys are no tensors of their own in this pass")
+        notes.append("grad q and grad k are left out: queries and keys are no tensors of their own in this pass")
     short = [str(layer.layer) for layer in known if layer.influence_first is None]
     if short:
-        said.append(f"infl is left out of layers {', '.join(short)}, which have other tokens than the last")
-    return said
+        notes.append(f"infl is left out of layers {', '.join(short)}, which have other tokens than the last")
+    return notes
 
 
 def input_gradient(examined: Examined, flow: Flow, edit: Edit | None) -> float | None:
@@ -96,18 +98,18 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
         return total
 
     def score(number: int, pair: list[Tensor]) -> None:
-        if len(pair) == 2 and all(one.requires_grad for one in pair):
+        if len(pair) == 2 and all(tensor.requires_grad for tensor in pair):
             heads["queries"].setdefault(number, pair[0])
             heads["keys"].setdefault(number, pair[1])
 
     for parameter in examined.model.parameters():
         parameter.requires_grad_(parameter.is_floating_point())
     edits = Edits(edit=add, enter=enter, attend=attend_scored(flow, score), score=score, copies=True)
-    seen = run_through(examined.model, examined.arguments, flow, edits, grad=True)
-    exits = {layer: tensor for layer, tensor in seen.exits.items() if tensor.requires_grad}
+    passed = run_through(examined.model, examined.arguments, flow, edits, grad=True)
+    exits = {layer: tensor for layer, tensor in passed.exits.items() if tensor.requires_grad}
     if entered:
         exits[0] = entered[0]
-    return exits, heads, seen.states[-1]
+    return exits, heads, passed.states[-1]
 
 
 def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Callable[..., Any]:
@@ -116,10 +118,10 @@ def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Cal
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         mixes = flow.branches[number].mixes
         if func is F.scaled_dot_product_attention and mixes:
-            named = by_name(SDPA, args, kwargs)
+            named = named_arguments(SDPA, args, kwargs)
             score(number, [named["query"], named["key"]])
         elif func is F.multi_head_attention_forward and mixes:
-            return write_out_attention(number, by_name(HEADS, args, kwargs), func, score)
+            return write_out_attention(number, named_arguments(HEADS, args, kwargs), func, score)
         return func(*args, **kwargs)
 
     return attend
@@ -128,17 +130,17 @@ def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Cal
 def differentiate(
     exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
 ) -> dict[str, dict[int, Tensor]]:
-    """Return squared gradients, averaged over probes: by row (S, T) for states, in total for queries and keys, and of these two by head."""
-    wanted = [("states", layer, one) for layer, one in exits.items()]
-    wanted += [(name, number, one) for name, by in heads.items() for number, one in by.items()]
-    found: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}, "heads": {}}
+    """Return squared gradients as means over probes: of states by row (S, T), of queries and keys in total, and of both by head (2, H)."""
+    targets = [("states", layer, tensor) for layer, tensor in exits.items()]
+    targets += [(name, number, tensor) for name, tensors in heads.items() for number, tensor in tensors.items()]
+    totals: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}, "heads": {}}
     generator = torch.Generator().manual_seed(0)
     for _ in range(probes):
         probe = torch.randn(last.shape, generator=generator, dtype=torch.float64).to(last.dtype)
-        given_ = torch.autograd.grad(
-            (last * probe).sum(), [one for *_, one in wanted], retain_graph=True, allow_unused=True
+        computed = torch.autograd.grad(
+            (last * probe).sum(), [tensor for *_, tensor in targets], retain_graph=True, allow_unused=True
         )
-        for (kind, number, _), gradient in zip(wanted, given_):
+        for (kind, number, _), gradient in zip(targets, computed):
             if gradient is None:
                 continue
             squares = gradient.double().pow(2)
@@ -148,33 +150,33 @@ def differentiate(
                 squares = flow.layout.to_rows(squares).sum(-1)
             else:
                 squares = squares.sum()
-            found[kind][number] = found[kind].get(number, torch.zeros_like(squares)) + squares / probes
-        known = {(kind, number): gradient for (kind, number, _), gradient in zip(wanted, given_) if kind != "states"}
+            totals[kind][number] = totals[kind].get(number, torch.zeros_like(squares)) + squares / probes
+        known = {(kind, number): gradient for (kind, number, _), gradient in zip(targets, computed) if kind != "states"}
         for number in heads.get("queries", {}):
             pair = sum_by_head(known["queries", number], known["keys", number], flow.layout.to_rows(last))
             if pair is not None:
-                found["heads"][number] = found["heads"].get(number, torch.zeros_like(pair)) + pair / probes
-    return found
+                totals["heads"][number] = totals["heads"].get(number, torch.zeros_like(pair)) + pair / probes
+    return totals
 
 
 def sum_by_head(queries: Tensor | None, keys: Tensor | None, rows: Tensor) -> Tensor | None:
     """Return the squares of queries and keys by head, (2, H); None if their layout is not known.
 
-    Layouts are (B, H, T, d), (B, T, H, d) or (B * H, T, d), of keys also transposed. rows (S, T, D)
+    Known layouts are (B, H, T, d), (B, T, H, d) and (B * H, T, d). Keys may also be transposed. rows (S, T, D)
     """
-    found = []
-    for one in (queries, keys):
-        if one is None:
+    squares = []
+    for gradient in (queries, keys):
+        if gradient is None:
             return None
-        if one.dim() == 3 and one.shape[0] % len(rows) == 0:
-            one = one.unflatten(0, (len(rows), -1))
-        if one.dim() != 4 or queries is None:
+        if gradient.dim() == 3 and gradient.shape[0] % len(rows) == 0:
+            gradient = gradient.unflatten(0, (len(rows), -1))
+        if gradient.dim() != 4 or queries is None:
             return None
         axis = 2 if queries.dim() == 4 and queries.shape[1] == rows.shape[1] != queries.shape[2] else 1
-        found.append(one.double().pow(2).movedim(axis, 0).flatten(1).sum(1))
-    if len(found[0]) % len(found[1]):
+        squares.append(gradient.double().pow(2).movedim(axis, 0).flatten(1).sum(1))
+    if len(squares[0]) % len(squares[1]):
         return None
-    return torch.stack([found[0], found[1].repeat_interleave(len(found[0]) // len(found[1]))])
+    return torch.stack([squares[0], squares[1].repeat_interleave(len(squares[0]) // len(squares[1]))])
 
 
 def write_out_attention(number: int, named: dict[str, Any], func: Any, score: Any) -> Any:
@@ -188,9 +190,9 @@ def write_out_attention(number: int, named: dict[str, Any], func: Any, score: An
     )
     if not plain:
         return func(**named)
-    alone = named["query"].dim() == 2  # one sample, (T, D)
+    unbatched = named["query"].dim() == 2  # one sample, (T, D)
     query, key, value = (
-        named[one].unsqueeze(1) if alone else named[one] for one in ("query", "key", "value")
+        named[name].unsqueeze(1) if unbatched else named[name] for name in ("query", "key", "value")
     )  # (T, B, D)
     count, bias = named["num_heads"], named["in_proj_bias"]
     biases = bias.chunk(3) if bias is not None else (None,) * 3
@@ -198,18 +200,18 @@ def write_out_attention(number: int, named: dict[str, Any], func: Any, score: An
     q, k, v = (x.unflatten(-1, (count, -1)).permute(1, 2, 0, 3) for x in parts)  # (B, H, T, d)
     score(number, [q, k])
     mask = None
-    for one, shaped in (
+    for term, shaped in (
         (named.get("attn_mask"), lambda m: m.unflatten(0, (-1, count)) if m.dim() == 3 else m),
-        (named.get("key_padding_mask"), lambda m: (m[None] if alone else m)[:, None, None, :]),
+        (named.get("key_padding_mask"), lambda m: (m[None] if unbatched else m)[:, None, None, :]),
     ):
-        if one is not None:
-            one = shaped(one)
-            one = (
-                torch.zeros(one.shape, dtype=q.dtype).masked_fill(one, float("-inf"))
-                if one.dtype == torch.bool
-                else one
+        if term is not None:
+            term = shaped(term)
+            term = (
+                torch.zeros(term.shape, dtype=q.dtype).masked_fill(term, float("-inf"))
+                if term.dtype == torch.bool
+                else term
             )
-            mask = one if mask is None else mask + one
+            mask = term if mask is None else mask + term
     y = F.scaled_dot_product_attention(q, k, v, mask).permute(2, 0, 1, 3).flatten(-2)
-    y = y.squeeze(1) if alone else y
+    y = y.squeeze(1) if unbatched else y
     return F.linear(y, named["out_proj_weight"], named["out_proj_bias"]), None

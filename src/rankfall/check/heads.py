@@ -34,20 +34,20 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
     """Return the numbers of a call's heads; nothing if no row sees two tokens. weights (..., T, S)"""
     weights = weights.detach().double()
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4) if weights.dim() > 4 else weights
-    seen = weights > 0 if scores is None else (scores > MASKED).reshape(weights.shape)
-    count = seen.sum(-1)  # (B, H, T)
+    visible = weights > 0 if scores is None else (scores > MASKED).reshape(weights.shape)
+    count = visible.sum(-1)  # (B, H, T)
     rows = (count > 1) & weights.isfinite().all(-1)
     if not bool(rows.any()):
         return []
-    place = torch.arange(weights.shape[-1])
-    apart = (torch.arange(weights.shape[-2])[:, None] - place).abs().to(weights)
+    keys = torch.arange(weights.shape[-1])
+    distances = (torch.arange(weights.shape[-2])[:, None] - keys).abs().to(weights)
 
     def mean(values: Tensor) -> Tensor:  # (B, H, T) -> (H,)
         return torch.where(rows, values, 0.0).sum((0, 2)) / rows.sum((0, 2)).clamp_min(1)
 
     entropy = torch.special.entr(weights).sum(-1) / count.clamp_min(2).log()
     logit = float(scores[scores > MASKED].max()) if scores is not None else math.nan
-    distance = mean((weights * apart).sum(-1))
+    distance = mean((weights * distances).sum(-1))
     largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
     return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, is_triangular(weights, scores))]
 
@@ -57,4 +57,4 @@ def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:
     if weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 3:
         return False
     above = [weights.triu(1), *([] if scores is None else [scores.masked_fill(scores <= MASKED, 0.0).triu(1)])]
-    return bool(weights.tril(-1).any()) and not all(bool(one.any()) for one in above)
+    return bool(weights.tril(-1).any()) and not all(bool(part.any()) for part in above)

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from rankfall.check.gradients import input_gradient
-from rankfall.check.layer import Outcome, mean
+from rankfall.check.layer import Outcome, finite_mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
 from rankfall.streams.edits import Edit, Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import CROSS, MIXES, TOKENWISE, Branch, Flow
 
-GATE = 0.1
-SCALES = (0.25, 0.5, 2.0)
+GATE = 0.1  # factor of a branch: small, as that of a gate that training opens
+SCALES = (0.25, 0.5, 2.0)  # factors of the layers' weights
 DOES = {MIXES: "mixes tokens", TOKENWISE: "acts token by token", CROSS: "reads outside the stream"}
 
 
@@ -30,33 +30,33 @@ def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -
     states = states_of(examined, flow, Edits(edit=edit))
     with torch.enable_grad():
         gradient = input_gradient(examined, flow, edit)
-    return Outcome(name, [mean(relative_residual(state)) for state in states], gradient)
+    return Outcome(name, [finite_mean(relative_residual(state)) for state in states], gradient)
 
 
 def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome]:
     """Return the outcomes of leaving out each branch of a layer."""
-    found = []
+    outcomes = []
     for branch in flow.of_layer(layer):
 
-        def edit(one: Branch, state: Tensor, value: Tensor, number: int = branch.number) -> Tensor | None:
-            return state if one.number == number else None
+        def edit(addition: Branch, state: Tensor, value: Tensor, number: int = branch.number) -> Tensor | None:
+            return state if addition.number == number else None
 
-        found.append(replace(measure_edit(examined, flow, branch.name, edit), does=DOES[branch.kind]))
-    return found
+        outcomes.append(replace(measure_edit(examined, flow, branch.name, edit), does=DOES[branch.kind]))
+    return outcomes
 
 
 def interventions(examined: Examined, flow: Flow) -> list[Outcome]:
     """Return the outcomes of all interventions."""
-    found = [measure_edit(examined, flow, name, edit) for name, edit in edits_of(flow)]
+    outcomes = [measure_edit(examined, flow, name, edit) for name, edit in edits_of(flow)]
     matrices = matrices_of_layers(examined, flow)
     for scale in SCALES if matrices else ():
         with suppress(*FAILURES), multiplied(matrices, scale):
-            found.append(measure_edit(examined, flow, f"weights of the layers times {scale:g}", None))
-    return found
+            outcomes.append(measure_edit(examined, flow, f"weights of the layers times {scale:g}", None))
+    return outcomes
 
 
 def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
-    """Yield (description, edit) of each intervention."""
+    """Yield each intervention as (description, edit)."""
     count = len(flow.branches)
     root = count**-0.5
     if not flow.skips:
@@ -75,6 +75,8 @@ def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
 
 
 def scale_branches(scale: float, chosen: Callable[[Branch], bool]) -> Edit:
+    """Return an edit that scales the branches for which `chosen` is true."""
+
     def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
         return state + scale * value if chosen(branch) else None
 
@@ -87,10 +89,10 @@ def normalise(flow: Flow, value: Tensor) -> Tensor:
 
 
 def matrices_of_layers(examined: Examined, flow: Flow) -> list[Tensor]:
-    """Return the weight matrices of the layers, a shared one once; none if the layers are not modules."""
+    """Return the weight matrices of the layers, without repeating a shared one. Return none if the layers are not modules."""
     known = dict(examined.model.named_modules())
-    found = [one for name in flow.layers if name in known for one in known[name].parameters()]
-    return [one for one in dict.fromkeys(found) if one.dim() > 1 and one.is_floating_point()]
+    weights = [weight for name in flow.layers if name in known for weight in known[name].parameters()]
+    return [weight for weight in dict.fromkeys(weights) if weight.dim() > 1 and weight.is_floating_point()]
 
 
 @contextmanager

@@ -87,7 +87,7 @@ class StreamReport:
 
     def result(self, check: str) -> Result:
         """Return the result of a named check."""
-        return next(one for one in self.results if one.check == check)
+        return next(result for result in self.results if result.check == check)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,19 +101,19 @@ class StreamReport:
         return first / last if first and last else 1.0
 
 
-def number(value: float | None) -> str:
+def show_number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}" if 0.1 <= abs(value) < 1000 else f"{value:.2g}"
 
 
-def fill_state_columns(state: Tensor, into: LayerReport) -> None:
+def fill_state_columns(state: Tensor, layer: LayerReport) -> None:
     """Fill in the columns that need only the state, as means over samples."""
-    into.residual = mean(relative_residual(state))
+    layer.residual = finite_mean(relative_residual(state))
     if state.shape[-2] > 2:
-        into.without_first = mean(relative_residual(state[:, 1:]))
+        layer.without_first = finite_mean(relative_residual(state[:, 1:]))
     if state.shape[-1] > 2 * LARGEST:
-        into.without_largest = mean(relative_residual(without_largest(state)))
-    into.norm = mean(state.pow(2).sum(-1).mean(-1).sqrt())
-    into.effective_rank = mean(effective_rank(state.double()))
+        layer.without_largest = finite_mean(relative_residual(without_largest(state)))
+    layer.norm = finite_mean(state.pow(2).sum(-1).mean(-1).sqrt())
+    layer.effective_rank = finite_mean(effective_rank(state.double()))
 
 
 def without_largest(state: Tensor) -> Tensor:
@@ -123,6 +123,6 @@ def without_largest(state: Tensor) -> Tensor:
     return state[..., kept]
 
 
-def mean(values: Tensor) -> float | None:
+def finite_mean(values: Tensor) -> float | None:
     value = float(values.detach().mean())
     return value if math.isfinite(value) else None

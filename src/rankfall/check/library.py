@@ -18,7 +18,7 @@ from rankfall.models.load import read_config
 from rankfall.models.source import ModelSource, quiet, usual_phase
 from rankfall.models.weights import load_pretrained, prepare_config
 
-MOST_PARTS = 6
+MOST_PARTS = 6  # of a model that are tried in place of the whole
 MOST_REFUSALS = 4  # small configurations that fail with the same error as the default configuration
 MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
 
@@ -52,15 +52,15 @@ def small_example(
         return running_example(kind, small_config(kind, depth, **settings), seed, tokens)
     except Exception as error:  # whatever the library raises
         first = error
-        if isinstance(error, NoModel) or "there is no model type" in str(error) or absent(error):
+        if isinstance(error, NoModel) or "there is no model type" in str(error) or is_package_missing(error):
             raise
-    refused, again = refused_defaults(kind), 0
+    refused, repeats = refused_defaults(kind), 0
     for values, most in mended_values(kind, depth, str(first)):
         try:
             return running_example(kind, configure(kind, {**values, **settings}), seed, tokens, most, thorough=False)
         except Exception as error:  # the first error is the one to report
-            again += bool(refused) and same(refused, error)
-        if again == MOST_REFUSALS:
+            repeats += bool(refused) and fails_alike(refused, error)
+        if repeats == MOST_REFUSALS:
             break
     part = running_part(kind, depth, settings, seed, tokens)
     if part is not None:
@@ -70,7 +70,7 @@ def small_example(
     return example_of_few_layers(kind, settings, seed, tokens, RankfallError(line))
 
 
-def same(refused: str, error: BaseException) -> bool:
+def fails_alike(refused: str, error: BaseException) -> bool:
     """Return whether a small configuration fails with the same error as the default one, which no other size repairs."""
     return refused == describe_error(error, 400) or refused[:60] in str(error)
 
@@ -100,9 +100,9 @@ def running_part(
             whole = build_model(kind, config(), seed, FEW)
         except Exception:  # whatever the library raises
             continue
-        found = part_of(whole, seed, tokens)
-        if found is not None:
-            return found
+        part = part_of(whole, seed, tokens)
+        if part is not None:
+            return part
     return None
 
 
@@ -110,20 +110,23 @@ def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, d
     """Return the first part that runs. Parts of the model's own type come before those of other types, and the largest first."""
     from transformers import PreTrainedModel
 
-    parts = [one for one in whole.modules() if isinstance(one, PreTrainedModel) and one is not whole]
+    parts = [part for part in whole.modules() if isinstance(part, PreTrainedModel) and part is not whole]
     home = type(whole).__module__.rpartition(".")[0]
     parts.sort(
-        key=lambda one: (not type(one).__module__.startswith(home), -sum(weight.numel() for weight in one.parameters()))
+        key=lambda part: (
+            not type(part).__module__.startswith(home),
+            -sum(weight.numel() for weight in part.parameters()),
+        )
     )
-    for one in parts[:MOST_PARTS]:
+    for part in parts[:MOST_PARTS]:
         try:
-            return one, one.config, example_inputs(one, one.config, tokens=tokens, seed=seed, thorough=False)
+            return part, part.config, example_inputs(part, part.config, tokens=tokens, seed=seed, thorough=False)
         except RankfallError:
             continue
     return None
 
 
-def absent(error: BaseException) -> bool:
+def is_package_missing(error: BaseException) -> bool:
     """Return whether a package is missing, without which the model cannot be built in any size."""
     return isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
 
@@ -158,7 +161,7 @@ def build_model(name: str, config: Any, seed: int, most: int = MOST) -> nn.Modul
     try:
         prepare_config(config)
         with quiet(), torch.device("meta"):
-            count = sum(one.numel() for one in make(config).parameters())
+            count = sum(weight.numel() for weight in make(config).parameters())
     except FAILURES:
         count = 0  # some cannot be built without storage
     if count > most:

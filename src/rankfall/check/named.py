@@ -54,7 +54,7 @@ passed, warned, failed, skipped = (partial(Result, verdict) for verdict in (PASS
 
 @dataclass(frozen=True)
 class NamedCheck:
-    """A named check. `states`: it needs states that are finite and known."""
+    """Hold a check and its name. `states`: whether it needs states that are finite and known."""
 
     name: str
     function: Callable[[RecordedStream], Result]
@@ -87,7 +87,7 @@ def named(
 
 def all_checks() -> list[NamedCheck]:
     """Return the checks in the order of the report."""
-    # By name, so that keys of the census follow them. Each registers its check.
+    # Imported one by one, so that keys of the census follow these modules. Importing a module registers its check.
     from rankfall.check.checks import (  # noqa: F401
         activations,
         attention,
@@ -117,12 +117,14 @@ def run_checks(recordings: Iterable[RecordedStream], only: tuple[str, ...] = ())
     recordings = list(recordings)
     chosen = [find_check(name) for name in only] or all_checks()
     return [
-        replace(run_check(check, one), check=check.name, stream=one.flow.name) for check in chosen for one in recordings
+        replace(run_check(check, recording), check=check.name, stream=recording.flow.name)
+        for check in chosen
+        for recording in recordings
     ]
 
 
 def run_check(check: NamedCheck, recording: RecordedStream) -> Result:
-    """Run one check. A model that fails on changed inputs or states has the reason instead of a verdict."""
+    """Run one check. If the model fails on changed inputs or states, the result gives the reason instead of a verdict."""
     if check.states and not recording.report.judged:
         return skipped(f"nothing is known of the states: {recording.report.kind}")
     try:

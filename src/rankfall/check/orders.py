@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.check.equal import READ_AGAIN, change_entry, equal_inputs, turned
+from rankfall.check.equal import READ_AGAIN, change_entry, equal_inputs, reverse_tokens
 from rankfall.check.layer import LayerReport
 from rankfall.errors import RankfallError
 from rankfall.rank.orders.slopes import FITTED, NEAR, fit, leave_order_empty, relative
@@ -29,7 +29,7 @@ from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
 from rankfall.streams.passes import run_through
 
-TWO = (1e-2, 1e-3)  # eps of the two passes
+TWO = (1e-2, 1e-3)  # eps of the two passes: small enough for a power law, large enough for float64 to resolve eps^3
 FLOOR = 1e-13  # relative to the branch's norm
 SAME = 1e-3  # relative difference of two sizes of differences
 
@@ -47,6 +47,7 @@ class UntouchedPass:
 
 
 def record_sums(examined: Examined, flow: Flow) -> UntouchedPass:
+    """Run a pass without changes and record its sums."""
     totals: Rows = {}
     entered: list[Tensor] = []
 
@@ -61,15 +62,15 @@ def record_sums(examined: Examined, flow: Flow) -> UntouchedPass:
     return UntouchedPass(totals, first, entered[0] if entered else first)
 
 
-def values_near(examined: Examined, given: tuple[Arguments, Flow], before: UntouchedPass, change: Change) -> Rows:
-    """Return the value of each mixing branch that keeps the state's shape, where `change` moves the rows of every state close together."""
-    arguments, flow = given
-    found: Rows = {}
+def values_near(examined: Examined, call: tuple[Arguments, Flow], before: UntouchedPass, change: Change) -> Rows:
+    """Return the value of each mixing branch in a pass of which `change` changes every state. A branch of another shape is left out."""
+    arguments, flow = call
+    values: Rows = {}
 
     def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
         rows = flow.layout.to_rows(value)
         if branch.mixes and flow.layout.to_rows(state).shape == rows.shape:
-            found.setdefault(branch.number, rows.clone())
+            values.setdefault(branch.number, rows.clone())
         total = before.totals[branch.number]
         return flow.layout.from_rows(change(flow.layout.to_rows(total)), total)
 
@@ -77,7 +78,7 @@ def values_near(examined: Examined, given: tuple[Arguments, Flow], before: Untou
         return change_entry(flow, before.entry if before.entry.shape == tensor.shape else tensor, change)
 
     run_through(examined.model, arguments, flow, Edits(edit=compare, enter=enter, partial=True))
-    return found
+    return values
 
 
 def nearly_equal(rows: Tensor, near: float) -> Tensor:
@@ -93,32 +94,37 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     before = record_sums(examined, flow)
     samples, tokens = flow.layout.to_rows(before.first).shape[:2]
 
-    def sizes_near(given: tuple[Arguments, Flow], near: float) -> dict[int, tuple[float, float]]:
+    def sizes_near(call: tuple[Arguments, Flow], near: float) -> dict[int, tuple[float, float]]:
         """Return (size of the differences, size) of each mixing branch's value."""
-        values = values_near(examined, given, before, lambda rows: nearly_equal(rows, near))
+        values = values_near(examined, call, before, lambda rows: nearly_equal(rows, near))
         return {
             number: (float((rows - rows.mean(1, keepdim=True)).norm()), float(rows.norm()))
             for number, rows in values.items()
         }
 
     sizes = [sizes_near((examined.arguments, flow), near) for near in TWO]
-    again: set[int] = set()
-    if (other := turned(examined, flow, (samples, tokens))) is not None:
+    rereading: set[int] = set()
+    if (reversed_call := reverse_tokens(examined, flow, (samples, tokens))) is not None:
         with suppress(*FAILURES, RankfallError):
-            seen = sizes_near(other, TWO[-1])
-            pairs = {number: (apart, seen.get(number, (apart,))[0]) for number, (apart, _) in sizes[-1].items()}
-            again = {number for number, pair in pairs.items() if abs(pair[0] - pair[1]) > SAME * max(pair)}
-    if again:  # the branch reads the inputs past its state: these are set equal, too
+            reversed_sizes = sizes_near(reversed_call, TWO[-1])
+            pairs = {
+                number: (spread, reversed_sizes.get(number, (spread,))[0]) for number, (spread, _) in sizes[-1].items()
+            }
+            rereading = {number for number, pair in pairs.items() if abs(pair[0] - pair[1]) > SAME * max(pair)}
+    if rereading:  # the branch reads the inputs past its state: these are set equal, too
         equal = equal_inputs(examined, flow, (samples, tokens))
-        of_equal = [sizes_near(equal, near) for near in TWO] if equal is not None else [{}, {}]
-        sizes = [was | {number: now.get(number, (0.0, 1.0)) for number in again} for was, now in zip(sizes, of_equal)]
+        equal_sizes = [sizes_near(equal, near) for near in TWO] if equal is not None else [{}, {}]
+        sizes = [
+            unequal | {number: by_branch.get(number, (0.0, 1.0)) for number in rereading}
+            for unequal, by_branch in zip(sizes, equal_sizes)
+        ]
     for number in sizes[0]:
-        pair = [one[number] for one in sizes if number in one]
-        if len(pair) == len(TWO) and all(apart > FLOOR * whole for apart, whole in pair):
+        pair = [by_branch[number] for by_branch in sizes if number in by_branch]
+        if len(pair) == len(TWO) and all(spread > FLOOR * norm for spread, norm in pair):
             branch = flow.branches[number]
             slope = math.log(pair[0][0] / pair[1][0]) / math.log(TWO[0] / TWO[1])
             layers[branch.layer].orders[branch.name] = slope
-    if again and not any(layer.orders for layer in layers):
+    if rereading and not any(layer.orders for layer in layers):
         return READ_AGAIN
     return "" if sizes[0] else "no branch mixes tokens"
 
@@ -126,7 +132,7 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
 def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
     """Return the fit of each mixing branch over eps from 10^-1.5 to 10^-7, with the samples as draws.
 
-    Points are left out if a second pass, whose states differ by a few units of rounding, changes them by a tenth.
+    A second pass has states that differ by a few units of rounding. A point is left out if it changes by a tenth in that pass.
     """
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     if examined.dtype != torch.float64:
@@ -149,10 +155,10 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
             if number in plain:
                 logs[number].append(log10_clear(plain[number], other[number]))
     return {
-        number: fit(NEAR, torch.stack(found, -1), "float64", last=FITTED)
-        if len(found) == len(NEAR)
+        number: fit(NEAR, torch.stack(points, -1), "float64", last=FITTED)
+        if len(points) == len(NEAR)
         else leave_order_empty("float64", "what it returns has another shape than the state")
-        for number, found in logs.items()
+        for number, points in logs.items()
     }
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.heads import HeadNumbers, heads_of
 from rankfall.check.layer import StreamReport
-from rankfall.check.scales import ScoreScales
+from rankfall.check.scales import ScoreScales, rms
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
@@ -118,62 +118,66 @@ class RecordedStream:
 
 
 def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStream:
-    """Run the pass that is recorded."""
-    found = RecordedStream(examined, flow, report)
-    module = [""]
-    known = dict(examined.model.named_modules())
-    layers = tuple(f"{one}." for one in flow.layers)
+    """Run one pass of the model, and record what the checks read."""
+    recording = RecordedStream(examined, flow, report)
+    calls = [""]  # names of the modules whose calls are in progress, outermost first
+    modules = dict(examined.model.named_modules())
+    layers = tuple(f"{name}." for name in flow.layers)
     square = (report.tokens, report.tokens)
     before: list[Tensor] = []  # the state and the branch of the addition before
-    names = {id(one): name for name, one in examined.model.named_parameters()}
+    names = {id(parameter): name for name, parameter in examined.model.named_parameters()}
     mapped: dict[int, tuple[Tensor, str]] = {}  # outputs of linear maps that are at least as wide as their inputs
     scales = ScoreScales()
     across: list[tuple[Tensor, int, HeadNumbers]] = []  # weights whose softmax is not over their last axis
 
     def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        for _, one in tensors_in((args, kwargs)):
-            if id(one) in names:
-                found.used.add(names[id(one)])
-            elif isinstance(one, nn.Parameter):
-                found.foreign[id(one)] = one
+        """Note the parameters among the arguments of an operation."""
+        for _, tensor in tensors_in((args, kwargs)):
+            if id(tensor) in names:
+                recording.used.add(names[id(tensor)])
+            elif isinstance(tensor, nn.Parameter):
+                recording.foreign[id(tensor)] = tensor
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
+        """Record an addition."""
         rows = flow.layout.to_rows(value) if value.shape == state.shape else value.reshape(1, -1, value.shape[-1])
         rectified = doubled = False
         if before and before[0].shape == state.shape:
             total = before[0] + before[1]
             rectified = bool((total < 0).any()) and not bool((state < 0).any())
-            again = not bool(differs(state, total + before[0]).any()) and bool(differs(state, total).any())
-            doubled = again or (value.shape == state.shape and bool(state.any()) and torch.equal(value, state))
+            repeated = not bool(differs(state, total + before[0]).any()) and bool(differs(state, total).any())
+            doubled = repeated or (value.shape == state.shape and bool(state.any()) and torch.equal(value, state))
         before[:] = [state.clone(), value.clone()] if value.shape == state.shape else []
         size = rows.abs().amax((0, 1))
-        found.additions.append(Addition(branch, rms(state), rms(value), size, rectified, doubled))
+        recording.additions.append(Addition(branch, rms(state), rms(value), size, rectified, doubled))
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an attention of branch `number` and record its heads."""
         note(args, kwargs)
         result = in_float64(func, args, kwargs)
         branch = flow.branches[number]
         weights = weights_of(func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
-            operation = next(one for one, at in flow.attends.items() if at == number)
+            operation = next(operation for operation, at in flow.attends.items() if at == number)
             heads = heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
-            heads = [replace(one, scale=scales.of_attention(func, args, kwargs)) for one in heads]
-            found.heads += heads
+            heads = [replace(head, scale=scales.of_attention(func, args, kwargs)) for head in heads]
+            recording.heads += heads
             if func in SOFTMAX and weights.shape[-2:] == square:
                 axis = args[1] if len(args) > 1 else kwargs.get("dim")
                 axis = -1 % weights.dim() if axis is None else axis % weights.dim()
-                across.extend((weights, axis, one) for one in heads if axis != weights.dim() - 1)
+                across.extend((weights, axis, head) for head in heads if axis != weights.dim() - 1)
         if report.tokens == weights.shape[-2] < weights.shape[-1]:
             visible = torch.ones(weights.shape[-2:], dtype=torch.bool).tril()
             if bool(((weights > 0) == visible).all()):
-                found.misaligned.append((branch, weights.shape[-1]))
+                recording.misaligned.append((branch, weights.shape[-1]))
         size = weights.shape[-1]
         inner = branch.kind == TOKENWISE or weights.shape[1:2] == (report.tokens,)  # (B, T, H, H)
         if inner and weights.dim() > 3 and report.tokens != size == weights.shape[-2]:
-            found.within.append((branch, size))
+            recording.within.append((branch, size))
         return result
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run any other operation and record masks, linear maps, units, and sums over weights of attention."""
         result, name = in_float64(func, args, kwargs), getattr(func, "__name__", "")
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(args, kwargs)
@@ -181,65 +185,70 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         for weights, axis, heads in across:
             if axis not in summed_axes(func, args, weights):
                 heads.sideways.append(axis)
-        if not found.triangles and not type(known[module[-1]]).__module__.startswith(
+        if not recording.triangles and not type(modules[calls[-1]]).__module__.startswith(
             "torch.nn."
         ):  # which looks at masks
-            squares = [one for _, one in tensors_in((args, kwargs)) if one.shape[-2:] == square]
+            squares = [tensor for _, tensor in tensors_in((args, kwargs)) if tensor.shape[-2:] == square]
             cut = name in ("tril", "triu") and len(squares) and squares[0].dim() > 2
-            found.unread_mask |= name in ("tril", "triu") and bool(squares)
+            recording.unread_mask |= name in ("tril", "triu") and bool(squares)
             # a mask that is made and not used meets no scores
-            found.triangles = cut or (len(squares) > 1 and any(is_triangle(one) for one in squares))
+            recording.triangles = cut or (len(squares) > 1 and any(is_triangle(mask) for mask in squares))
         if func in PRODUCTS or name in SAME_STATE:
-            given = next((one for _, one in tensors_in((args, kwargs))), None)
-            source = mapped.get(id(given), (None, ""))[1]
-            if func in PRODUCTS and isinstance(given, Tensor) and result.shape[-1] >= given.shape[-1]:
-                mapped[id(result)] = result, module[-1]
+            first = next((tensor for _, tensor in tensors_in((args, kwargs))), None)
+            source = mapped.get(id(first), (None, ""))[1]
+            if func in PRODUCTS and isinstance(first, Tensor) and result.shape[-1] >= first.shape[-1]:
+                mapped[id(result)] = result, calls[-1]
             elif func not in PRODUCTS and source and isinstance(result, Tensor):
                 mapped[id(result)] = result, source
-            if func in PRODUCTS and source and source != module[-1] and module[-1].startswith(layers):
-                found.unbent.append(module[-1])
+            if func in PRODUCTS and source and source != calls[-1] and calls[-1].startswith(layers):
+                recording.unbent.append(calls[-1])
         if func in RECTIFIERS or func in SQUASHERS:
-            held = len(module) > 2 and isinstance(known[module[-1]], ACTIVATIONS)  # then its owner is named
-            found.units.append(units_of(module[-2 if held else -1], func, result))
+            is_layer = len(calls) > 2 and isinstance(modules[calls[-1]], ACTIVATIONS)  # then its owner is named
+            recording.units.append(units_of(calls[-2 if is_layer else -1], func, result))
         return result
 
-    def leave(one: nn.Module, inputs: Any, _: Any) -> None:
-        eps = next((value for key in EPS if isinstance(value := getattr(one, key, None), float)), 0.0)
-        if eps and "norm" in type(one).__name__.lower() and inputs and isinstance(inputs[0], Tensor):
-            found.norms += norm_reads(module[-1], eps, inputs[0], "Layer" in type(one).__name__)
-        module.pop()
+    def leave(module: nn.Module, inputs: Any, _: Any) -> None:
+        """Record a norm at the end of its call."""
+        eps = next((value for key in EPS if isinstance(value := getattr(module, key, None), float)), 0.0)
+        if eps and "norm" in type(module).__name__.lower() and inputs and isinstance(inputs[0], Tensor):
+            recording.norms += norm_reads(calls[-1], eps, inputs[0], "Layer" in type(module).__name__)
+        calls.pop()
 
     handles = []
-    for name, one in known.items():
-        handles.append(one.register_forward_pre_hook(lambda *_, name=name: module.append(name)))
-        handles.append(one.register_forward_hook(leave))
+    for name, module in modules.items():
+        handles.append(module.register_forward_pre_hook(lambda *_, name=name: calls.append(name)))
+        handles.append(module.register_forward_hook(leave))
     try:
-        seen = run_through(examined.model, examined.arguments, flow, Edits(edit=look, attend=attend, compute=watch))
+        passed = run_through(examined.model, examined.arguments, flow, Edits(edit=look, attend=attend, compute=watch))
     finally:
         for handle in handles:
             handle.remove()
-    held = (one[..., : report.tokens, : report.tokens] for one in examined.model.buffers() if one.dim() > 1)
-    found.unread_mask |= any(one.shape[-2:] == square and is_triangle(one) for one in held)
-    found.states = [flow.layout.to_rows(state) for state in seen.states]
-    found.output = seen.output
-    return found
+    masks = (buffer[..., : report.tokens, : report.tokens] for buffer in examined.model.buffers() if buffer.dim() > 1)
+    recording.unread_mask |= any(mask.shape[-2:] == square and is_triangle(mask) for mask in masks)
+    recording.states = [flow.layout.to_rows(state) for state in passed.states]
+    recording.output = passed.output
+    return recording
 
 
 def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
     """Return the axes of the weights over which a product sums; all axes if the weights are not a factor of it."""
-    name, every = getattr(func, "__name__", ""), set(range(weights.dim()))
+    name, all_axes = getattr(func, "__name__", ""), set(range(weights.dim()))
     if name == "einsum" and isinstance(args[0], str):
         factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
         terms, _, out = args[0].replace(" ", "").partition("->")
-        letters = next((term for term, one in zip(terms.split(","), factors) if one is weights), "")
-        return {axis for axis, one in enumerate(letters) if one not in out} if letters and "." not in letters else every
+        letters = next((term for term, factor in zip(terms.split(","), factors) if factor is weights), "")
+        return (
+            {axis for axis, letter in enumerate(letters) if letter not in out}
+            if letters and "." not in letters
+            else all_axes
+        )
     if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
         return {weights.dim() - (1 if args[0] is weights else 2)}
-    return every
+    return all_axes
 
 
 def norm_reads(where: str, eps: float, x: Tensor, centred: bool) -> list[NormRead]:
-    """Return what a norm over the last axis reads; nothing if all of its rows are zero."""
+    """Return the eps and the median variance of a norm over the last axis, or nothing if all rows are zero."""
     rows = x.detach().double()
     variance = (rows.var(-1, unbiased=False) if centred else rows.pow(2).mean(-1)).flatten()
     variance = variance[variance > 0]
@@ -253,10 +262,6 @@ def is_triangle(mask: Tensor) -> bool:
     corner, other = mask[..., 0, -1].flatten()[0], mask[..., -1, 0].flatten()[0]
     above = torch.ones(mask.shape[-2:], dtype=torch.bool).triu(1)
     return bool(corner != other) and bool((mask[..., above] == corner).all() & (mask[..., above.mT] == other).all())
-
-
-def rms(x: Tensor) -> float:
-    return float(x.detach().double().pow(2).mean().sqrt())
 
 
 def units_of(where: str, func: Any, result: Tensor) -> Units:

@@ -17,7 +17,7 @@ from rankfall.check.checks.stream import describe_cut
 from rankfall.check.equal import distinct
 from rankfall.check.gradients import gradients, say_missing
 from rankfall.check.interventions import interventions, without_branches
-from rankfall.check.layer import LayerReport, StreamReport, fill_state_columns, mean
+from rankfall.check.layer import LayerReport, StreamReport, fill_state_columns, finite_mean
 from rankfall.check.named import run_checks
 from rankfall.check.orders import orders
 from rankfall.check.recording import RecordedStream, record
@@ -47,19 +47,24 @@ def check(
 ) -> list[StreamReport]:
     """Return the report of each stream, with the results of the named checks.
 
-    `changes`: with interventions. `loss`: a function of the output. `build`: a function of `width` or `depth` that returns the module.
+    `changes`: whether to try interventions. `loss`: a function of the output. `build`: a function of `width` or `depth` that returns
+    the module.
     """
     with keep_random_state(), fitting_threads(model, inputs), torch.no_grad():
         examined = examine(model, inputs, blocks=blocks, name=name)
-        needed = {name: one.requires_grad for name, one in examined.model.named_parameters() if one.dim() > 1}
+        needed = {
+            name: parameter.requires_grad
+            for name, parameter in examined.model.named_parameters()
+            if parameter.dim() > 1
+        }
         frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
-        for one in recordings.values():
-            one.loss, one.build, one.frozen = loss, build, frozen
-            link_parts(one, recordings)
+        for recording in recordings.values():
+            recording.loss, recording.build, recording.frozen = loss, build, frozen
+            link_parts(recording, recordings)
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)
-    return [one.report for one in recordings.values()]
+    return [recording.report for recording in recordings.values()]
 
 
 @contextmanager
@@ -83,7 +88,7 @@ def fitting_threads(model: nn.Module, inputs: Any) -> Iterator[None]:
 
 
 def link_parts(recording: RecordedStream, recordings: dict[str, RecordedStream]) -> None:
-    """Say which streams are parts of one sequence of blocks, and what the residual is before the first."""
+    """Mark a stream that is a part of a longer sequence of blocks. Fill in where it is cut, and the residual before the first part."""
     flow, report = recording.flow, recording.report
     report.part |= bool(flow.missing or flow.unmeasured or flow.touching)
     if flow.follows not in recordings:
@@ -138,7 +143,7 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
 
         def cut(variant: Variant = variant) -> str:
             states = states_of(examined, flow, cut_by(variant))
-            report.variants[variant.name] = [mean(relative_residual(state)) for state in states]
+            report.variants[variant.name] = [finite_mean(relative_residual(state)) for state in states]
             return ""
 
         report.reasons[variant.name] = try_part(cut)
@@ -152,15 +157,15 @@ def layers_of(flow: Flow, states: list[Tensor]) -> list[LayerReport]:
     for number, name in enumerate(flow.layers, 1):
         parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
         layers.append(LayerReport(number, name, parts))
-    for state, into in zip(states, layers):
-        fill_state_columns(state, into)
+    for state, layer in zip(states, layers):
+        fill_state_columns(state, layer)
     return layers
 
 
 def unjudged_report(examined: Examined, flow: Flow, states: list[Tensor], kind: str) -> StreamReport:
-    """Return a report with the columns of the states alone, for states of which nothing can be said.
+    """Return a report with the columns of the states alone, for states that cannot be judged.
 
-    What mixes tokens is tried on the states, so it is not known either.
+    Which branches mix tokens is found by changes of the states, so it is not known either.
     """
     layers = layers_of(flow, states)
     for layer in layers:
@@ -181,17 +186,17 @@ def empty_report(
 
 
 def say_outside(flow: Flow) -> list[str]:
-    """Return a note on the additions of the stream that are in no layer."""
+    """Return a note on the stream's additions outside all layers."""
     names = [name or "the model itself" for name in dict.fromkeys(flow.outside)]
     places = ", ".join(names[:4]) + " and others" * (len(names) > 4)
     several = len(flow.outside) > 1
-    many = ("s", "are", "they stay as they are") if several else ("", "is", "it stays as it is")
-    said = "{} more residual addition{} of this stream {} in no layer, in {}: {} in all variants"
-    return [said.format(len(flow.outside), *many[:2], places, many[2])] if flow.outside else []
+    forms = ("s", "are", "they stay as they are") if several else ("", "is", "it stays as it is")
+    sentence = "{} more residual addition{} of this stream {} in no layer, in {}: {} in all variants"
+    return [sentence.format(len(flow.outside), *forms[:2], places, forms[2])] if flow.outside else []
 
 
 def try_part(function: Callable[[], str]) -> str:
-    """Run a part of the report and return why it is empty, or ''. A model may fail with edited states and still have other numbers."""
+    """Fill in a part of the report. Return why it stays empty, or ''. A model that fails with edited states still has its other numbers."""
     try:
         return function()
     except (*FAILURES, RankfallError) as error:

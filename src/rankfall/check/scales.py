@@ -9,7 +9,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import SDPA, by_name
+from rankfall.check.attention import SDPA, named_arguments
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.record import PRODUCTS, tensors_in
 
@@ -34,37 +34,38 @@ UNKNOWN = ScoreScale(math.nan)
 
 
 class ScoreScales:
-    """The scales of all tensors that follow from linear maps, operation by operation. Tensors are kept, so that no id is used twice."""
+    """Trace the scales of all tensors that follow from linear maps. Tensors are kept, so that Python uses no id twice."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[Tensor, ScoreScale]] = {}
 
     def see(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name, tensors = getattr(func, "__name__", ""), [one for _, one in tensors_in((args, kwargs))]
-        given = [self.known[id(one)][1] for one in tensors if id(one) in self.known]
-        weights = sum(isinstance(one, nn.Parameter) for one in tensors)
+        """Derive the scale of an operation's result from those of its arguments."""
+        name, tensors = getattr(func, "__name__", ""), [tensor for _, tensor in tensors_in((args, kwargs))]
+        scales = [self.known[id(tensor)][1] for tensor in tensors if id(tensor) in self.known]
+        weights = sum(isinstance(tensor, nn.Parameter) for tensor in tensors)
         scale: ScoreScale | None = None
         if func in PRODUCTS or name.startswith("conv") or (name in PRODUCTS_OF_TWO and weights):
             scale = ScoreScale(1.0)
-        elif name in PRODUCTS_OF_TWO and len(given) == 2:
-            scale = multiply_scales(given[0], given[1], tensors[-2], tensors[-1], kwargs.get("alpha", 1.0))
-        elif given:
-            products = [one for one in given if one.size]
-            scale = (products or given)[0]
+        elif name in PRODUCTS_OF_TWO and len(scales) == 2:
+            scale = multiply_scales(scales[0], scales[1], tensors[-2], tensors[-1], kwargs.get("alpha", 1.0))
+        elif scales:
+            products = [product for product in scales if product.size]
+            scale = (products or scales)[0]
             number = single_number(args)
-            if name in NORMS or (weights and name in TIMES | OVER) or len(set(products or given)) > 1:
+            if name in NORMS or (weights and name in TIMES | OVER) or len(set(products or scales)) > 1:
                 scale = ScoreScale(math.nan, scale.size)
             elif number and name in TIMES | OVER:
                 factor = scale.factor * number if name in TIMES else scale.factor / number
                 scale = ScoreScale(factor, scale.size, scale.even)
         if scale is not None:
-            self.known.update({id(one): (one, scale) for _, one in tensors_in(result)})
+            self.known.update({id(tensor): (tensor, scale) for _, tensor in tensors_in(result)})
 
     def of_attention(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ScoreScale:
         """Return the scale of the scores of a softmax, or of a fused attention."""
         if func is F.scaled_dot_product_attention:
-            named = by_name(SDPA, args, kwargs)
-            q, k = (named[one] for one in ("query", "key"))
+            named = named_arguments(SDPA, args, kwargs)
+            q, k = (named[name] for name in ("query", "key"))
             if id(q) in self.known and id(k) in self.known:
                 scale = named.get("scale") or q.shape[-1] ** -0.5
                 return multiply_scales(self.known[id(q)][1], self.known[id(k)][1], q, k.mT, scale)
@@ -73,17 +74,23 @@ class ScoreScales:
         return self.known[id(scores)][1] if id(scores) in self.known else UNKNOWN
 
 
-def multiply_scales(one: ScoreScale, other: ScoreScale, q: Tensor, k: Tensor, alpha: float) -> ScoreScale:
-    """Return the scale of a product of queries and keys, by whose common size it sums."""
-    sizes = [float(x.detach().double().pow(2).mean().sqrt()) for x in (q, k)]
-    apart = max(sizes) / min(sizes) if min(sizes) > 0 else 1.0
+def multiply_scales(queries: ScoreScale, keys: ScoreScale, q: Tensor, k: Tensor, alpha: float) -> ScoreScale:
+    """Return the scale of a product of queries and keys, which sums over their last axis."""
+    sizes = [rms(x) for x in (q, k)]
+    ratio = max(sizes) / min(sizes) if min(sizes) > 0 else 1.0
     width = q.shape[-1]
-    return ScoreScale(one.factor * other.factor * alpha, width, apart < EVEN * width**0.5)
+    return ScoreScale(queries.factor * keys.factor * alpha, width, ratio < EVEN * width**0.5)
+
+
+def rms(x: Tensor) -> float:
+    return float(x.detach().double().pow(2).mean().sqrt())
 
 
 def single_number(args: tuple[Any, ...]) -> float | None:
     """Return the number by which an operation multiplies or divides a tensor, or None."""
-    for one in args[::-1]:
-        if isinstance(one, int | float) or (isinstance(one, Tensor) and one.numel() == 1 and one.is_floating_point()):
-            return float(one)
+    for argument in args[::-1]:
+        if isinstance(argument, int | float) or (
+            isinstance(argument, Tensor) and argument.numel() == 1 and argument.is_floating_point()
+        ):
+            return float(argument)
     return None

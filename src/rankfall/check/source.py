@@ -23,7 +23,7 @@ def is_file(target: str) -> bool:
     return target.partition(":")[0].endswith(".py")
 
 
-def split(target: str, option: str) -> tuple[Path, str]:
+def split_target(target: str, option: str) -> tuple[Path, str]:
     """Split FILE.py:NAME into the path and the name."""
     file, _, name = target.rpartition(":")
     if not file or not name.isidentifier():
@@ -41,20 +41,20 @@ def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
         return known[path]
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     before = sys.modules.get(path.stem)
-    sys.modules[path.stem] = made
+    sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(made)
+        spec.loader.exec_module(module)
     except Exception as error:  # whatever the file may raise
         raise RankfallError(f"{path.name} fails when it is imported: {describe_error(error)}") from error
     finally:
         if before is not None:
             sys.modules[path.stem] = before
-    known[path] = made
-    return made
+    known[path] = module
+    return module
 
 
 def find_function(module: ModuleType, name: str, path: Path) -> Any:
@@ -64,7 +64,7 @@ def find_function(module: ModuleType, name: str, path: Path) -> Any:
     return getattr(module, name)
 
 
-def call(function: Callable[[], Any], name: str, path: Path) -> Any:
+def call_function(function: Callable[[], Any], name: str, path: Path) -> Any:
     """Call a function without arguments and return its result."""
     try:
         return function()
@@ -77,29 +77,29 @@ def call(function: Callable[[], Any], name: str, path: Path) -> Any:
 def module_from_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tuple[nn.Module, Any, str]:
     """Return the module, its inputs and a name for it."""
     known: dict[Path, ModuleType] = {}
-    path, name = split(target, "model")
+    path, name = split_target(target, "model")
     say(f"runs {path}: {name}()" + (f", and {inputs} for the inputs" if inputs else ""))
     model = find_function(module_of(path, known), name, path)
     if not isinstance(model, nn.Module):
-        model = call(model, name, path) if callable(model) else model
-    given: Any = None
+        model = call_function(model, name, path) if callable(model) else model
+    example: Any = None
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], nn.Module):
-        model, given = model  # a function may return both
+        model, example = model  # a function may return both
     if not isinstance(model, nn.Module):
         raise RankfallError(f"{path.name}:{name} gives {type(model).__name__}, not an nn.Module: {HELP}")
     if inputs is not None:
-        where, what = split(inputs, "--inputs")
-        given = find_function(module_of(where, known), what, where)
-        given = call(given, what, where) if callable(given) else given
-    if given is None:
+        inputs_path, inputs_name = split_target(inputs, "--inputs")
+        example = find_function(module_of(inputs_path, known), inputs_name, inputs_path)
+        example = call_function(example, inputs_name, inputs_path) if callable(example) else example
+    if example is None:
         raise RankfallError(
             f"{path.name}:{name} needs an example of its inputs: --inputs {path.name}:NAME, a tensor, tuple or dict or a function that "
             "returns one"
         )
-    return model, given, f"{path.name}:{name}"
+    return model, example, f"{path.name}:{name}"
 
 
 def read_value(target: str, option: str) -> Any:
     """Return what FILE.py:NAME holds."""
-    path, name = split(target, option)
+    path, name = split_target(target, option)
     return find_function(module_of(path, {}), name, path)

@@ -34,11 +34,11 @@ SEVERITY = (NONE, PASS, WARN, FAIL)
 RESIDUALS = ("residual", "without_first", "without_largest")
 
 
-def results(report: StreamReport, name: str) -> list[str]:
+def result_lines(report: StreamReport, name: str) -> list[str]:
     """Return a line that describes the stream, and a line for each check."""
     stream = f" {report.stream}" if report.stream else ""
-    head = f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens{along(report)}; {report.kind}"
-    return [head, *(line_of(one) for one in report.results)]
+    head = f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens{describe_axes(report)}; {report.kind}"
+    return [head, *(line_of(result) for result in report.results)]
 
 
 def line_of(result: Result) -> str:
@@ -47,75 +47,77 @@ def line_of(result: Result) -> str:
     return f"{verdict:4}  {result.check:19}  {result.sentence}{f' [{result.where}]' * bool(result.where)}"
 
 
-def beside(models: dict[str, list[StreamReport]]) -> list[str]:
+def side_by_side(models: dict[str, list[StreamReport]]) -> list[str]:
     """Return the verdicts of several models side by side, and a line for each that is not passed."""
     worst: dict[str, dict[str, str]] = {name: {} for name in models}
     for name, reports in models.items():
-        for one in (result for report in reports for result in report.results):
-            worst[name][one.check] = max(worst[name].get(one.check, NONE), one.verdict, key=SEVERITY.index)
+        for result in (result for report in reports for result in report.results):
+            worst[name][result.check] = max(worst[name].get(result.check, NONE), result.verdict, key=SEVERITY.index)
     table = [("", {name: name for name in models})]
     table += [(check, {name: worst[name].get(check, NONE) for name in models}) for check in next(iter(worst.values()))]
-    made = [
-        "  ".join([f"{check:19}", *(f"{SHORT.get(one, one):>{max(len(name), 4)}}" for name, one in row.items())])
+    output = [
+        "  ".join(
+            [f"{check:19}", *(f"{SHORT.get(verdict, verdict):>{max(len(name), 4)}}" for name, verdict in row.items())]
+        )
         for check, row in table
     ]
     for name, reports in models.items():
-        bad = [one for report in reports for one in report.results if one.verdict in (FAIL, WARN)]
-        made += ["", f"{name}:", *(line_of(one) for one in bad)] if bad else []
-    return made
+        bad = [result for report in reports for result in report.results if result.verdict in (FAIL, WARN)]
+        output += ["", f"{name}:", *(line_of(result) for result in bad)] if bad else []
+    return output
 
 
-def lines(report: StreamReport, name: str, width: int | None = None) -> list[str]:
+def report_lines(report: StreamReport, name: str, width: int | None) -> list[str]:
     """Return the lines of a report. A table wider than `width` is split into parts."""
-    made = [
-        *results(report, name),
+    output = [
+        *result_lines(report, name),
         "",
-        *columns(report, width),
+        *layer_table(report, width),
         "",
     ]
-    made += [*variants(report), ""] if report.variants else []
+    output += [*variants_lines(report), ""] if report.variants else []
     if report.interventions:
-        made += [*outcomes(report), ""]
-    made += explain_rank(report)
-    made += [f"({note})" for note in report.notes]
-    made += [f"({what}: {reason})" for what, reason in report.reasons.items()]
+        output += [*interventions_table(report), ""]
+    output += explain_rank(report)
+    output += [f"({note})" for note in report.notes]
+    output += [f"({column}: {reason})" for column, reason in report.reasons.items()]
     if " outside the stream" in report.summary:
-        made.append(
+        output.append(
             "(what it reads outside the stream, such as the output of an encoder, stays as it is in all variants)"
         )
-    return made
+    return output
 
 
-def along(report: StreamReport) -> str:
+def describe_axes(report: StreamReport) -> str:
     """Return the axes of the tokens for the first line, unless tokens lie along axis 1."""
     axes = ", ".join(map(str, report.axes))
     return f" (along ax{'is' if len(report.axes) == 1 else 'es'} {axes})" * (report.axes != (1,))
 
 
-def columns(report: StreamReport, width: int | None = None) -> list[str]:
+def layer_table(report: StreamReport, width: int | None) -> list[str]:
     """Return the table by layer, without empty columns. A table that is too wide is split into parts, one below the other."""
     rows = [
-        {"layer": str(layer.layer), **{key: cell(layer, key, report.floor) for key in HEADINGS}}
+        {"layer": str(layer.layer), **{key: layer_cell(layer, key, report.floor) for key in HEADINGS}}
         for layer in report.layers
     ]
     kept = [key for key in HEADINGS if any(row[key] for row in rows)]
     count = len(kept) if width is None else max((width - len("layer")) // (CELL + 2), 1)
-    made: list[str] = []
+    output: list[str] = []
     for start in range(0, len(kept), count):
         part = kept[start : start + count]
-        made += [""] * bool(made)
-        made.append("  ".join(["layer", *(f"{HEADINGS[key]:>{CELL}}" for key in part)]))
-        made += ["  ".join([f"{row['layer']:>5}", *(f"{row[key]:>{CELL}}" for key in part)]) for row in rows]
-    return made
+        output += [""] * bool(output)
+        output.append("  ".join(["layer", *(f"{HEADINGS[key]:>{CELL}}" for key in part)]))
+        output += ["  ".join([f"{row['layer']:>5}", *(f"{row[key]:>{CELL}}" for key in part)]) for row in rows]
+    return output
 
 
-def cell(layer: LayerReport, key: str, floor: float) -> str:
+def layer_cell(layer: LayerReport, key: str, floor: float) -> str:
     if key == "order":
         return " ".join(f"{round(order, 2) + 0.0:.2f}" for order in layer.orders.values())
-    return mark(getattr(layer, key), floor) if key in RESIDUALS else show_value(getattr(layer, key))
+    return show_residual(getattr(layer, key), floor) if key in RESIDUALS else show_value(getattr(layer, key))
 
 
-def mark(residual: float | None, floor: float) -> str:
+def show_residual(residual: float | None, floor: float) -> str:
     """Format a residual, with ~ before a value that is rounding."""
     return f"{'~' * (residual is not None and residual < floor)}{show_value(residual)}"
 
@@ -127,22 +129,28 @@ def show_value(value: float | int | None) -> str:
     return f"{value:{'.3f' if 0.01 <= size < 100 else '.1f' if 100 <= size < 1e5 else '.1e'}}"
 
 
-def variants(report: StreamReport) -> list[str]:
+def variants_lines(report: StreamReport) -> list[str]:
     """Return a line with the residual of every variant at the last layer."""
-    each = [f"{name} {mark(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()]
-    return [f"residual of the last layer: {', '.join(each)}" + " (~: rounding)" * any("~" in one for one in each)]
-
-
-def outcomes(report: StreamReport) -> list[str]:
-    """Return the table of interventions."""
-    rows = [("as it is", report.layers[-1].residual, report.layers[0].gradient)]
-    rows += [(one.name, one.last, one.gradient) for one in report.interventions]
-    width = max(len(name) for name, *_ in rows)
-    made = [f"{'changed':{width}}  {'residual':>9}  {'gradient':>9}"]
-    return made + [
-        f"{name:{width}}  {mark(last, report.floor):>9}  {show_value(gradient):>9}" for name, last, gradient in rows
+    residuals = [
+        f"{name} {show_residual(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()
+    ]
+    return [
+        f"residual of the last layer: {', '.join(residuals)}"
+        + " (~: rounding)" * any("~" in residual for residual in residuals)
     ]
 
 
-def text(reports: Iterable[StreamReport], name: str, width: int | None = None) -> str:
-    return "\n\n".join("\n".join(lines(report, name, width)) for report in reports)
+def interventions_table(report: StreamReport) -> list[str]:
+    """Return the table of interventions."""
+    rows = [("as it is", report.layers[-1].residual, report.layers[0].gradient)]
+    rows += [(outcome.name, outcome.last, outcome.gradient) for outcome in report.interventions]
+    width = max(len(name) for name, *_ in rows)
+    header = [f"{'changed':{width}}  {'residual':>9}  {'gradient':>9}"]
+    return header + [
+        f"{name:{width}}  {show_residual(last, report.floor):>9}  {show_value(gradient):>9}"
+        for name, last, gradient in rows
+    ]
+
+
+def report_text(reports: Iterable[StreamReport], name: str, width: int | None = None) -> str:
+    return "\n\n".join("\n".join(report_lines(report, name, width)) for report in reports)

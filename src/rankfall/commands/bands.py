@@ -17,13 +17,13 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.check.bands import REAL, own_file, read_models, write_model
+    from rankfall.check.bands import REAL, read_models, user_file, write_model
     from rankfall.errors import RankfallError
 
     if args.action not in ("list", "add"):
         raise RankfallError(f"bands {args.action!r} is not one of list, add\n  fix: rankfall bands add {args.action}")
     if args.action == "list":
-        for path in (REAL, own_file()):
+        for path in (REAL, user_file()):
             for one in read_models(path):
                 origin = "; ".join(
                     filter(None, (one.package, f"weights {one.revision}", f"{one.samples} x {one.length} tokens"))
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         args.name, args.phase or ("init" if known else "pretrained"), args.revision, quantise=args.quantise
     )
     row = measure_model(source, Texts(args.text, args.samples, args.length or usual_length(args.name), args.seed))
-    path = args.to or own_file()
+    path = args.to or user_file()
     print(write_model(path, row))
     print(f"written to {path}; this line is all that others need")
     return 0

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.check.named import FAIL, explain, find_check
     from rankfall.check.report import check
     from rankfall.check.source import read_value
-    from rankfall.check.table import beside, results, text
+    from rankfall.check.table import report_text, result_lines, side_by_side
     from rankfall.errors import RankfallError
 
     if args.explain is not None:
@@ -66,14 +66,14 @@ def run(args: argparse.Namespace) -> int:
         shown = [{"model": name, "streams": [asdict(one) for one in found]} for name, found in models.items()]
         print(json.dumps((shown[0] if len(shown) == 1 else {"models": shown}) | {"failed": failed}, indent=2))
     elif len(models) > 1:
-        print("\n".join(beside(models)))
+        print("\n".join(side_by_side(models)))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         for name, found in models.items():
             print(
-                "\n".join(line for one in found for line in results(one, name))
+                "\n".join(line for one in found for line in result_lines(one, name))
                 if args.brief
-                else text(found, name, width)
+                else report_text(found, name, width)
             )
     for one, name, report in [] if args.json else held:
         value = one.value(report)

@@ -1,7 +1,7 @@
-"""The application of a measure to a trained cell: its network is rebuilt, alone, with its data.
+"""Apply a measure to a trained cell, whose network is rebuilt without the other members of its stack.
 
-Cells are trained in stacks and measured one at a time. Matrix products, sums and searches of a stack may differ in their last bits from
-those of its members alone, and a measure may be any user's. So no other member is there to affect it.
+Cells are trained in stacks and measured one at a time: matrix products, sums and searches of a stack may differ in their last bits from
+those of one member, and a measure that a user wrote may mix members.
 """
 
 from collections.abc import Callable
@@ -32,11 +32,11 @@ def apply(
     network = build(cell.architecture, shape, 1, getattr(torch, cell.training.dtype))
     # Copied, so that weights begin at aligned addresses: elsewhere kernels may round differently.
     missing, unknown = network.load_state_dict(weights, strict=False)
-    # A position shared by all layers is stored under its first name only. Any other missing parameter would be uninitialised.
+    # A position shared by all layers is stored under its first name only. Any other missing parameter would keep arbitrary values.
     wrong = [*unknown, *(name for name, _ in network.named_parameters() if name in missing)]
     if wrong:
         raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")
     network.to(device).requires_grad_(False)
     rows = measure(Context(network, data, [cell], device=device, checkpoint=checkpoint))
-    # Measures that were written for several members number them: here there is one.
+    # Measures that were written for several members number them; a cell has one member.
     return [{name: value for name, value in row.items() if name != "member"} for row in rows]

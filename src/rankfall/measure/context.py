@@ -1,8 +1,8 @@
 """The input of every measure: one object with its data, its random numbers, and a way to stop and resume.
 
-A measure of cells reads `network`, `data` and `cells`, which are of one cell in a job. A measure of tables reads `table(name)`. A long
-measure saves its state: if `rows` goes from item to item, or if probes are trained (`rankfall.train.loop.fit_or_resume`), a job that is
-asked to stop keeps its results so far, and the next job resumes from there.
+A measure of cells reads `network`, `data` and `cells`, which hold one cell in a job. A measure of tables reads `table(name)`. A long
+measure saves its state in `rows`, item by item, or while it trains probes (`rankfall.train.loop.fit_or_resume`). A job that must stop
+keeps its results so far, and the next job resumes from there.
 """
 
 import json
@@ -34,7 +34,7 @@ T = TypeVar("T")
 class RowCache(Protocol):
     """A store of the rows of items, under the components that the items are made of (`run/jobs/kept.py`)."""
 
-    def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]: ...
+    def keys(self, name: str, items: Sequence[Any], parts: Sequence[Parts]) -> list[str]: ...
 
     def find(self, keys: Sequence[str]) -> dict[str, Rows]: ...
 
@@ -46,8 +46,8 @@ class RowCache(Protocol):
 class NoCache:
     """The cache of a measure that does not declare what its items are made of, or that is called outside a job. It stores nothing."""
 
-    def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
-        return [str(place) for place in range(len(items))]
+    def keys(self, name: str, items: Sequence[Any], parts: Sequence[Parts]) -> list[str]:
+        return [str(index) for index in range(len(items))]
 
     def find(self, keys: Sequence[str]) -> dict[str, Rows]:
         return {}
@@ -75,15 +75,16 @@ class Context:
 
     network: "Network" = None  # type: ignore[assignment]
     data: "Data" = None  # type: ignore[assignment]
-    cells: "Sequence[Designed]" = ()  # of a measure of cells one, that of the network
+    cells: "Sequence[Designed]" = ()  # the cell of the network, for a measure of cells
     table: Callable[[str], DataFrame | None] = lambda name: None  # None if this configuration makes no such table
     device: "torch.device | str" = "cpu"
     checkpoint: "Checkpoint" = field(default_factory=Uninterrupted)
     kept: RowCache = field(default_factory=NoCache)
 
     def stream(self, *names: str | int, member: int | None = None) -> np.random.Generator:
-        """Return the random numbers of a purpose. The names begin with the measure's. A member's numbers depend on the seed of its cell and
-        on the names, not on its stack. Without a member they are common to all."""
+        """Return the random stream of a purpose. The names begin with the measure's.
+
+        A member's numbers depend on the seed of its cell and on the names, not on its stack. Without a member they are common to all."""
         return random_streams.stream(*((0, "common") if member is None else (self.cells[member].seed,)), *names)
 
     def rows(
@@ -93,29 +94,29 @@ class Context:
         name: str = "rows",
         made_of: "Callable[[T], Iterable[tuple[str, Component]]] | None" = None,
     ) -> Rows:
-        """Return the rows of one item after another. Rows that a stopped job had computed are not computed again. `name` distinguishes the
-        calls of one measure. `made_of` returns the kinds and components that an item is made of. With it, a measure that needs nothing
-        stores its rows for as long as these stay the same: the item (a dataclass or a JSON value), the code of its components, and the
-        measure's code and options except PARTS. The rows must depend on nothing else, and `rows_of` must itself load what the item is made
-        of."""
+        """Return the rows of all items, in order. Rows that a stopped job computed are not computed again.
+
+        `name` distinguishes the calls of one measure. `made_of` returns the kinds and components of an item. With it, a measure that needs
+        nothing stores its rows for as long as these stay the same: the item (a dataclass or a JSON value), the code of its components, and
+        the measure's code and options except PARTS. The rows must depend on nothing else, and `rows_of` itself must load the components."""
         import torch
 
         listed, kept = list(items), self.kept if made_of else NoCache()
-        made = [frozenset(made_of(item) if made_of else ()) for item in listed]
-        keys = kept.keys(name, listed, made)
-        before, found = kept.find(keys), self.checkpoint.load(name)
-        fresh: dict[str, Rows] = json.loads(found["rows"].numpy().tobytes()) if found else {}
+        item_parts = [frozenset(made_of(item) if made_of else ()) for item in listed]
+        keys = kept.keys(name, listed, item_parts)
+        stored, saved = kept.find(keys), self.checkpoint.load(name)
+        fresh: dict[str, Rows] = json.loads(saved["rows"].numpy().tobytes()) if saved else {}
 
         def state() -> "dict[str, Tensor]":
             text = json.dumps(fresh, default=lambda value: value.item()).encode()
             return {"rows": torch.frombuffer(bytearray(text), dtype=torch.uint8)}
 
-        missing = [place for place, key in enumerate(keys) if key not in before and key not in fresh]
-        for parts, places in groupby(missing, lambda place: made[place]):
+        missing = [index for index, key in enumerate(keys) if key not in stored and key not in fresh]
+        for parts, indices in groupby(missing, lambda index: item_parts[index]):
             with kept.within(parts):
-                for place in places:
-                    fresh[keys[place]] = rows_of(listed[place])
-                    self.checkpoint.after_step(name, place + 1, state)
+                for index in indices:
+                    fresh[keys[index]] = rows_of(listed[index])
+                    self.checkpoint.after_step(name, index + 1, state)
         kept.save(fresh)
-        rows = before | fresh
+        rows = stored | fresh
         return [row for key in keys for row in rows[key]]

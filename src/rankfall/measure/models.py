@@ -1,4 +1,4 @@
-"""Measures of Hugging Face models: the options that name a model and its texts, their request, and the loop over seeds.
+"""Measure Hugging Face models: the options that name a model and its texts, their request, and the loop over seeds.
 
 A measure of models is a function of the context and one loaded model. `measure_models` adds the options that all of them share.
 """
@@ -27,7 +27,7 @@ SHARED: dict[str, tuple[Any, Any]] = {  # options of every measure of models, wi
     "text": (str, "topics"),
     "optional": (bool, False),  # no rows, instead of an error, if the model's package is not installed
 }
-CHOSEN: dict[str, Any] = {  # options that a measure has if it names a default, with their types
+CHOSEN: dict[str, Any] = {  # options of those measures that state a default for them, with their types
     "samples": int,
     "length": int,
     "sentences": int,
@@ -41,20 +41,20 @@ CHOSEN: dict[str, Any] = {  # options that a measure has if it names a default, 
 def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[..., Rows]]:
     """Return a decorator that makes a measure from a function of the context, a loaded model and the measure's own options.
 
-    The measure also has the options of `SHARED`, and those of `CHOSEN` whose defaults are given. Without `variants` it measures the whole
+    The measure also has the options of `SHARED`, and those of `CHOSEN` with a value in `defaults`. Without `variants` it measures the whole
     model.
     """
     kinds = {name: kind for name, (kind, _) in SHARED.items()} | CHOSEN
     usual = {name: default for name, (_, default) in SHARED.items()} | defaults
 
     def decorate(rows_of: Callable[..., Rows]) -> Callable[..., Rows]:
-        own = [one for one in inspect.signature(rows_of).parameters.values() if one.kind is one.KEYWORD_ONLY]
-        added = [
+        parameters = [p for p in inspect.signature(rows_of).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        shared_parameters = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
             for name, default in usual.items()
         ]
         context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Context)
-        signature = inspect.Signature([context, *added, *own])
+        signature = inspect.Signature([context, *shared_parameters, *parameters])
 
         def measure(context: Context, **options: Any) -> Rows:
             bound = signature.bind(context, **options)
@@ -69,12 +69,12 @@ def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[
             fields["variants"] = None if variants is None else tuple(variants)
             texts = Texts(chosen["text"], samples, length)
             request = make_request(source, texts, optional=chosen["optional"], **fields)
-            rows = partial(rows_of, context, **{one.name: chosen[one.name] for one in own})
-            each = partial(rows_of_subjects, rows_of=rows, say=print)
-            return by_seed(context, request, chosen["seeds"], each)
+            rows = partial(rows_of, context, **{p.name: chosen[p.name] for p in parameters})
+            measure_seed = partial(rows_of_subjects, rows_of=rows, say=print)
+            return by_seed(context, request, chosen["seeds"], measure_seed)
 
         measure.__name__, measure.__doc__, measure.__module__ = rows_of.__name__, rows_of.__doc__, rows_of.__module__
-        measure.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+        measure.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
         measure.__signature__ = signature  # type: ignore[attr-defined]
         return measure
 
@@ -82,8 +82,9 @@ def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[
 
 
 def make_request(source: ModelSource, texts: Texts, *, optional: bool = False, **chosen: Any) -> Request | None:
-    """Return the request, or None for an optional model whose package is not installed. `chosen` are fields of a request, where None means
-    the default."""
+    """Return the request, or None for an optional model whose package is not installed.
+
+    `chosen` holds fields of the request; None means the default."""
     lacking = importlib.util.find_spec("transformers") is None
     if lacking and not optional:
         raise RankfallError("measuring models needs transformers: pip install 'rankfall[models]'")

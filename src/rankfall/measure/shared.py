@@ -27,7 +27,7 @@ def double_values(x: Tensor) -> Tensor:
 
 
 def mean_of_samples(values: Tensor, reason: str) -> dict[str, Any]:
-    """Return mean and deviation of the values (B,) of samples; with a reason instead if a sample has none."""
+    """Return mean and deviation of the samples' values (B,), or a reason instead if a value is not finite."""
     known = bool(values.isfinite().all())
     return {
         "value": values.mean().item() if known else None,

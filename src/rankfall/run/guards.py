@@ -1,9 +1,9 @@
 """Guard a job: components read only files that a key knows, and code, files and precision flags are unchanged when results are stored.
 
-After an edit of a file that no key knows, old results would still be used. Python's audit hook sees each file that Python opens. Functions
-of libraries that open files in C++ are wrapped and raise audit events. A read is refused if a user's file is on the stack, with only
-files of Python, installed packages and this package above it. The runner may read anything, and so may a library during its import. A
-refused read ends the job, even if the component catches the error.
+After an edit of a file that no key knows, a run would still use old results. Python's audit hook sees each file that Python opens.
+Functions of libraries that open files in C++ are wrapped, so that they raise audit events too. A read is refused if a user's file is on the
+stack, with only files of Python, installed packages and this package above it. The runner may read anything, and so may a library during
+its import. A refused read ends the job, even if the component catches the error.
 """
 
 import functools
@@ -71,10 +71,10 @@ class Watch:
     """The audit hook of a process. It cannot be removed, and returns at once while no job runs."""
 
     def __init__(self) -> None:
-        self.code: Code = {}  # of all results of the job
+        self.code: Code = {}  # everything in the keys of the job's results
         self.allowed: frozenset[str] | None = None  # paths that may be read; None while no job runs
         self.caches: tuple[str, ...] = ()  # folders of results and caches
-        self.written = set[str]()  # files that a component has created
+        self.written = set[str]()  # files that a component created
         self.refused = list[str]()
         self.flags = dict[str, Any]()  # precision flags when the job began
         self.wrapped = set[str]()  # modules of READERS; they stay wrapped
@@ -103,14 +103,15 @@ class Watch:
             return True
         if any(folder.endswith(BESIDE) for folder in folders):
             return True
-        for place in (Path(path), *Path(path).parents):
-            if str(place) in (self.allowed or ()):  # the digest of a folder leaves out hidden files
-                return not any(part.startswith(".") for part in Path(path).relative_to(place).parts)
+        for parent in (Path(path), *Path(path).parents):
+            if str(parent) in (self.allowed or ()):  # the digest of a folder omits hidden files
+                return not any(part.startswith(".") for part in Path(path).relative_to(parent).parts)
         return False
 
     def wrap_readers(self, code: Code) -> None:
-        """Wrap the readers of all libraries imported so far. Libraries in the key are imported first, so that no component can keep a
-        reference to a function that is not wrapped."""
+        """Wrap the readers of all imported libraries.
+
+        Import libraries in the key first, so that no component can keep a reference to a function that is not wrapped."""
         for module in READERS.keys() - self.wrapped:
             if any(f"{PREFIX}{name}" in code for name in distributions_of(module.partition(".")[0])):
                 with suppress(ImportError):
@@ -123,6 +124,7 @@ class Watch:
 
 @functools.cache
 def install_watch() -> Watch:
+    """Return the audit hook of this process, installed at the first call."""
     watch = Watch()
     sys.addaudithook(watch)
     return watch
@@ -130,8 +132,9 @@ def install_watch() -> Watch:
 
 @contextmanager
 def guard_job(codes: Iterable[Code], results: Path | None = None) -> Iterator[None]:
-    """Guard a job whose keys name the code and files in `codes`. Users' components may also read the files of this package in `results`.
-    Flags that a component has set are put back at the end."""
+    """Guard a job whose keys name the code and files in `codes`. Users' components may also read this package's files in `results`.
+
+    At the end, precision flags get the values that they had before."""
     watch = install_watch()
     watch.code = {name: digest for code in codes for name, digest in code.items()}
     watch.caches, watch.written, watch.refused, watch.flags = cache_folders(results), set(), [], read_flags()
@@ -146,7 +149,7 @@ def guard_job(codes: Iterable[Code], results: Path | None = None) -> Iterator[No
 
 @contextmanager
 def restrict_reads(code: Code) -> Iterator[None]:
-    """Within a job, let users' components read only the files in `code`, except those of this package, which are not watched."""
+    """Let users' components read only the files in `code` within a job. Reads by this package are not watched."""
     watch = install_watch()
     before = watch.allowed
     if before is None:  # no job
@@ -163,14 +166,14 @@ def restrict_reads(code: Code) -> Iterator[None]:
 
 
 def check_reads() -> None:
-    """Raise if the running job has refused a read."""
+    """Raise if a read was refused in the running job."""
     watch = install_watch()
     if watch.allowed is not None and watch.refused:
         raise NotInKey(watch.refused[0])
 
 
 def check_files() -> None:
-    """Raise if the running job has refused a read, or if a file or an installed version in its keys has changed since the plan."""
+    """Raise if a read was refused in the running job, or if a file or an installed version in its keys changed since the plan."""
     watch = install_watch()
     if watch.allowed is not None:
         check_reads()
@@ -178,17 +181,17 @@ def check_files() -> None:
 
 
 def check_job() -> None:
-    """Raise if results of the running job may not be stored: as `check_files`, or because a component has changed a precision flag."""
+    """Raise if results of the running job may not be stored: as `check_files`, or because a component changed a precision flag."""
     watch = install_watch()
     users = sorted(name for name in watch.code if name.endswith(".py") and name.partition("/")[0] not in OURS)
     check_files()
-    if watch.allowed is not None and users and (found := changed_flags(watch.flags)):
-        raise Unproved(f"{' or '.join(users)} {found[0]}, so nothing is kept\n  fix: {found[1]}")
+    if watch.allowed is not None and users and (change := changed_flags(watch.flags)):
+        raise Unproved(f"{' or '.join(users)} {change[0]}, so nothing is kept\n  fix: {change[1]}")
 
 
 def check_unchanged(code: Code) -> None:
     """Raise if a file or installed version in `code` has another digest now."""
-    changed = sorted(name for name, before in code.items() if before not in current_digests(name))
+    changed = sorted(name for name, planned in code.items() if planned not in current_digests(name))
     if changed:
         raise Edited(
             f"{', '.join(changed)} changed since this run was planned; nothing was stored under a wrong key, and earlier results are kept: "
@@ -214,12 +217,12 @@ def current_digests(name: str) -> Iterator[str]:
 def paths_of(name: str) -> tuple[str, ...]:
     """Return the real paths of the file or folder that a key names."""
     source = find_source(name)
-    return tuple(os.path.realpath(place) for place in ([source] if source else places(name)))
+    return tuple(os.path.realpath(path) for path in ([source] if source else places(name)))
 
 
 @functools.lru_cache(maxsize=4096)
 def owner_of(file: str) -> str:
-    """Return who owns a source file, which is named as in a frame: runner, package, library or user."""
+    """Return the owner of a source file, named as in a frame: runner, package, library or user."""
     path = os.path.realpath(file)
     if path.startswith(PACKAGES):
         return "runner" if path.startswith(RUNNER) else "package"

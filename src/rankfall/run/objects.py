@@ -1,8 +1,9 @@
-"""Results in an object store: a folder of results is then a cache, and each of its files is an object under the same name.
+"""Keep results in an object store. The folder of results is then a cache, and each of its files is an object of the same name.
 
-Snakemake keeps the files of its rules there itself, if a profile has a `default-storage-provider`. This module serves what Snakemake
-does not know: the store, the written plan, and the published files. Names are digests and files appear whole, so reading is "get if it
-exists", writing is one put, and nothing is locked. The file `objects.json` in a folder of results says where its objects are.
+If a profile has a `default-storage-provider`, Snakemake keeps the files of its rules there itself. This module keeps the files that
+Snakemake does not know: the store, the written plan, and the published files. Names are digests and files appear whole, so reading is "get
+if it exists", writing is a single put, and nothing is locked. The file `objects.json` in a folder of results holds the address of its
+objects.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rankfall.disk import StoreError, atomic
 from rankfall.errors import RankfallError, describe_error
 
 MARKER = "objects.json"
-TOGETHER = 16  # requests at a time
+TOGETHER = 16  # concurrent requests
 SECRETS = {"key": "ACCESS_KEY", "secret": "SECRET_KEY", "token": "TOKEN"}  # option of s3fs -> variable of Snakemake
 
 
@@ -31,7 +32,7 @@ class Objects:
         self.folder, self.url, self.endpoint_url = folder, url.rstrip("/"), endpoint_url
 
     def mark(self) -> None:
-        """Write down where the objects are, for every process that opens the folder."""
+        """Write the address of the objects, for every process that opens the folder."""
         (self.folder / "store").mkdir(parents=True, exist_ok=True)
         with atomic(self.folder / MARKER) as file:
             file.write(json.dumps({"url": self.url, "endpoint_url": self.endpoint_url}).encode())
@@ -43,13 +44,13 @@ class Objects:
     def list_all(self, folder: str) -> dict[str, tuple[int, float]]:
         """Return the names of all objects in a folder, relative to the results, with their sizes and times of writing."""
         try:
-            found = self.system.find(self.root, detail=True, prefix=f"{folder}/")
+            listed = self.system.find(self.root, detail=True, prefix=f"{folder}/")
         except FileNotFoundError:
             return {}
-        except Exception as error:  # each kind of object store has its own
+        except Exception as error:  # each kind of object store raises its own errors
             raise self._failure("list", folder, error) from error
-        about = {name[len(self.root) + 1 :]: (one["size"], _time(one)) for name, one in found.items()}
-        return {name: one for name, one in about.items() if name.startswith(f"{folder}/")}
+        entries = {name[len(self.root) + 1 :]: (entry["size"], _time(entry)) for name, entry in listed.items()}
+        return {name: entry for name, entry in entries.items() if name.startswith(f"{folder}/")}
 
     def fetch(self, path: Path) -> bool:
         """Copy an object to its path. Return False if there is none."""
@@ -64,10 +65,10 @@ class Objects:
         return True
 
     def fetch_new(self, folder: str, names: Iterable[str] | None = None) -> None:
-        """Copy the objects of a folder, or those of them in `names`, of which there is no copy of the same size."""
-        found = self.names(folder)
-        wanted = found if names is None else found.keys() & names
-        self._each(self.fetch, [self.folder / name for name in wanted if _size(self.folder / name) != found[name]])
+        """Copy the objects of a folder, or those in `names`, that have no copy of the same size here."""
+        sizes = self.names(folder)
+        selected = sizes if names is None else sizes.keys() & names
+        self._each(self.fetch, [self.folder / name for name in selected if _size(self.folder / name) != sizes[name]])
 
     def put(self, path: Path) -> None:
         """Copy a finished file to its object."""
@@ -77,10 +78,10 @@ class Objects:
             raise self._failure("write", self._name(path), error) from error
 
     def put_new(self, folder: Path) -> None:
-        """Copy the files of a folder of which there is no object of the same size."""
-        found = self.names(self._name(folder))
+        """Copy the files of a folder that have no object of the same size."""
+        sizes = self.names(self._name(folder))
         paths = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
-        self._each(self.put, [path for path in paths if found.get(self._name(path)) != _size(path)])
+        self._each(self.put, [path for path in paths if sizes.get(self._name(path)) != _size(path)])
 
     def remove(self, path: Path) -> None:
         """Remove an object, if it exists."""
@@ -91,14 +92,14 @@ class Objects:
             raise self._failure("remove", self._name(path), error) from error
 
     def now(self, path: Path) -> float:
-        """Return the present by the clock of the object store, which dates an object at this path."""
+        """Return the time by the clock of the object store: the date of an object that is written at this path and removed."""
         try:
             self.system.pipe_file(self._address(path), b"now")
-            now = _time(self.system.info(self._address(path)))
+            time = _time(self.system.info(self._address(path)))
         except Exception as error:
             raise self._failure("write", self._name(path), error) from error
         self.remove(path)
-        return now
+        return time
 
     @property
     def system(self) -> Any:
@@ -112,14 +113,16 @@ class Objects:
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
-        """Return `system` and `root`. Secrets are those of Snakemake's plugin, which a job gets from its executor, or else AWS's own."""
+        """Return `system` and `root`. Secrets come from Snakemake's plugin, whose variables an executor passes to its jobs, or are AWS's
+        own.
+        """
         import fsspec
 
         options: dict[str, Any] = {"use_listings_cache": False}
         if self.url.startswith("s3:"):
             secrets = {name: os.environ.get(f"SNAKEMAKE_STORAGE_S3_{words}") for name, words in SECRETS.items()}
             options |= {name: value for name, value in secrets.items() if value}
-            # With more, each object is asked for its size before it is read.
+            # With a higher concurrency, s3fs asks for the size of each object before it reads it.
             options |= {"endpoint_url": self.endpoint_url, "max_concurrency": 1}
             if region := os.environ.get("SNAKEMAKE_STORAGE_S3_REGION"):
                 options["client_kwargs"] = {"region_name": region}
@@ -151,24 +154,24 @@ class Objects:
 def find_objects(results: Path) -> Objects | None:
     """Return the objects of a folder of results, or None if its files are in the folder alone."""
     try:
-        about = json.loads((results / MARKER).read_bytes())
+        marker = json.loads((results / MARKER).read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise RankfallError(
             f"{results / MARKER} cannot be read: {error}\nfix: remove it; the next run writes it"
         ) from None
-    return Objects(results, about["url"], about["endpoint_url"])
+    return Objects(results, marker["url"], marker["endpoint_url"])
 
 
 def forget_objects(results: Path) -> None:
-    """Make a folder of results one whose files are in the folder alone."""
+    """Remove the address of a folder's objects, so that the folder itself holds its results."""
     (results / MARKER).unlink(missing_ok=True)
 
 
-def _time(about: Mapping[str, Any]) -> float:
+def _time(entry: Mapping[str, Any]) -> float:
     """Return the time of writing of an object in S3, or of a file."""
-    return about["LastModified"].timestamp() if "LastModified" in about else about["mtime"]
+    return entry["LastModified"].timestamp() if "LastModified" in entry else entry["mtime"]
 
 
 def _size(path: Path) -> int | None:

@@ -1,5 +1,5 @@
-"""Tries a component before its numbers count: shapes, finite numbers and gradients, and that members and samples are independent.
+"""Try a component before its numbers count: shapes, finite numbers and gradients, and independence of members and samples.
 
-`kinds.py` lists what is tried of each kind; `rankfall.testing.check_component` is the public form. None of this is part of a key: it
-computes no results, it only refuses components.
+`kinds.py` lists the checks of each kind; `rankfall.testing.check_component` is the public form. No key contains any of this: it computes
+no results, it only refuses components.
 """

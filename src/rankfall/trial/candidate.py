@@ -13,11 +13,11 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError, describe_error
 from rankfall.tasks._dataset import Dataset
 
-Drawn = tuple[Dataset, int | None] | None  # data that a task has drawn already, and their seed
+Drawn = tuple[Dataset, int | None] | None  # data that the task drew before its trial, and their seed
 
 
 class Refused(RankfallError):
-    """A component is not what its kind must be. The message, for its author, is two lines: what was found, and the fix."""
+    """A component does not fulfil the contract of its kind. The message tells its author the fault and the fix, in two lines."""
 
 
 class Candidate:
@@ -33,35 +33,35 @@ class Candidate:
     def load(self) -> None:
         """Import the component."""
         try:
-            self.found = components.load(self.kind, self.component.name)
+            self.loaded = components.load(self.kind, self.component.name)
         except Exception as error:  # importing somebody's file may raise anything
             raise self.refusal(f"cannot be imported: {self.describe_error(error)}", "mend the file") from error
-        self.function = getattr(self.found, "__name__", self.function)
+        self.function = getattr(self.loaded, "__name__", self.function)
 
     @property
     def title(self) -> str:
-        """Return kind, name, file and function. A person in the working directory names the file like this."""
+        """Return kind, name, file and function. A file below the working directory has a relative path."""
         inside = self.file.is_relative_to(os.getcwd())
         file = self.file.relative_to(os.getcwd()) if inside else self.file
         return f"{self.kind} {self.component.name!r} ({file}, {self.function})"
 
-    def refusal(self, what: str, remedy: str) -> Refused:
-        """Return the error; `what` continues the component's name, `remedy` says what to do."""
-        return Refused(f"{self.title} {what}\n  fix: {remedy} (docs/components/ says what each kind is)")
+    def refusal(self, fault: str, remedy: str) -> Refused:
+        """Return the error; `fault` continues the component's name, `remedy` says what to do."""
+        return Refused(f"{self.title} {fault}\n  fix: {remedy} (docs/components/ says what each kind is)")
 
     def bind_options(self) -> Any:
-        """Return a function with its options, or an instance of a class that is made of its options alone."""
-        if not isclass(self.found):
-            return partial(self.found, **self.component.options)
-        return self.call(self.found, "made of its options", **self.component.options)
+        """Return a function with its options bound, or an instance of a class that takes nothing but its options."""
+        if not isclass(self.loaded):
+            return partial(self.loaded, **self.component.options)
+        return self.call(self.loaded, "made of its options", **self.component.options)
 
-    def call(self, function: Callable[..., Any], told: str, *args: Any, **kwargs: Any) -> Any:
-        """Call, and refuse the component if it raises; `told` says with what it is called."""
+    def call(self, function: Callable[..., Any], when: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the component, and refuse the component if it raises; `when` describes the call in the message."""
         began = time.perf_counter()
         try:
             return function(*args, **kwargs)
         except Exception as error:  # a component may raise anything
-            raise self.refusal(f"raises {self.describe_error(error)}, {told}", f"it must be {self.contract}") from error
+            raise self.refusal(f"raises {self.describe_error(error)}, {when}", f"it must be {self.contract}") from error
         finally:
             self.calls += 1
             self.seconds += time.perf_counter() - began

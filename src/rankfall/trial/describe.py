@@ -1,4 +1,4 @@
-"""Describe components by importing them: `python -m rankfall.trial.describe ASKED WRITTEN`, which `descriptions.py` starts.
+"""Describe components by importing them: `python -m rankfall.trial.describe REQUESTS ANSWERS`, which `descriptions.py` starts.
 
 - Options are the keyword-only parameters of the function, or of the class's `__init__`, with their defaults and annotations.
 - Facts are the names in capitals of the module, such as `INPUTS = "tokens"`, whose values are plain data.
@@ -23,7 +23,7 @@ from rankfall.errors import RankfallError, describe_error
 PATHS = sysconfig.get_paths()
 INSTALLED = (*(f"{PATHS[name]}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")), f"{PACKAGE}/", "<")
 SEQUENCES, MAPPINGS = (list, Sequence, Iterable, Collection), (dict, Mapping)
-LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that a call shows
+LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that can be learned by calling a component
     "task": ("INPUTS", "TARGETS"),
     "attention": ("PROVIDES", "OFFERS", "IGNORES", "BREAKS"),
     "position": ("TOUCHES", "ADMITS", "PROVIDES", "BREAKS"),
@@ -35,9 +35,9 @@ LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that a call shows
 
 
 def describe(request: ComponentRequest) -> Description:
-    """Return the description of a component. Its module is imported. Names that it imports from others are no facts of its own."""
+    """Import a component and return its description. Only names that its own file assigns are facts."""
     kind, _, location = request
-    module, found = components.import_component(location)
+    module, component = components.import_component(location)
     assigned = {
         node.id
         for node in ast.walk(ast.parse(location.file.read_bytes()))
@@ -47,27 +47,28 @@ def describe(request: ComponentRequest) -> Description:
     facts = {name: value for name, value in capitals.items() if is_plain(value)}
     learned: dict[str, Any] = {}
     unknown = ""
-    wanted = LEARNED.get(kind, ())
-    if kind in ("normaliser", "residual") and not inspect.isclass(found):
-        wanted = ()  # a function has no methods, and asks for nothing more
-    if not location.shipped and any(fact not in capitals for fact in wanted):
-        learned, unknown = learn(kind, found, location.file)
+    learnable = LEARNED.get(kind, ())
+    if kind in ("normaliser", "residual") and not inspect.isclass(component):
+        learnable = ()  # a function has no methods, and asks for nothing more
+    if not location.shipped and any(fact not in capitals for fact in learnable):
+        learned, unknown = learn(kind, component, location.file)
     return Description(
         location,
-        options_of(found),
+        options_of(component),
         {**learned, **facts},
-        (document(found) if callable(found) else "", document(module)),
+        (document(component) if callable(component) else "", document(module)),
         unknown,
-        found() if kind == "table" and "headline" not in facts.get("FINDS", ()) else None,
+        component() if kind == "table" and "headline" not in facts.get("FINDS", ()) else None,
     )
 
 
 def document(item: Any) -> str:
+    """Return the docstring of a module or component without its indentation."""
     return inspect.cleandoc(item.__doc__ or "")
 
 
 def learn(kind: str, component: Any, file: Path) -> tuple[dict[str, Any], str]:
-    """Return what calling a component with its defaults shows, or why it shows nothing, with the last line of its file."""
+    """Return the facts that a call with default options shows, and an error with the last line of the component's file, if any."""
     from rankfall.trial.learn import LEARN  # imports torch
 
     try:
@@ -83,11 +84,12 @@ def options_of(component: Any) -> dict[str, Option]:
     function = inspect.unwrap(component.__init__ if inspect.isclass(component) else component)
     if not isinstance(function, FunctionType):  # an object's `__init__` in C, or the list of a file of lists
         return {}
-    named = (one for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY)
-    return {one.name: option_of(one, function.__globals__) for one in named}
+    parameters = (p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY)
+    return {p.name: option_of(p, function.__globals__) for p in parameters}
 
 
 def option_of(parameter: inspect.Parameter, names: dict[str, Any]) -> Option:
+    """Return a parameter as an option; `names` are the globals in which its annotation is evaluated."""
     hint, default = parameter.annotation, parameter.default
     if isinstance(hint, str):  # in quotes, or by `from __future__ import annotations`
         try:
@@ -99,7 +101,7 @@ def option_of(parameter: inspect.Parameter, names: dict[str, Any]) -> Option:
 
 
 def plain_type(hint: Any) -> Any:
-    """Return a type as far as plain data can have it: any other type is Any, and its component checks it."""
+    """Return the part of a type that plain data can have. Any other type becomes Any, and the component checks the value."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint in (int, float, bool, str, list, dict, None, NoneType) or origin is Literal:
         return hint
@@ -118,7 +120,7 @@ def plain_type(hint: Any) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Return whether a value is what YAML can write: numbers, text, and lists and mappings of them."""
+    """Return whether YAML can write a value: numbers, text, and lists and mappings of them."""
     if isinstance(value, list | tuple):
         return type(value) in (list, tuple) and all(map(is_plain, value))
     if type(value) is dict:
@@ -127,26 +129,26 @@ def is_plain(value: Any) -> bool:
 
 
 def is_local(file: str) -> bool:
-    """Return whether a file is a user's: neither installed, nor Python's, nor this package's."""
+    """Return whether a user wrote a file: it is neither installed, nor Python's, nor this package's."""
     return file != "" and not file.startswith(INSTALLED)
 
 
 def answer(request: ComponentRequest) -> Answer:
-    """Describe a component, or say why it cannot be described."""
-    found: Description | RankfallError
+    """Return the description of a component or the error that prevents it, and whether the answer may be cached."""
+    result: Description | RankfallError
     try:
-        found = describe(request)
+        result = describe(request)
         learned = not request.location.shipped and request.kind in LEARNED
-        lasting = not (found.unknown or (learned and "DATA" in found.facts))
+        lasting = not (result.unknown or (learned and "DATA" in result.facts))
     except RankfallError as error:
-        found, lasting = error, True
+        result, lasting = error, True
     except BaseException as error:  # importing somebody's file may raise anything, and end the process
-        found, lasting = RankfallError(describe_failure(error, request)), False
-    return Answer(found, lasting)
+        result, lasting = RankfallError(describe_failure(error, request)), False
+    return Answer(result, lasting)
 
 
 def describe_failure(error: BaseException, request: ComponentRequest) -> str:
-    """Return file and line of an error in an import, as near to it as files of users or components are."""
+    """Return an import's error with the last file and line that belong to a user or to the component."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -155,9 +157,10 @@ def describe_failure(error: BaseException, request: ComponentRequest) -> str:
     return f"{where}: cannot be imported: {describe_error(error)}"
 
 
-def main(asked: str, written: str) -> None:
-    with open(written, "wb") as file:
-        for request in pickle.loads(Path(asked).read_bytes()):
+def main(requests: str, answers: str) -> None:
+    """Write an answer for each pickled request; flush each, since importing the next component may end the process."""
+    with open(answers, "wb") as file:
+        for request in pickle.loads(Path(requests).read_bytes()):
             pickle.dump((request, answer(request)), file)
             file.flush()
 

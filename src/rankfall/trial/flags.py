@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-Refuse = Callable[[str, str], Exception]  # makes an error of a finding and its fix
-FLAGS: dict[str, str] = {  # how a flag is read -> the function of torch that sets it; none for an attribute
+Refuse = Callable[[str, str], Exception]  # makes an error from a fault and its fix
+FLAGS: dict[str, str] = {  # expression that reads a flag -> function of torch that sets it; empty for an attribute
     "torch.get_default_dtype()": "set_default_dtype",
     "torch.get_default_device()": "set_default_device",
     "torch.get_float32_matmul_precision()": "set_float32_matmul_precision",
@@ -25,7 +25,7 @@ FLAGS: dict[str, str] = {  # how a flag is read -> the function of torch that se
 
 
 def read_flags() -> dict[str, Any]:
-    """Return the value of each flag that this version of torch has; none before torch is imported, which figures do without."""
+    """Return the value of each flag that this version of torch has. Before torch is imported there are none: figures never import it."""
     torch: Any = sys.modules.get("torch")
     values: dict[str, Any] = {}
     if torch is None or not hasattr(torch, "set_num_threads"):  # absent, or half imported
@@ -38,12 +38,12 @@ def read_flags() -> dict[str, Any]:
 
 
 def changed_flags(before: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first flag that differs from `before`, as a finding and its fix, or None."""
+    """Return fault and fix of the first flag that differs from `before`, or None."""
     after = read_flags()
     for name, value in before.items():
         if name in after and after[name] != value:
-            what = f"changes {name} from {value!r} to {after[name]!r}, which other components compute with"
-            return what, "leave the flag as it is, or put it back by try and finally"
+            fault = f"changes {name} from {value!r} to {after[name]!r}, which other components compute with"
+            return fault, "leave the flag as it is, or put it back by try and finally"
     return None
 
 
@@ -85,7 +85,7 @@ def unused_generators(refuse: Refuse) -> Iterator[None]:
             "NumPy's": repr(np.random.get_state(legacy=False)) != repr(numbers),
             "torch's": not torch.equal(torch.get_rng_state(), tensors),
         }
-        if used := [whose for whose, changed in drawn.items() if changed]:
+        if used := [owner for owner, changed in drawn.items() if changed]:
             raise refuse(
                 f"draws from {' and '.join(used)} global random numbers",
                 "draw from the generator that is passed in, or let `init` draw it",

@@ -1,13 +1,17 @@
-"""List what is tried of each kind of component. A kind is one entry of the table."""
+"""Try a component by the checks of its kind, and compare the facts that it declares with those that a call shows.
+
+A kind is an entry of the table KINDS.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import isclass
 
 from rankfall.design import Component
 from rankfall.trial import data, nets, objectives, optimizers
 from rankfall.trial.candidate import Candidate, Drawn, Refused
-from rankfall.trial.declared import check_declared
 from rankfall.trial.flags import unchanged_flags, unused_generators
+from rankfall.trial.learn import JUDGED, LEARN
 from rankfall.trial.setting import Surroundings
 
 SIZES = frozenset({"width", "heads", "head_width", "mlp_width", "tokens", "sentinels", "size_in", "size_out"})
@@ -17,9 +21,11 @@ OR_CLASS = "or a class of such a map, made with sizes"
 
 @dataclass(frozen=True)
 class Kind:
-    contract: str
+    """The trial of a kind of component."""
+
+    contract: str  # completes "it must be ..." in a refusal
     attempt: Callable[[Candidate, Surroundings], None]
-    reads: frozenset[str] = frozenset()  # of the setting: a trial holds for all settings that agree in these
+    reads: frozenset[str] = frozenset()  # fields of the setting: a trial holds for all settings that agree in these
 
 
 KINDS: Mapping[str, Kind] = {
@@ -59,7 +65,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def try_component(kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> Candidate:
-    """Raise `Refused` if the component is not what its kind must be. Return it with the time that its calls took."""
+    """Raise `Refused` if a component breaks the contract of its kind. Return the candidate, which holds the time of its calls."""
     entry = KINDS[kind]
     candidate = Candidate(kind, component, entry.contract, drawn)
     try:
@@ -71,6 +77,43 @@ def try_component(kind: str, component: Component, setting: Surroundings, drawn:
     except Refused:
         raise
     except Exception as error:  # what a component returns may be of any type
-        what = f"raises {candidate.describe_error(error)}"
-        raise candidate.refusal(what, f"it must be {entry.contract}") from error
+        fault = f"raises {candidate.describe_error(error)}"
+        raise candidate.refusal(fault, f"it must be {entry.contract}") from error
     return candidate
+
+
+def check_declared(candidate: Candidate) -> None:
+    """Raise `Refused` if a fact, declared or learned with default options, allows more than a call with these options shows.
+
+    BREAKS and PROVIDES tell measures how they may take a network apart, and keys omit fields in IGNORES: with a wrong fact, numbers would
+    be of another network than the one that was trained.
+    """
+    kind, loaded = candidate.kind, candidate.loaded
+    if kind not in LEARN or kind == "task" or (kind in ("normaliser", "residual") and not isclass(loaded)):
+        return
+    try:
+        shown = LEARN[kind](loaded, candidate.component.options)
+    except Exception:  # it may run at the network's sizes only
+        return
+    breaks, provides, ignores = (declared(candidate, fact) for fact in ("BREAKS", "PROVIDES", "IGNORES"))
+    if lacking := [name for name in shown.get("BREAKS", ()) if name not in breaks]:
+        declaration = f"says BREAKS = {breaks!r}" if breaks else "does not say BREAKS"
+        fault = f"makes networks of which measures cannot have the whole by {' and '.join(lacking)}, and {declaration}"
+        remedy = f"write BREAKS = {(*dict.fromkeys((*lacking, *breaks)),)!r} at the top of its file, so that such measures leave them out"
+        raise candidate.refusal(fault, remedy)
+    judged = JUDGED.get(kind, set())
+    if wrong := [name for name in provides if name in judged and name not in shown["PROVIDES"]]:
+        fault = f"says PROVIDES = {provides!r}, but lacks methods for {wrong[0]}, or they do not give its output"
+        remedy = (
+            f"mend them, or leave {wrong[0]!r} out, so that measures that use it are refused before anything is trained"
+        )
+        raise candidate.refusal(fault, remedy)
+    if read := [name for name in ignores if name not in shown.get("IGNORES", ignores)]:
+        fault = f"reads its {read[0]} with these options, and IGNORES has it (declared, or learned from its defaults)"
+        raise candidate.refusal(fault, f"write IGNORES without {read[0]!r} at the top of its file")
+
+
+def declared(candidate: Candidate, fact: str) -> tuple[str, ...]:
+    """Return the values of a fact."""
+    names = candidate.facts.get(fact, ())
+    return (names,) if isinstance(names, str) else tuple(names)

@@ -1,4 +1,4 @@
-"""Call a component at small sizes to learn what it is: what a user's does not declare, and whether declarations are right."""
+"""Call a component at small sizes to learn facts that its file does not declare, and to check those that it declares."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -29,24 +29,22 @@ from rankfall.trial.independence import AGREE, difference
 from rankfall.trial.setting import Surroundings
 
 MEMBERS, SAMPLES, TOKENS = 2, 2, Surroundings().tokens
-LAYERS = (1, 2)  # of two: what a component does may differ from layer to layer
+LAYERS = (1, 2)  # all layers of a network of depth 2: a component may act differently in each
 SIZES = Surroundings().sizes(MEMBERS)
 Options = Mapping[str, Any]
 BLOCK_PARTS = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
-METHODS = {
-    "weights": ("weights",),
-    "heads": ("heads", "contexts", "emit"),
-    "values": ("value", "output", "maps"),
-}  # of what an attention provides
-JUDGED = {"attention": {*METHODS}, "position": {"bias by offset"}, "normaliser": {"factors by offset"}}  # of PROVIDES
-LONGER = (11, 64)  # lengths beyond the one that a component is built for
+# part that an attention provides -> its methods
+METHODS = {"weights": ("weights",), "heads": ("heads", "contexts", "emit"), "values": ("value", "output", "maps")}
+# values of PROVIDES that a call can show
+JUDGED = {"attention": {*METHODS}, "position": {"bias by offset"}, "normaliser": {"factors by offset"}}
+LONGER = (11, 64)  # tokens: lengths beyond the length for which a component is built
 OFFERED = {"rotate": "queries", "products": "products", "bias": "scores", "context": "values", "prepare": "lengths"}
 
 
 def learn_task(task: Any, options: Options) -> dict[str, Any]:
-    """Draw the data of a task: integers are tokens or classes, other numbers are vectors or values."""
-    made: Any = task(**options) if isclass(task) else partial(task, **options)
-    data = made(np.random.default_rng(0))
+    """Learn the kinds of inputs and targets from a draw: integers are tokens or classes, other numbers are vectors or values."""
+    bound: Any = task(**options) if isclass(task) else partial(task, **options)
+    data = bound(np.random.default_rng(0))
     if not isinstance(data, Dataset):
         raise TypeError(f"it returns {type(data).__name__} where a Dataset is expected; a `return` may be missing")
     inputs, targets = data.train.inputs, data.train.targets
@@ -59,7 +57,7 @@ def learn_task(task: Any, options: Options) -> dict[str, Any]:
 
 
 def learn_attention(attention: Any, options: Options) -> dict[str, Any]:
-    """Find which of its position, normaliser and mask an attention calls, which sizes it reads, and which parts it has, in two layers."""
+    """Learn which of its position, normaliser and mask an attention calls, which sizes it reads, and which parts it has, in two layers."""
     called: set[str] = set()
     provided = set(METHODS)
     for layer in LAYERS:
@@ -75,12 +73,12 @@ def learn_attention(attention: Any, options: Options) -> dict[str, Any]:
 
 
 def note_calls(attention: Any, layer: int, called: set[str], options: Options) -> Any:
-    """Build an attention with parts that add to `called` what it reads and calls of them. Call it once and return it."""
+    """Build an attention whose sizes and parts add the names that it reads or calls to `called`. Call it once and return it."""
 
     def noting(method: Callable[..., Any], *names: str) -> Callable[..., Any]:
-        def noted(*given: Any) -> Any:
+        def noted(*args: Any) -> Any:
             called.update(names)
-            return method(*given)
+            return method(*args)
 
         return noted
 
@@ -114,29 +112,29 @@ def note_calls(attention: Any, layer: int, called: set[str], options: Options) -
     return net
 
 
-def fill(made: Any) -> Tensor:
-    """Give a module random parameters in float64, and return states (K, B, T, D) of zeros for it."""
-    if isinstance(made, nn.Module):
-        made.double()
+def fill(module: Any) -> Tensor:
+    """Fill a module's parameters with random numbers in float64, and return states (K, B, T, D) of zeros for it."""
+    if isinstance(module, nn.Module):
+        module.double()
         source = torch.Generator().manual_seed(0)
-        for value in made.parameters():
+        for value in module.parameters():
             value.data.normal_(0.0, 0.3, generator=source)
     return torch.zeros(MEMBERS, SAMPLES, TOKENS, SIZES.width, dtype=torch.float64)
 
 
-def random_states(made: Any) -> Tensor:
-    """Give a module random parameters, and return normal states (K, B, T, D)."""
-    return fill(made).normal_(generator=torch.Generator().manual_seed(1))
+def random_states(module: Any) -> Tensor:
+    """Fill a module's parameters with random numbers, and return normal states (K, B, T, D) for it."""
+    return fill(module).normal_(generator=torch.Generator().manual_seed(1))
 
 
-def earlier_of(made: Any) -> dict[str, Any]:
-    """Return the named argument of a part that reads what earlier layers made, for the first layer of a pass."""
-    return {"earlier": {}} if asks(made) else {}
+def earlier_of(module: Any) -> dict[str, Any]:
+    """Return the argument `earlier` of the first layer, if the module reads results of earlier layers."""
+    return {"earlier": {}} if asks(module) else {}
 
 
 def wrong_parts(net: Any, provided: set[str]) -> set[str]:
-    """Return the provided parts that do not give the output of an attention: weights other than those that it gives to dropout, heads that
-    do not sum to it, or value maps that leave out a gate."""
+    """Return the provided parts that do not give the output of an attention: weights that differ from those passed to dropout, heads that
+    do not sum to the output, or value maps that omit a gate."""
     if "weights" not in provided:
         return {"heads", "values"}
     x, wrong, dropped = random_states(net), set(), list[Tensor]()
@@ -165,34 +163,34 @@ def wrong_parts(net: Any, provided: set[str]) -> set[str]:
 
 
 def learn_position(position: Any, options: Options) -> dict[str, Any]:
-    """Find on what a position acts, whether it runs at other lengths, and whether what it adds to scores depends on offsets alone."""
-    made = position(SIZES, **options)
-    fill(made)
-    own = {place: getattr(type(made), method, None) for place, method in HOOKS.items()}
-    touches = [place for place, method in HOOKS.items() if own[place] not in (None, getattr(Position, method))]
+    """Learn where a position acts, whether it runs at other lengths, and whether its addition to scores depends on offsets alone."""
+    module = position(SIZES, **options)
+    fill(module)
+    methods = {point: getattr(type(module), method, None) for point, method in HOOKS.items()}
+    touches = [point for point, method in HOOKS.items() if methods[point] not in (None, getattr(Position, method))]
     return {
         "TOUCHES": touches,
-        "ADMITS": "any" if all(runs_at(made, place, length) for place in touches for length in LONGER) else "trained",
-        "PROVIDES": ["bias by offset"] if "scores" in touches and adds_by_offset(made) else [],
-        "BREAKS": ["values"] if "values" in touches else [],  # what it adds is part of no value map
+        "ADMITS": "any" if all(runs_at(module, point, length) for point in touches for length in LONGER) else "trained",
+        "PROVIDES": ["bias by offset"] if "scores" in touches and adds_by_offset(module) else [],
+        "BREAKS": ["values"] if "values" in touches else [],  # no value map contains its addition
     }
 
 
 def learn_block(block: Any, options: Options) -> dict[str, Any]:
-    """Find whether a block puts its parts together as the block `attention` does, and whether it mixes tokens by its attention alone."""
+    """Learn whether a block puts its parts together as the block `attention` does, and whether only its attention mixes tokens."""
     breaks: set[str] = set()
     tokenwise = True
     for layer in LAYERS:
         for residual in (partial(add, depth=SIZES.depth), partial(scaled, depth=SIZES.depth, scale=3.0)):
-            made = build_block(block, replace(SIZES, layer=layer), residual, options)
-            x = random_states(made)
-            x = made.widen(x) if hasattr(made, "widen") else x
+            module = build_block(block, replace(SIZES, layer=layer), residual, options)
+            x = random_states(module)
+            x = module.widen(x) if hasattr(module, "widen") else x
 
-            def call(state: Tensor, made: Any = made) -> Any:
-                return made(state, no_dropout, **earlier_of(made))
+            def call(state: Tensor, module: Any = module) -> Any:
+                return module(state, no_dropout, **earlier_of(module))
 
-            breaks |= {*find_breaks(made, x, call), *(["blocks"] if asks(made) else [])}
-            made.attention.forward = lambda state, *drop: torch.zeros_like(state)
+            breaks |= {*find_breaks(module, x, call), *(["blocks"] if asks(module) else [])}
+            module.attention.forward = lambda state, *drop: torch.zeros_like(state)
             tokenwise = tokenwise and acts_on_tokens_alone(call, x)
     return {
         "BREAKS": [name for name in ("blocks", "weights", "heads", "values") if name in breaks],
@@ -217,18 +215,18 @@ def build_block(
     )
 
 
-def find_breaks(made: Any, x: Tensor, call: Callable[[Tensor], Any]) -> tuple[str, ...]:
-    """Return what of a network a block breaks. `x`: its input (K, B, T, D) or wider; `call`: the block itself."""
+def find_breaks(module: Any, x: Tensor, call: Callable[[Tensor], Any]) -> tuple[str, ...]:
+    """Return the names that belong into BREAKS of a block. `x` is its input (K, B, T, D) or wider, `call` the block itself."""
     calls: list[Any] = []
-    hook = made.attention.register_forward_pre_hook(lambda *inputs: calls.append(inputs))
+    hook = module.attention.register_forward_pre_hook(lambda *inputs: calls.append(inputs))
     with torch.no_grad():
         try:
             result = call(x.clone())
         finally:
             hook.remove()
-        if len(calls) != 1 or hasattr(made, "widen"):  # a state that is wider than vectors
+        if len(calls) != 1 or hasattr(module, "widen"):  # a state that is wider than vectors
             return ("blocks", *METHODS)
-        usual = Attention(**{name: getattr(made, name) for name in BLOCK_PARTS}, site="blocks.0")(x.clone())
+        usual = Attention(**{name: getattr(module, name) for name in BLOCK_PARTS}, site="blocks.0")(x.clone())
     return () if result.shape == usual.shape and difference([result], [usual]) <= AGREE else ("blocks",)
 
 
@@ -247,16 +245,16 @@ def acts_on_tokens_alone(call: Callable[[Tensor], Tensor], x: Tensor) -> bool:
 
 
 def learn_sentinels(sentinels: Any, options: Options) -> dict[str, Any]:
-    """Count the tokens that are added."""
-    made = sentinels(SIZES, **options)
-    if made is None:
+    """Learn how many tokens sentinels add."""
+    module = sentinels(SIZES, **options)
+    if module is None:
         return {"COUNT": 0}
-    x = fill(made)
+    x = fill(module)
     with torch.no_grad():
-        return {"COUNT": made.add(x).shape[2] - x.shape[2]}
+        return {"COUNT": module.add(x).shape[2] - x.shape[2]}
 
 
-def runs_at(position: Any, place: str, length: int) -> bool:
+def runs_at(position: Any, point: str, length: int) -> bool:
     """Return whether a position acts on a sequence of this length without raising."""
     head = torch.zeros(MEMBERS, SAMPLES, SIZES.heads, length, SIZES.head_width, dtype=torch.float64)
     square = torch.zeros(MEMBERS, SAMPLES, SIZES.heads, length, length, dtype=torch.float64)
@@ -264,7 +262,7 @@ def runs_at(position: Any, place: str, length: int) -> bool:
     inputs = {"states": (state,), "queries": (head, head), "products": (head, head), "scores": (square,)}
     try:
         with torch.no_grad():
-            getattr(position, HOOKS[place])(*inputs.get(place, (square, head)))
+            getattr(position, HOOKS[point])(*inputs.get(point, (square, head)))
     except Exception:  # whatever a length beyond its tables raises
         return False
     return True

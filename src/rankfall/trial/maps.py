@@ -1,7 +1,7 @@
-"""Try a map of tensors (K, B, ...): shape, number format, finite numbers and gradients, the same result twice, and independence of members
-and samples.
+"""Try a map of tensors (K, B, ...): shape, number format, finite numbers and gradients, repeated results, and independence of members and
+samples.
 
-It is called in float64, with parameters drawn separately for each member, so that using another member's parameters changes the result.
+Calls are in float64. Each member draws its own parameters, so that using another member's parameters changes the result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,28 +19,28 @@ from rankfall.trial.flags import unused_generators
 from rankfall.trial.independence import AGREE, LARGE, MEMBER, SAMPLE, Axis, check_independent, difference
 from rankfall.trial.setting import MEMBERS, Surroundings
 
-NOISE = 0.1  # by which parameters that start as a constant are made to differ between members
+NOISE = 0.1  # deviation of the noise that makes parameters with a constant start differ between members
 
 Make = Callable[[Sizes], Any]
 
 
 @dataclass(frozen=True)
 class Use:
-    """One way in which a network uses a component: inputs (K, B, ...), and the shape after (K, B) of each output."""
+    """A call of a component by a network: inputs (K, B, ...), and the shape after (K, B) of each output."""
 
-    told: str  # the inputs in words
+    label: str  # the inputs in words
     inputs: tuple[Tensor, ...]
     outputs: tuple[tuple[int, ...], ...]
     method: str = ""  # "": the component itself is called
-    also: Mapping[str, Any] = field(default_factory=dict)
-    through: tuple[bool, ...] = ()  # inputs to which a gradient must come back; default: all that are numbers
+    also: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments
+    through: tuple[bool, ...] = ()  # floating-point inputs to which a gradient must come back; default: all
     may_mask: bool = False  # whether -inf is a result
 
 
 def try_maps(candidate: Candidate, make: Make, uses: Sequence[Use], setting: Surroundings) -> list[tuple[Tensor, ...]]:
     """Try every use, in float64 and then in float32, the format of most networks. Return the outputs (K, B, ...) of each."""
     trial = MapTrial(candidate, make, setting)
-    found = [trial.attempt(use) for use in uses]
+    outputs = [trial.attempt(use) for use in uses]
     trial.format = torch.float32
     if isinstance(trial.whole, nn.Module):
         trial.whole.to(torch.float32)
@@ -48,7 +48,7 @@ def try_maps(candidate: Candidate, make: Make, uses: Sequence[Use], setting: Sur
         for use in uses:
             inputs = [value.float() if value.is_floating_point() else value for value in use.inputs]
             trial.run(use, trial.whole, inputs)
-    return found
+    return outputs
 
 
 class MapTrial:
@@ -75,56 +75,60 @@ class MapTrial:
                 value.data[member] = start.constant + torch.from_numpy(noise)
 
     def attempt(self, use: Use) -> tuple[Tensor, ...]:
-        """Make every check of one use. Return its outputs."""
+        """Check a use in every way and return its outputs."""
         leaves = [value.clone().requires_grad_(value.is_floating_point()) for value in use.inputs]
-        given = [leaf.clone() for leaf in leaves]  # not leaves, whose edit in place raises an error of torch
-        with unused_generators(self.candidate.refusal):  # whose error says more than that a second call differs
-            first = self.run(use, self.whole, given)
-        if any(not torch.equal(before, after) for before, after in zip(use.inputs, given)):
-            raise self.candidate.refusal(f"edits its input, {use.told}, in place", "work on new tensors")
-        for value in first:
-            bad = ~(value.isfinite() | value.isneginf() if use.may_mask else value.isfinite())
-            if bad.any():
+        inputs = [leaf.clone() for leaf in leaves]  # not leaves, whose edit in place raises an error of torch
+        with unused_generators(self.candidate.refusal):  # first, since its error says more than "gives another result"
+            first = self.run(use, self.whole, inputs)
+        if any(not torch.equal(before, after) for before, after in zip(use.inputs, inputs)):
+            raise self.candidate.refusal(f"edits its input, {use.label}, in place", "work on new tensors")
+        for value in first:  # (K, B, ...)
+            not_finite = ~(value.isfinite() | value.isneginf() if use.may_mask else value.isfinite())
+            if not_finite.any():
                 raise self.candidate.refusal(
-                    f"returns {value[bad][0].item()} in {int(bad.sum())} of {bad.numel()} entries, given {use.told}",
+                    f"returns {value[not_finite][0].item()} in {int(not_finite.sum())} of {not_finite.numel()} entries, given {use.label}",
                     "every result must be finite",
                 )
         self.check_repeats(use, first)
         with torch.no_grad():
             for axis in (MEMBER, SAMPLE):
-                check_independent(self.candidate, axis, partial(self.run_beside, use), use.told)
+                check_independent(self.candidate, axis, partial(self.run_beside, use), use.label)
         if self.setting.trained:
             self.differentiate(use, leaves, first)
         return tuple(value.detach() for value in first)
 
-    def run(self, use: Use, made: Any, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the outputs after a check of their number, shapes and number format. The inputs may be edited."""
+    def run(self, use: Use, module: Any, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Return the outputs after a check of their number, shapes and number format. The call may edit the inputs."""
         candidate = self.candidate
-        function = getattr(made, use.method, None) if use.method else made
+        function = getattr(module, use.method, None) if use.method else module
         if not callable(function):
-            what = f"has no method `{use.method}`" if use.method else f"gives {_describe(made)}, which cannot be called"
-            raise candidate.refusal(what, f"it must be {candidate.contract}")
-        told = f"given {use.told} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
-        result = candidate.call(function, told, *inputs, **use.also)
+            fault = (
+                f"has no method `{use.method}`" if use.method else f"gives {_describe(module)}, which cannot be called"
+            )
+            raise candidate.refusal(fault, f"it must be {candidate.contract}")
+        inputs_text = f"given {use.label} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
+        result = candidate.call(function, inputs_text, *inputs, **use.also)
         outputs = result if isinstance(result, tuple) else (result,)
-        wanted = [(*inputs[0].shape[:2], *rest) for rest in use.outputs]
+        expected = [(*inputs[0].shape[:2], *shape) for shape in use.outputs]
         returns = f"`{use.method}` returns" if use.method else "returns"
-        if [tuple(value.shape) if isinstance(value, Tensor) else None for value in outputs] != wanted:
+        if [tuple(value.shape) if isinstance(value, Tensor) else None for value in outputs] != expected:
             raise candidate.refusal(
-                f"{returns} {' and '.join(map(_describe, outputs))}, {told}",
-                f"it must return {' and '.join(map(str, wanted))}",
+                f"{returns} {' and '.join(map(_describe, outputs))}, {inputs_text}",
+                f"it must return {' and '.join(map(str, expected))}",
             )
         if wrong := [value.dtype for value in outputs if value.dtype != self.format]:
-            found, expected = (str(dtype).removeprefix("torch.") for dtype in (wrong[0], self.format))
+            dtype, format_name = (str(dtype).removeprefix("torch.") for dtype in (wrong[0], self.format))
             raise candidate.refusal(
-                f"{returns} {found} in a network of {expected}",
+                f"{returns} {dtype} in a network of {format_name}",
                 "make tensors with the dtype of its input or of its parameters",
             )
         return outputs
 
     def check_repeats(self, use: Use, first: Sequence[Tensor]) -> None:
-        """Raise if a second call differs. It is made in training mode, in which a network never is, so that `nn.Dropout` shows; and no
-        parameter that torch knows of is trainable in it, so a trainable one is hidden."""
+        """Raise `Refused` if a second call differs.
+
+        The second call is in training mode, which networks never use, so that `nn.Dropout` shows. It switches off the gradients of all
+        registered parameters, so that a result with a gradient shows a parameter that is not registered."""
         module = self.whole if isinstance(self.whole, nn.Module) else nn.Module()
         module.train().requires_grad_(False)
         with torch.random.fork_rng(devices=[]):
@@ -137,72 +141,77 @@ class MapTrial:
             )
         if (off := difference(again, [value.detach() for value in first])) > AGREE:
             raise self.candidate.refusal(
-                f"gives another result ({off:.1e}) when called again with the same {use.told}, in training mode",
+                f"gives another result ({off:.1e}) when called again with the same {use.label}, in training mode",
                 "let it keep nothing between calls, no running mean either, and draw no random numbers of its own: dropout of a network is "
                 "the training's `dropout`, which reaches attentions and blocks as `drop`",
             )
 
     def run_beside(self, use: Use, axis: Axis, alone: bool) -> tuple[Tensor, ...]:
-        """Return the outputs of the last member or sample alone, or those of all beside a first one with large numbers."""
+        """Return the outputs of the last member or sample alone, or the outputs of all if the first has large numbers."""
         last = axis.length - 1
         inputs = [(value.narrow(axis.number, last, 1) if alone else value).clone() for value in use.inputs]
         if not alone:
             for value in filter(torch.is_floating_point, inputs):
                 value.select(axis.number, 0).mul_(LARGE)
-        made = self.whole
+        module = self.whole
         if axis is MEMBER:
-            made = self.copy([last]) if alone else self.copy(range(MEMBERS), LARGE)
-        return self.run(use, made, inputs)
+            module = self.copy([last]) if alone else self.copy(range(MEMBERS), LARGE)
+        return self.run(use, module, inputs)
 
     def copy(self, members: Sequence[int], factor: float = 1.0) -> Any:
-        """Return the component for these members with the same parameters, those of the first `factor` times as large."""
-        made = self.make(self.setting.sizes(len(members)))
-        if not isinstance(made, nn.Module):
-            return made
-        made.to(torch.float64).eval()
-        for name, value in made.named_parameters():
-            own = self.parameters[name].data[list(members)]
-            if value.shape != own.shape:
+        """Return the component for these members with the same parameters; those of the first are `factor` times as large."""
+        module = self.make(self.setting.sizes(len(members)))
+        if not isinstance(module, nn.Module):
+            return module
+        module.to(torch.float64).eval()
+        for name, value in module.named_parameters():
+            values = self.parameters[name].data[list(members)]
+            if value.shape != values.shape:
                 shapes = f"{tuple(self.parameters[name].shape)} for {MEMBERS} members, but {tuple(value.shape)} for one"
                 remedy = "only its first axis may follow from the number of members"
                 raise self.candidate.refusal(f"has a parameter {name!r} {shapes}", remedy)
-            value.data.copy_(own)
+            value.data.copy_(values)
             value.data[0] *= factor
-        return made
+        return module
 
     def differentiate(self, use: Use, leaves: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-        """Raise if no gradient comes through to the inputs, or if one is not finite."""
+        """Raise `Refused` if an input gets no gradient, or if a gradient is not finite."""
         numbers = [leaf for leaf in leaves if leaf.requires_grad]
-        wanted = [*self.parameters.values(), *numbers]
+        leaves_and_parameters = [*self.parameters.values(), *numbers]
         total = sum((_weighted_sum(value) for value in outputs), torch.zeros((), dtype=torch.float64))
-        if not wanted:
+        if not leaves_and_parameters:
             return
-        found: Sequence[Tensor | None] = [None] * len(wanted)
+        gradients: Sequence[Tensor | None] = [None] * len(leaves_and_parameters)
         if total.requires_grad:
-            found = self.candidate.call(torch.autograd.grad, "differentiated", total, wanted, allow_unused=True)
-        own, through = found[: len(self.parameters)], found[len(self.parameters) :]
+            gradients = self.candidate.call(
+                torch.autograd.grad, "differentiated", total, leaves_and_parameters, allow_unused=True
+            )
+        parameter_grads, input_grads = gradients[: len(self.parameters)], gradients[len(self.parameters) :]
         needed = use.through or (True,) * len(numbers)
-        if any(gradient is None and need for gradient, need in zip(through, needed)):
+        if any(gradient is None and need for gradient, need in zip(input_grads, needed)):
             raise self.candidate.refusal(
-                f"lets no gradient through to {use.told}, so that nothing before it could be trained",
+                f"lets no gradient through to {use.label}, so that nothing before it could be trained",
                 "compute with torch, without `detach`, `item` or NumPy",
             )
-        # The gradient of a masked score goes no further.
-        reaching = [g[leaf.isfinite()] for g, leaf in zip(through, numbers) if g is not None]
-        if any(not gradient.isfinite().all() for gradient in (*reaching, *(g for g in own if g is not None))):
+        # A masked score is -inf, and its gradient reaches no parameter.
+        reaching = [g[leaf.isfinite()] for g, leaf in zip(input_grads, numbers) if g is not None]
+        if any(
+            not gradient.isfinite().all() for gradient in (*reaching, *(g for g in parameter_grads if g is not None))
+        ):
             raise self.candidate.refusal(
-                f"has a gradient that is not finite, given {use.told}",
+                f"has a gradient that is not finite, given {use.label}",
                 "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",
             )
 
 
 def _weighted_sum(value: Tensor) -> Tensor:
-    """Return a sum that is not constant where a kind keeps another one constant, such as the sum of a row of weights."""
+    """Return a weighted sum, which has a gradient even where the plain sum is constant, as for a row of attention weights."""
     weights = torch.arange(1, value.numel() + 1, dtype=value.dtype).view(value.shape).sin()
     return torch.where(value.isfinite(), value * weights, 0.0).sum()
 
 
 def _describe(value: Any) -> str:
+    """Return the shape of a tensor, or the type of any other value."""
     if value is None:
         return "None, as without a `return`"
     return str(tuple(value.shape)) if isinstance(value, Tensor) else f"a {type(value).__name__}"

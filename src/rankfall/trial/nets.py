@@ -1,4 +1,4 @@
-"""Try each kind of `nets/` as a network calls it. Parts around it are those of the package, so that what fails is its own."""
+"""Try each kind of `nets/` as a network calls it. All parts around it are the package's, so that a failure is the component's."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,35 +35,35 @@ def normal_numbers(name: str, *shape: int) -> Tensor:
 
 
 def maker_of(candidate: Candidate) -> Make:
-    """Return how a network makes the component. A class, or any component of a kind that is `sized`, is given the sizes."""
-    sized, is_class = field_declarations(Architecture)[candidate.kind]["sized"], isclass(candidate.found)
+    """Return the function by which a network makes the component. Classes, and all components of a `sized` kind, take the sizes."""
+    sized, is_class = field_declarations(Architecture)[candidate.kind]["sized"], isclass(candidate.loaded)
 
     def make(sizes: Sizes) -> Any:
         if not (sized or is_class):
             return candidate.bind_options()
-        made = candidate.call(candidate.found, "made of sizes and its options", sizes, **candidate.component.options)
-        return require_module(candidate, made) if is_class else made
+        module = candidate.call(candidate.loaded, "made of sizes and its options", sizes, **candidate.component.options)
+        return require_module(candidate, module) if is_class else module
 
     return make
 
 
-def require_module(candidate: Candidate, made: Any) -> nn.Module:
-    """Raise `Refused` if an instance is no module, since torch would not find its parameters."""
-    if not isinstance(made, nn.Module):
+def require_module(candidate: Candidate, module: Any) -> nn.Module:
+    """Return an instance; raise `Refused` unless it is a module, since torch finds the parameters of modules only."""
+    if not isinstance(module, nn.Module):
         raise candidate.refusal("is a class, but no torch.nn.Module", "derive it from torch.nn.Module")
-    return made
+    return module
 
 
-def first_of_pass(made: nn.Module) -> nn.Module:
-    """Return a part that reads what earlier layers made as the first of a pass, and any other as it is."""
-    if asks(made):
-        forward = made.forward
-        made.forward = lambda *inputs, **named: forward(*inputs, **named, earlier={})  # type: ignore[method-assign]
-    return made
+def first_of_pass(module: nn.Module) -> nn.Module:
+    """Bind `earlier` for the first layer if the module reads results of earlier layers, and return the module."""
+    if asks(module):
+        forward = module.forward
+        module.forward = lambda *inputs, **named: forward(*inputs, **named, earlier={})  # type: ignore[method-assign]
+    return module
 
 
 def as_map(use: Callable[[Surroundings], Use]) -> Callable[[Candidate, Surroundings], None]:
-    """Return the trial of a kind that is one map, unless it makes nothing."""
+    """Return the trial of a kind that is a single map; a component that returns None as its map passes."""
 
     def attempt(candidate: Candidate, setting: Surroundings) -> None:
         make = maker_of(candidate)
@@ -74,7 +74,7 @@ def as_map(use: Callable[[Surroundings], Use]) -> Callable[[Candidate, Surroundi
 
 
 def on_states(setting: Surroundings, **also: Any) -> Use:
-    """Return the use of a map of states (K, B, T, D)."""
+    """Return the use of a map of states (K, B, T, D) to states; `also` holds keyword arguments."""
     shape = (setting.length, setting.width)
     return Use("states", (normal_numbers("states", *shape),), (shape,), also=also)
 
@@ -83,8 +83,8 @@ def as_embedding(setting: Surroundings) -> Use:
     """Return the use of a map of symbols (K, B, T) or vectors (K, B, T, C) to states (K, B, T, D)."""
     inputs = normal_numbers("vectors", setting.tokens, setting.size_in)
     if setting.inputs == "tokens":
-        drawn = stream(0, "trial", "symbols").integers(setting.size_in, size=(MEMBERS, SAMPLES, setting.tokens))
-        inputs = torch.from_numpy(drawn)
+        symbols = stream(0, "trial", "symbols").integers(setting.size_in, size=(MEMBERS, SAMPLES, setting.tokens))
+        inputs = torch.from_numpy(symbols)
     return Use(setting.inputs, (inputs,), ((setting.tokens, setting.width),), through=(False,))
 
 
@@ -95,26 +95,29 @@ def as_head(setting: Surroundings) -> Use:
 
 
 def normaliser(candidate: Candidate, setting: Surroundings) -> None:
-    """Try it with each sample seeing another part of the tokens: what came before, or a token itself alone."""
+    """Try a normaliser on samples with different masks: earlier tokens, or each token alone."""
     length, heads = setting.length, (setting.heads, setting.length, setting.head_width)
-    scores, told = 2 * normal_numbers("scores", setting.heads, length, length), "scores"
+    scores, label = 2 * normal_numbers("scores", setting.heads, length, length), "scores"
     if setting.masked:
-        before, alone = torch.ones(length, length, dtype=torch.bool).tril(), torch.eye(length, dtype=torch.bool)
-        seen = torch.stack([before, alone, before]).unsqueeze(1)  # (B, 1, T, T)
-        scores, told = scores.masked_fill(~seen, -torch.inf), "scores with -inf where masked"
-    uses = [Use(told, (scores,), ((setting.heads, length, length),))]
-    if hasattr(candidate.found, "prepare"):
+        causal_rows, own_token = (
+            torch.ones(length, length, dtype=torch.bool).tril(),
+            torch.eye(length, dtype=torch.bool),
+        )
+        seen = torch.stack([causal_rows, own_token, causal_rows]).unsqueeze(1)  # (B, 1, T, T)
+        scores, label = scores.masked_fill(~seen, -torch.inf), "scores with -inf where masked"
+    uses = [Use(label, (scores,), ((setting.heads, length, length),))]
+    if hasattr(candidate.loaded, "prepare"):
         pair = normal_numbers("queries", *heads), normal_numbers("keys", *heads)
         uses.append(Use("queries and keys", pair, (heads, heads), "prepare"))
     weights = try_maps(candidate, maker_of(candidate), uses, setting)[0][0]
     leaked = weights[scores.isneginf()]
     if leaked.any():
-        what = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
-        raise candidate.refusal(what, "where a score is -inf the weight must be 0")
+        fault = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
+        raise candidate.refusal(fault, "where a score is -inf the weight must be 0")
 
 
 def position(candidate: Candidate, setting: Surroundings) -> None:
-    """Try the methods that it does not inherit, or one if it inherits all."""
+    """Try the methods that a position overrides, or the first if it overrides none."""
     heads, state = (setting.heads, setting.length, setting.head_width), (setting.length, setting.width)
     square = (setting.heads, setting.length, setting.length)
     pair, scores = (
@@ -129,14 +132,15 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
         Use("weights and values", (scores.softmax(-1), normal_numbers("values", *heads)), (heads,), "context"),
     ]
     make = maker_of(candidate)
-    one = make(setting.sizes(1))
-    if isinstance(one, Position):
-        own = [use for use in uses if getattr(type(one), use.method) is not getattr(Position, use.method)]
-        uses = own or uses[:1]
+    instance = make(setting.sizes(1))
+    if isinstance(instance, Position):
+        overridden = [use for use in uses if getattr(type(instance), use.method) is not getattr(Position, use.method)]
+        uses = overridden or uses[:1]
     try_maps(candidate, make, uses, setting)
 
 
 def sentinels(candidate: Candidate, setting: Surroundings) -> None:
+    """Try `add` and `strip` of sentinels."""
     make, count = maker_of(candidate), candidate.facts.get("COUNT")
     if type(count) is not int or count < 0:
         raise candidate.refusal("does not say how many tokens it adds", "write COUNT = 1 at the top of its file")
@@ -153,73 +157,81 @@ def sentinels(candidate: Candidate, setting: Surroundings) -> None:
 
 
 def residual(candidate: Candidate, setting: Surroundings) -> None:
+    """Try a residual on a stream and a branch (K, B, T, D)."""
     state = (setting.length, setting.width)
     pair = normal_numbers("states", *state), normal_numbers("branch", *state)
     use = Use("a stream and a branch", pair, (state,), through=(False, True))
 
     def make(sizes: Sizes) -> Any:
-        one = maker_of(candidate)(sizes)
-        return first_of_pass(one) if isinstance(one, nn.Module) else bind_named(one, depth=DEPTH, layer=1)
+        module = maker_of(candidate)(sizes)
+        return first_of_pass(module) if isinstance(module, nn.Module) else bind_named(module, depth=DEPTH, layer=1)
 
     try_maps(candidate, make, [use], setting)
 
 
 def mask(candidate: Candidate, setting: Surroundings) -> None:
+    """Try a mask: booleans (T, T), the same twice, with a visible token in each row."""
     function, length = candidate.bind_options(), setting.length
     first, again = (candidate.call(function, f"given the length {length}", length) for _ in range(2))
     if first is None and again is None:
         return
     if first.shape != (length, length) or first.dtype != torch.bool:
-        what = f"returns {tuple(first.shape)} of {first.dtype}, given the length {length}"
-        raise candidate.refusal(what, f"it must be {candidate.contract}")
+        fault = f"returns {tuple(first.shape)} of {first.dtype}, given the length {length}"
+        raise candidate.refusal(fault, f"it must be {candidate.contract}")
     if not torch.equal(first, again):
         raise candidate.refusal("gives another result when called again", "let it depend on its arguments alone")
-    blind = (~first.any(1)).nonzero().flatten().tolist()
-    if blind:
-        what = f"leaves token {blind[0]} of {length} nothing to see"
-        raise candidate.refusal(what, "every row needs an entry that is true: no weights sum to one over nothing")
+    empty_rows = (~first.any(1)).nonzero().flatten().tolist()
+    if empty_rows:
+        fault = f"leaves token {empty_rows[0]} of {length} nothing to see"
+        raise candidate.refusal(fault, "every row needs an entry that is true: no weights sum to one over nothing")
 
 
 def init(candidate: Candidate, setting: Surroundings) -> None:
+    """Try initial values of weights and biases of every role."""
     function = bind_named(candidate.bind_options(), depth=DEPTH)
     for role, kind in [(role, kind) for role in ROLES for kind in ("weight", "bias")]:
-        shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
+        shape, when = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
         first, again = (
-            candidate.call(function, told, stream(0, "trial", role), role, kind, shape, 6) for _ in range(2)
+            candidate.call(function, when, stream(0, "trial", role), role, kind, shape, 6) for _ in range(2)
         )
         if first.shape != shape or not np.isfinite(first).all():
-            raise candidate.refusal(f"returns {first.shape} {told}", f"it must be finite numbers {shape}")
+            raise candidate.refusal(f"returns {first.shape} {when}", f"it must be finite numbers {shape}")
         if not np.array_equal(first, again):
-            what = "draws other numbers when called again with the same generator"
-            raise candidate.refusal(what, "draw from the `rng` that it is given, and keep nothing between calls")
+            fault = "draws other numbers when called again with the same generator"
+            raise candidate.refusal(fault, "draw from the `rng` that it is given, and keep nothing between calls")
 
 
 def attention(candidate: Candidate, setting: Surroundings) -> None:
-    needed = [wanted["mask"] for wanted, _ in candidate.facts.get("REQUIRES", ()) if "mask" in wanted]
+    """Try an attention on states (K, B, T, D), with the mask that it requires."""
+    needed = [required["mask"] for required, _ in candidate.facts.get("REQUIRES", ()) if "mask" in required]
 
     def make(sizes: Sizes) -> Any:
         mask = Mask(causal if setting.masked or needed == ["causal"] else unmasked)
         parts = sizes, Position(), softmax, mask, "blocks.0"
-        told = "made of sizes, position, normaliser, mask, site and its options"
-        one = require_module(candidate, candidate.call(candidate.found, told, *parts, **candidate.component.options))
-        return first_of_pass(one)
+        when = "made of sizes, position, normaliser, mask, site and its options"
+        module = require_module(
+            candidate, candidate.call(candidate.loaded, when, *parts, **candidate.component.options)
+        )
+        return first_of_pass(module)
 
     try_maps(candidate, make, [on_states(setting, drop=no_dropout)], setting)
 
 
 def block(candidate: Candidate, setting: Surroundings) -> None:
+    """Try a block on its input: states (K, B, T, D), or the wider states of a block with `widen`."""
+
     def make(sizes: Sizes) -> Any:
-        told, residual = "made of its parts and options", partial(add, depth=DEPTH)
-        parts = candidate.found, sizes, residual, candidate.component.options, setting.placement, setting.mlp
-        made = require_module(candidate, candidate.call(build_block, told, *parts))
-        lacking = [name for name in BLOCK_PARTS if not hasattr(made, name)]
+        when, residual = "made of its parts and options", partial(add, depth=DEPTH)
+        parts = candidate.loaded, sizes, residual, candidate.component.options, setting.placement, setting.mlp
+        module = require_module(candidate, candidate.call(build_block, when, *parts))
+        lacking = [name for name in BLOCK_PARTS if not hasattr(module, name)]
         if lacking:
             raise candidate.refusal(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
-        return first_of_pass(made)
+        return first_of_pass(module)
 
-    use, one = on_states(setting, drop=no_dropout), make(setting.sizes(MEMBERS))
-    if hasattr(one, "widen"):
-        x = candidate.call(one.widen, "given states", *use.inputs).detach()
-        candidate.call(one.narrow, "given states as they leave the last block", x)
+    use, instance = on_states(setting, drop=no_dropout), make(setting.sizes(MEMBERS))
+    if hasattr(instance, "widen"):
+        x = candidate.call(instance.widen, "given states", *use.inputs).detach()
+        candidate.call(instance.narrow, "given states as they leave the last block", x)
         use = Use("states", (x,), (tuple(x.shape[2:]),), also=use.also)
     try_maps(candidate, make, [use], setting)

@@ -1,8 +1,8 @@
-"""Try an objective: numbers of each member, its inputs left as they were, and sums that add up over samples.
+"""Try an objective: it returns numbers of each member, leaves its inputs unchanged, and its sums add up over samples.
 
-A metric's mean is its sum over all batches by the number of targets. So sums and numbers of targets of the halves
-of a batch add up to those of the whole, which a mean does not, and so do losses times the number of targets in an evaluation. What is
-drawn for each batch anew is compared with no other batch.
+A metric's mean is its sum over all batches divided by the number of targets. So the sums and the numbers of targets of the two halves of a
+batch must add up to those of the whole, and so must losses times the number of targets in an evaluation. Means do not add up. An objective
+that draws anew for each batch is exempt, since its batches cannot be compared.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from rankfall.trial.candidate import Candidate
 from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference
 from rankfall.trial.setting import MEMBERS, Surroundings
 
-SYMBOLS, LENGTH, BATCH, ANSWERS = 5, 6, 4, 3  # of a batch
+SYMBOLS, LENGTH, BATCH, ANSWERS = 5, 6, 4, 3  # sizes of a batch: features or symbols, tokens, samples, answers
 ALL = range(MEMBERS)
 NO_SUM = (
     "`asked` counts targets and sums are over them, so that both add up over samples: nothing but the loss is a mean"
@@ -31,13 +31,13 @@ NO_MEAN = (
 
 
 def objective(candidate: Candidate, setting: Surroundings) -> None:
-    """Try it for the first kind of targets that it says it accepts, whatever those of the cell are."""
+    """Try an objective on the first kind of targets in its ACCEPTS, whatever the targets of the cell are."""
     accepts = candidate.facts.get("ACCEPTS", "classes")
     targets = accepts if isinstance(accepts, str) else next(iter(accepts), "classes")
     whole, again = (grade(candidate, targets, ALL) for _ in range(2))
     if not all(map(torch.equal, whole, again)):
-        what = "gives another result when called again"
-        raise candidate.refusal(what, "draw by the batch's seeds and place alone")
+        fault = "gives another result when called again"
+        raise candidate.refusal(fault, "draw by the batch's seeds and place alone")
 
     def compute(axis: Axis, alone: bool) -> list[Tensor]:
         return grade(candidate, targets, ALL[-1:]) if alone else grade(candidate, targets, ALL, LARGE)
@@ -52,9 +52,9 @@ class OneMap(nn.Module):
     def __init__(self, members: Sequence[int], targets: str, factor: float = 1.0) -> None:
         super().__init__()
         self.tokens, outputs = targets != "values", SYMBOLS if targets == "hidden" else ANSWERS
-        drawn = [stream(member, "trial", "head").normal(size=(SYMBOLS, outputs)) for member in members]
-        drawn[0] *= factor
-        self.weight = nn.Parameter(torch.stack([torch.from_numpy(one) for one in drawn]))  # (K, D, C)
+        weights = [stream(member, "trial", "head").normal(size=(SYMBOLS, outputs)) for member in members]
+        weights[0] *= factor
+        self.weight = nn.Parameter(torch.stack([torch.from_numpy(values) for values in weights]))  # (K, D, C)
 
     def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
         return drop(one_hot(inputs, SYMBOLS).double() if self.tokens else inputs.double(), "features")
@@ -69,8 +69,8 @@ class OneMap(nn.Module):
 def draw_samples(
     targets: str, members: Sequence[int], place: tuple[str | int, ...], learned: bool = True, part: slice = slice(None)
 ) -> Samples:
-    """Return a part of a batch: inputs and targets of each member by its own draw."""
-    inputs, wanted = [], []
+    """Return a part of a batch: each member draws its own inputs and targets."""
+    inputs, target_values = [], []
     for member in members:
         rng, shape = stream(member, "trial", "batch"), (BATCH, LENGTH)
         if targets == "values":
@@ -80,8 +80,10 @@ def draw_samples(
                 torch.from_numpy(rng.integers(low, high, size=shape)) for low, high in ((0, SYMBOLS), (-1, ANSWERS))
             )
         inputs.append(x[part])
-        wanted.append((x if targets == "hidden" else y)[part])
-    return Samples(torch.stack(inputs), torch.stack(wanted), list(members), place, SYMBOLS, special=2, learned=learned)
+        target_values.append((x if targets == "hidden" else y)[part])
+    return Samples(
+        torch.stack(inputs), torch.stack(target_values), list(members), place, SYMBOLS, special=2, learned=learned
+    )
 
 
 def grade(candidate: Candidate, targets: str, members: Sequence[int], factor: float = 1.0) -> list[Tensor]:
@@ -95,11 +97,11 @@ def grade(candidate: Candidate, targets: str, members: Sequence[int], factor: fl
 
 
 def ask(candidate: Candidate, targets: str, module: nn.Module, batch: Samples, finite: bool = True) -> Graded:
-    """Return what the objective makes of a batch, which it must leave as it is."""
-    inputs, wanted = batch.inputs.clone(), batch.targets.clone()
-    told = f"given a module and samples with {targets}"
-    graded: Graded = candidate.call(candidate.bind_options(), told, module, batch)
-    for name, before, after in (("inputs", inputs, batch.inputs), ("targets", wanted, batch.targets)):
+    """Return the objective's result for a batch; raise `Refused` if it edits the batch or returns wrong numbers."""
+    inputs_before, targets_before = batch.inputs.clone(), batch.targets.clone()
+    when = f"given a module and samples with {targets}"
+    graded: Graded = candidate.call(candidate.bind_options(), when, module, batch)
+    for name, before, after in (("inputs", inputs_before, batch.inputs), ("targets", targets_before, batch.targets)):
         if not torch.equal(before, after):
             raise candidate.refusal(f"edits `batch.{name}` in place", "work on new tensors: others are given the same")
     results: dict[str, Tensor] = {"loss": graded.loss, "asked": graded.asked, **graded.sums, **graded.asked_of}
@@ -115,11 +117,11 @@ def check_sums(candidate: Candidate, targets: str) -> None:
     """Raise `Refused` if sums over the samples of an evaluation do not add up."""
     module = OneMap(ALL, targets)
 
-    def sums(place: int, part: slice = slice(None)) -> dict[str, Tensor]:
+    def sums(start: int, part: slice = slice(None)) -> dict[str, Tensor]:
         with torch.no_grad():
-            graded = ask(candidate, targets, module, draw_samples(targets, ALL, ("test", place), False, part))
-        found = {name: value.double() for name, value in sums_of(graded).items()}
-        return dict(sorted(found.items(), key=lambda item: not is_count(item[0])))  # others may follow from counts
+            graded = ask(candidate, targets, module, draw_samples(targets, ALL, ("test", start), False, part))
+        totals = {name: value.double() for name, value in sums_of(graded).items()}
+        return dict(sorted(totals.items(), key=lambda item: not is_count(item[0])))  # others may follow from counts
 
     whole, elsewhere = sums(0), sums(BATCH)
     if any(not torch.equal(value, elsewhere[name]) for name, value in whole.items()):
@@ -127,9 +129,9 @@ def check_sums(candidate: Candidate, targets: str) -> None:
     first, second = sums(0, slice(0, BATCH // 2)), sums(BATCH // 2, slice(BATCH // 2, BATCH))
     for name, value in whole.items():
         if difference([first[name] + second[name]], [value]) > AGREE:
-            told = "a loss, times the targets asked, of" if name == "loss" else name
+            label = "a loss, times the targets asked, of" if name == "loss" else name
             halves = f"{float(first[name][0]):g} and {float(second[name][0]):g}"
             raise candidate.refusal(
-                f"gives {told} {halves} for the halves of a batch, and {float(value[0]):g} for the whole",
+                f"gives {label} {halves} for the halves of a batch, and {float(value[0]):g} for the whole",
                 NO_MEAN if name == "loss" else NO_SUM,
             )

@@ -1,4 +1,4 @@
-"""Try optimisers and schedules: some steps for all members at once, against each member alone and against steps from checkpoints."""
+"""Try optimisers and schedules: compare steps of all members at once with steps of a member alone and with steps from checkpoints."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,14 +16,15 @@ ENTRIES = (
     ParameterEntry("map.weight", "mlp", "weight", (2, 3), 0),
     ParameterEntry("map.bias", "mlp", "bias", (1,), 6),
 )
-PARAMETERS = 7  # of a member, in these entries
-STEPS = 3
-RATES, DECAYS = (0.1, 0.0, 0.01), (0.1, 0.1, 0.0)  # of each member
+PARAMETERS = 7  # numbers of a member in ENTRIES
+STEPS = 3  # enough for slots to matter
+RATES, DECAYS = (0.1, 0.0, 0.01), (0.1, 0.1, 0.0)  # learning rate and weight decay of each member
 STOPPED = 1  # a member whose learning rate and gradients are zero
 ALL = range(MEMBERS)
 
 
 def optimizer(candidate: Candidate, setting: Surroundings) -> None:
+    """Raise `Refused` unless an optimiser resumes, moves weights, leaves stopped members alone and treats members independently."""
     start, whole = normal_numbers("weights", 0), take_steps(candidate, ALL)
     if difference([take_steps(candidate, ALL, resumed=True)], [whole]) > AGREE:
         raise candidate.refusal(
@@ -45,9 +46,9 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
 
 
 def make_optimizer(candidate: Candidate) -> Any:
-    """Return the optimiser as `Members` has it, for these entries."""
-    made = candidate.bind_options()
-    return candidate.call(made.of, "given the entries of a row", ENTRIES) if hasattr(made, "of") else made
+    """Return the optimiser for ENTRIES as `Members` makes it."""
+    instance = candidate.bind_options()
+    return candidate.call(instance.of, "given the entries of a row", ENTRIES) if hasattr(instance, "of") else instance
 
 
 def normal_numbers(name: str, step: int) -> Tensor:
@@ -56,31 +57,32 @@ def normal_numbers(name: str, step: int) -> Tensor:
 
 
 def take_steps(candidate: Candidate, members: Sequence[int], factor: float = 1.0, resumed: bool = False) -> Tensor:
-    """Return the weights (K, P) of these members after some steps with weight decay. The gradients of the first are `factor` times as
-    large. If `resumed`, each step has a new optimiser, as training from a checkpoint does."""
+    """Return the weights (K, P) of these members after STEPS steps with weight decay.
+
+    The gradients of the first member are `factor` times as large. If `resumed`, each step has a new optimiser, as after a checkpoint."""
     rows = list(members)
     weights, slots = normal_numbers("weights", 0)[rows], None
     for step in range(1, STEPS + 1):
         if resumed or step == 1:
-            made = make_optimizer(candidate)
-            lr, decay = (
-                torch.tensor(each, dtype=torch.float64).unsqueeze(1)[rows] for each in (RATES, DECAYS)
-            )  # (K, 1)
-            slots = slots or tuple(torch.zeros_like(weights) for _ in range(made.slots))
+            instance = make_optimizer(candidate)
+            # (K, 1)
+            lr, decay = (torch.tensor(r, dtype=torch.float64).unsqueeze(1)[rows] for r in (RATES, DECAYS))
+            slots = slots or tuple(torch.zeros_like(weights) for _ in range(instance.slots))
         grads = normal_numbers("gradients", step)
         grads[STOPPED] = 0.0
         grads = grads[rows]
         grads[0] *= factor
-        told = "given weights, gradients, slots, lr, decay, step and scratch"
+        when = "given weights, gradients, slots, lr, decay, step and scratch"
         with torch.no_grad():
-            candidate.call(made.step, told, weights, grads, slots, lr, decay, step, torch.empty_like(weights))
+            candidate.call(instance.step, when, weights, grads, slots, lr, decay, step, torch.empty_like(weights))
     return weights
 
 
 def schedule(candidate: Candidate, setting: Surroundings) -> None:
+    """Raise `Refused` if a schedule gives two factors for an epoch."""
     function, epochs = candidate.bind_options(), setting.epochs
     for epoch in sorted({0, 1, epochs // 2, epochs - 1} & set(range(epochs))):
-        told = f"given epoch {epoch} of {epochs}"
-        first, again = (candidate.call(function, told, epoch, epochs) for _ in range(2))
+        when = f"given epoch {epoch} of {epochs}"
+        first, again = (candidate.call(function, when, epoch, epochs) for _ in range(2))
         if first != again:
-            raise candidate.refusal(f"gives another result when called again, {told}", "keep nothing between calls")
+            raise candidate.refusal(f"gives another result when called again, {when}", "keep nothing between calls")

@@ -1,20 +1,20 @@
-"""The network for which a component is tried: the sizes of a cell's, small where they cost most."""
+"""The sizes of the network for which a component is tried: those of a cell, with fewer tokens where they cost most."""
 
 from dataclasses import dataclass, fields
 
 from rankfall.nets.primitives import Sizes
 
-DEPTH = 2  # stands for any
-MEMBERS = SAMPLES = 3
-# Longer sequences are cut to these, for all members and samples together:
+DEPTH = 2  # layers, which stand for any depth
+MEMBERS = SAMPLES = 3  # a first with large numbers, a last to compare, and a neighbour of both
+# `longest` cuts longer sequences to these limits, for all members and samples together, so that a trial takes milliseconds:
 MOST_SCORES = 2**20  # numbers in the scores of all heads
-MOST_PRODUCTS = 2**26  # of a token's features with a matrix
-MOST_SYMBOLS = 100  # of a vocabulary, or classes
+MOST_PRODUCTS = 2**26  # products of tokens' features with a matrix
+MOST_SYMBOLS = 100  # symbols of a vocabulary, or classes
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a kind of component may be told of the network around it; `kinds.py` says which kind reads what."""
+    """The facts about the surrounding network that a trial may depend on; `kinds.py` says which kind reads which."""
 
     width: int = 8
     heads: int = 2
@@ -37,12 +37,13 @@ class Surroundings:
         return self.tokens + self.sentinels
 
     def sizes(self, members: int) -> Sizes:
-        named = {one.name: getattr(self, one.name) for one in fields(Sizes) if hasattr(self, one.name)}
+        """Return the sizes of a stack with so many members."""
+        named = {f.name: getattr(self, f.name) for f in fields(Sizes) if hasattr(self, f.name)}
         return Sizes(**named | {"members": members, "depth": DEPTH, "layer": 1})
 
 
 def longest(tokens: int, heads: int, width: int, mlp_width: int) -> int:
-    """So many of the tokens as a trial can take in milliseconds, but two if there are two."""
-    each = MEMBERS * SAMPLES
-    by_scores, by_products = (MOST_SCORES / (each * heads)) ** 0.5, MOST_PRODUCTS / (each * width * mlp_width)
+    """Return the number of tokens that a trial can compute in milliseconds: at most `tokens`, and two or more if there are two."""
+    networks = MEMBERS * SAMPLES
+    by_scores, by_products = (MOST_SCORES / (networks * heads)) ** 0.5, MOST_PRODUCTS / (networks * width * mlp_width)
     return min(tokens, max(2, int(min(by_scores, by_products))))

@@ -21,13 +21,13 @@ ENTROPY = (0.1, 0.2)  # nats: raised below the first, ended above the second
 NORM = (10.0, 5.0)  # times the median of the last logs
 GROWN = 1000.0  # times the median of the first logs; our choice, since training makes vectors longer
 DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
-MANY = 256  # tokens in a log, of which fewer leave too many units of a trained network unused
-# Of a single log, and of each of two in a row: shares of the median loss, times the largest rise of the loss from log to log, and times
-# the standard deviation, by the median absolute deviation.
+MANY = 256  # tokens that a log needs for this alarm: with fewer, units of any trained network stay unused
+# How far the loss of a single log, or of each of two logs in a row, must exceed the median: as a share of the median, as a multiple of the
+# largest rise of the loss from log to log, and in standard deviations.
 SPIKE, RISES, NOISE = (0.3, 0.05), (2.0, 1.0), (12.0, 5.0)
-SIGMA = 1.4826  # standard deviations in a median absolute deviation
-GAINED = 0.02  # of what training has gained, so that a loss near 0 may vary
-DEVIATIONS = 6.0  # median absolute deviations
+SIGMA = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+GAINED = 0.02  # share of the loss that training has gained; a loss near 0 may vary by it
+DEVIATIONS = 6.0  # median absolute deviations from which a layer has moved
 MOVED = 1.5  # ratio to the median from which a layer has moved
 FEWEST, LAST = 5, 20  # logs that a median needs, and has at most
 FOLLOWED = ("norm", "residual", "entropy", "gradient_queries", "gradient_keys")
@@ -54,11 +54,17 @@ class Alarms:
         self.first: dict[tuple[str, int], list[float]] = defaultdict(list)  # the first values, `FEWEST` at most
         self.steps: deque[int] = deque(maxlen=LAST + FEWEST)
         self.high = False  # whether the loss of the last log was high enough for the first of two
-        self.gradients: list[Row] = []  # rows whose gradient is not finite, of the first of the last logs with such
+        self.gradients: list[
+            Row
+        ] = []  # rows whose gradient is not finite, of the first log in an unbroken run of such logs
 
     def update(self, rows: Sequence[Row]) -> list[Event]:
         """Return the events of a log."""
-        events = [*self.not_finite(rows), *(one for row in rows[1:] for one in self.of_layer(row)), *self.spike(rows)]
+        events = [
+            *self.not_finite(rows),
+            *(event for row in rows[1:] for event in self.of_layer(row)),
+            *self.spike(rows),
+        ]
         self.steps.append(rows[0]["step"])
         for row in rows:
             for column in (*FOLLOWED, "dead_units", "loss"):
@@ -78,7 +84,8 @@ class Alarms:
         return on
 
     def past(self, column: str, layer: int) -> list[float]:
-        return [one for one in self.history[column, layer] if not math.isnan(one)][-LAST:]
+        """Return the last known values of a column."""
+        return [value for value in self.history[column, layer] if not math.isnan(value)][-LAST:]
 
     def not_finite(self, rows: Sequence[Row]) -> Iterator[Event]:
         """Raise the alarm of NaN or infinity. If an update has made the weights NaN, all layers show it, and the cause is earlier."""
@@ -94,24 +101,25 @@ class Alarms:
             )
         elif self.steps and step > self.steps[-1] + 1 and broken["layer"] <= 1:
             text = f"{state_name(broken)} is not finite; all states of step {self.steps[-1]} were. One update makes all weights NaN: "
-            yield event(broken, "nan", f"{text}to see where it begins, log every step")
+            yield layer_event(broken, "nan", f"{text}to see where it begins, log every step")
         elif before:
             text = f"{state_name(broken)} is not finite, by gradients of step {before[0]['step']}: there all states were finite, "
-            yield event(broken, "nan", f"{text}but the gradient of {layer_name(before[-1])} was not")
+            yield layer_event(broken, "nan", f"{text}but the gradient of {layer_name(before[-1])} was not")
         else:
             finite = f"; that of layer {broken['layer'] - 1} is finite" if broken["layer"] else ""
-            yield event(broken, "nan", f"{state_name(broken)} is the first that is not finite{finite}")
+            yield layer_event(broken, "nan", f"{state_name(broken)} is the first that is not finite{finite}")
 
     def of_layer(self, row: Row) -> Iterator[Event]:
+        """Raise the alarms of one layer: entropy, floor, norm and dead units."""
         layer, entropy, norm, dead = row["layer"], row["entropy"], row["norm"], row["dead_units"]
         if entropy is not None and self.switch("entropy", layer, entropy < ENTROPY[0], entropy > ENTROPY[1]):
-            yield event(
+            yield layer_event(
                 row, "entropy", f"attention of {layer_name(row)} looks at one token: its entropy is {entropy:.2g} nats"
             )
         floor = row["residual_floor"]
         if floor is not None and self.switch("floor", layer, floor, not floor):
             text = f"the tokens of {layer_name(row)} are equal up to the rounding of {row['dtype']} (residual {row['residual']:.2g})"
-            yield event(row, "floor", text)
+            yield layer_event(row, "floor", text)
         past = self.past("norm", layer)
         if norm is not None and len(past) >= FEWEST:
             last, early = (norm / max(median(part), 1e-300) for part in (past, self.first["norm", layer]))
@@ -121,24 +129,25 @@ class Alarms:
                     if last > NORM[0]
                     else f"{early:.3g} times as long as at first"
                 )
-                yield event(row, "norm", f"token vectors of {layer_name(row)} are {when}")
+                yield layer_event(row, "norm", f"token vectors of {layer_name(row)} are {when}")
         first = self.first["dead_units", layer]
         if dead is not None and len(first) == FEWEST and (row["tokens"] or 0) >= MANY:
             grown = dead - median(first)
             if self.switch("dead", layer, grown > DEAD[0], grown < DEAD[1]):
-                yield event(
+                yield layer_event(
                     row,
                     "dead",
                     f"{dead:.0%} of the units of {layer_name(row)} are dead, after {median(first):.0%} at first",
                 )
 
     def spike(self, rows: Sequence[Row]) -> Iterator[Event]:
+        """Raise the alarm of a loss far above its median, and name the layer that moved first."""
         loss, past = rows[0]["loss"], self.past("loss", rows[0]["layer"])
         if loss is None or len(past) < FEWEST:
             return
         middle = median(past)
-        rise = max(after - one for one, after in pairwise(past))
-        noise = SIGMA * median(abs(one - middle) for one in past)
+        rise = max(after - before for before, after in pairwise(past))
+        noise = SIGMA * median(abs(value - middle) for value in past)
         gained = GAINED * (median(self.first["loss", rows[0]["layer"]]) - middle)
         alone, twice = (
             middle + max(share * abs(middle), times * rise, wide * noise, gained)
@@ -159,28 +168,28 @@ class Alarms:
     def first_moved(self, rows: Sequence[Row]) -> tuple[Row, int, str, float] | None:
         """Return the row of the layer that left its range first, with the step, the column and the ratio to its median.
 
-        Of several layers in one log, that with the largest change is first.
+        If several layers leave their range in one log, the one with the largest change is first.
         """
-        found: list[tuple[int, float, tuple[Row, int, str, float]]] = []
+        candidates: list[tuple[int, float, tuple[Row, int, str, float]]] = []
         for row in rows[1:]:
             for column in FOLLOWED:
                 values = [
                     *self.history[column, row["layer"]],
                     math.nan if row[column] is None else row[column],
                 ]
-                logs = [math.log(one) if one > 0 else math.nan for one in values]
+                logs = [math.log(value) if value > 0 else math.nan for value in values]
                 for at in range(max(len(logs) - FEWEST, FEWEST), len(logs)):
-                    past = [one for one in logs[:at] if not math.isnan(one)][-LAST:]
+                    past = [value for value in logs[:at] if not math.isnan(value)][-LAST:]
                     if len(past) < FEWEST or math.isnan(logs[at]):
                         continue
                     middle = median(past)
-                    least = max(math.log(MOVED), DEVIATIONS * median(abs(one - middle) for one in past))
+                    least = max(math.log(MOVED), DEVIATIONS * median(abs(value - middle) for value in past))
                     change = abs(logs[at] - middle)
                     if change > least:
                         step = [*self.steps, row["step"]][at]
-                        found.append((step, -change, (row, step, column, math.exp(logs[at] - middle))))
+                        candidates.append((step, -change, (row, step, column, math.exp(logs[at] - middle))))
                         break
-        return min(found, key=lambda one: one[:2])[2] if found else None
+        return min(candidates, key=lambda candidate: candidate[:2])[2] if candidates else None
 
 
 def layer_name(row: Row) -> str:
@@ -191,7 +200,7 @@ def state_name(row: Row) -> str:
     return f"the state of {layer_name(row)}" if row["block"] else layer_name(row)
 
 
-def event(row: Row, kind: str, text: str) -> Event:
+def layer_event(row: Row, kind: str, text: str) -> Event:
     return Event(row["step"], kind, row["layer"], text)
 
 
@@ -201,4 +210,4 @@ def events_of_run(rows: Sequence[Row]) -> list[Event]:
     logs: dict[int, list[Row]] = {}
     for row in rows:
         logs.setdefault(row["step"], []).append(row)
-    return [one for log in logs.values() for one in alarms.update(log)]
+    return [event for log in logs.values() for event in alarms.update(log)]

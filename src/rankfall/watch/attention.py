@@ -24,7 +24,7 @@ FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every de
 
 
 class AttentionListener(TorchDispatchMode):
-    """Mode that appends the values of each attention map (B, H, T, T) to `found` while it is active."""
+    """Append the values of each attention map (B, H, T, T) to `maps` while this mode is active."""
 
     supports_higher_order_operators = True  # flex_attention and the like pass through, unrecorded
 
@@ -32,7 +32,7 @@ class AttentionListener(TorchDispatchMode):
         super().__init__()
         self.batch, self.tokens, self.samples = batch, tokens, min(samples, batch)
         self.real = None if real is None else real[:samples]  # (S, T)
-        self.found: list[Tensor] = []  # (K, S, H) each
+        self.maps: list[Tensor] = []  # (K, S, H) each
         self.dead: Tensor | None = None  # share of units, ()
         self.queries = 0  # of a sample
         self.single = False  # whether each map has one head: then all maps belong to this block's attention
@@ -42,7 +42,7 @@ class AttentionListener(TorchDispatchMode):
         output = func(*args, **kwargs)
         name = func._schema.name if hasattr(func, "_schema") else ""
         if name in SOFTMAX or (name.startswith(FUSED) and "backward" not in name):
-            named = {one.name: value for one, value in zip(func._schema.arguments, args)} | dict(kwargs)
+            named = {argument.name: value for argument, value in zip(func._schema.arguments, args)} | dict(kwargs)
             if name in SOFTMAX and type(output) is Tensor:  # not a tensor distributed over processes
                 self.keep_softmax(output, named["self"], named["dim"])
             elif name not in SOFTMAX and type(named["query"]) is Tensor:
@@ -66,24 +66,24 @@ class AttentionListener(TorchDispatchMode):
         if not self.batch or len(weights) % self.batch or (weights.ndim == 4 and len(weights) != self.batch):
             return
         single = weights.ndim == 3 and len(weights) == self.batch
-        if self.found and not (single and self.single):
+        if self.maps and not (single and self.single):
             return
         self.single = single
-        both = [one.detach().reshape(self.batch, -1, *one.shape[-2:])[: self.samples] for one in (weights, scores)]
-        rows = chosen_queries(self.samples, both[0].shape[1], self.tokens, weights.device)
-        both = [one[:, :, rows] if len(rows) < self.tokens else one for one in both]
-        self.keep(both[0], rows, both[1])
+        pair = [x.detach().reshape(self.batch, -1, *x.shape[-2:])[: self.samples] for x in (weights, scores)]
+        rows = chosen_queries(self.samples, pair[0].shape[1], self.tokens, weights.device)
+        pair = [x[:, :, rows] if len(rows) < self.tokens else x for x in pair]
+        self.keep(pair[0], rows, pair[1])
 
-    def keep_fused(self, given: Mapping[str, Any]) -> None:
+    def keep_fused(self, arguments: Mapping[str, Any]) -> None:
         """Compute and keep the weights of a few samples and queries. Memory does not grow with the square of the length."""
-        query, key = given["query"].detach(), given["key"].detach()  # (B, H, T, d)
+        query, key = arguments["query"].detach(), arguments["key"].detach()  # (B, H, T, d)
         shapes = query.ndim == 4 and len(query) == self.batch and query.shape[2] == key.shape[2] == self.tokens
-        if self.found or not shapes:
+        if self.maps or not shapes:
             return
         rows = chosen_queries(self.samples, query.shape[1], self.tokens, query.device)
-        scale = given.get("scale")
+        scale = arguments.get("scale")
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        bias = given.get("attn_mask") if given.get("attn_mask") is not None else given.get("attn_bias")
+        bias = arguments.get("attn_mask") if arguments.get("attn_mask") is not None else arguments.get("attn_bias")
         q, k = query[: self.samples], key[: self.samples]
         q = q[:, :, rows] if len(rows) < self.tokens else q  # (S, H, R, d)
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1) if k.shape[1] != q.shape[1] else k  # (S, H, T, d)
@@ -94,20 +94,20 @@ class AttentionListener(TorchDispatchMode):
             if bias is not None:
                 part = bias.detach().expand(*query.shape[:3], self.tokens)[: self.samples, :, rows]
                 scores = scores.masked_fill(~part, -torch.inf) if part.dtype == torch.bool else scores + part
-            if given.get("is_causal"):
+            if arguments.get("is_causal"):
                 later = torch.arange(self.tokens, device=q.device) > rows[:, None]
                 scores.masked_fill_(later, -torch.inf)
             weights = torch.softmax(scores, -1)
             if bias is not None:  # a row that sees nothing is padding
                 weights.masked_fill_(scores.amax(-1, keepdim=True) == -torch.inf, 0.0)
-            self.keep(weights, rows, scores, bool(given.get("is_causal")))
+            self.keep(weights, rows, scores, bool(arguments.get("is_causal")))
 
     def keep(self, weights: Tensor, rows: Tensor, scores: Tensor, causal: bool = False) -> None:
         """Keep the values of weights (S, H, R, T)."""
         with torch.no_grad(), torch.autocast(weights.device.type, enabled=False):
-            self.found.append(weight_values(weights, rows, self.real, scores, causal))
+            self.maps.append(weight_values(weights, rows, self.real, scores, causal))
         self.queries = len(rows)
 
     def values(self) -> Tensor | None:
         """Return the values (K, S, H) of all heads, or None without any map."""
-        return torch.cat(self.found, -1) if self.found else None
+        return torch.cat(self.maps, -1) if self.maps else None

@@ -34,7 +34,7 @@ TRIES = 3  # passes that may differ from the recorded one, as where layers are l
 
 
 class Capture:
-    """Hooks that measure the first pass in training mode, or a pass in eval mode if there is none, until they are removed."""
+    """Measure the first pass in training mode, or a pass in eval mode if there is none, by hooks that `detach` removes."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class Capture:
         modules = list(self.model.modules())
         if modules == self.modules or self.traced is not None or self.loose:
             return
-        self.modules, self.layers, now = modules, None, dict(inner_modules(self.model))
-        self.blocks = {name: now.get(name, one) for name, one in self.named.items()} or list_blocks(self.model)
-        self.place = {id(one): number for number, one in enumerate(self.blocks.values())}
+        self.modules, self.layers, inner = modules, None, dict(inner_modules(self.model))
+        self.blocks = {name: inner.get(name, block) for name, block in self.named.items()} or list_blocks(self.model)
+        self.place = {id(block): number for number, block in enumerate(self.blocks.values())}
         self.ancestors = outer_modules(self.model, self.blocks)
         if self.options.states is not None:
             self.use_blocks(None)
@@ -84,7 +84,7 @@ class Capture:
         self.layers, self.weights = layers, self.settle(layers)
 
     def use_blocks(self, error: RankfallError | None) -> None:
-        """Measure what blocks return from now on. `error`: why layers are not found; None if the user says how to read blocks."""
+        """Measure the outputs of blocks from now on. `error`: why layers are not found; None if the user says how to read blocks."""
         if not self.blocks:
             raise refuse_model(self.model, error or RankfallError("it has no list of modules of one class")) from None
         self.axis = axis_of_batch(self.blocks, self.options.batch_axis)
@@ -140,9 +140,9 @@ class Capture:
             assert tensor is not None
             self.now.layers.append(layer_record(place, tensor, self.listeners.pop()[1], self.now, self.options))
 
-    def heard_attention(self, given: Mapping[str, Any]) -> None:
+    def heard_attention(self, arguments: Mapping[str, Any]) -> None:
         if self.now is not None and self.listeners and self.listeners[-1][1] is not None:
-            self.listeners[-1][1].keep_fused(given)
+            self.listeners[-1][1].keep_fused(arguments)
 
     def attach(self) -> None:
         """Measure passes from now on, until `take`."""
@@ -154,8 +154,8 @@ class Capture:
         if self.traced is not None or is_compiled(self.model):
             self.trace()
             return
-        for one in self.ancestors:
-            self.outer.around(one, self.guard(self.enter), self.guard(self.leave))
+        for module in self.ancestors:
+            self.outer.around(module, self.guard(self.enter), self.guard(self.leave))
         if self.loose:
             self.attach_blocks()
 
@@ -171,8 +171,8 @@ class Capture:
             self.followed = None
 
     def attach_blocks(self) -> None:
-        for one in self.blocks.values():
-            self.inner.around(one, self.guard(self.enter_block), self.guard(self.leave_block))
+        for block in self.blocks.values():
+            self.inner.around(block, self.guard(self.enter_block), self.guard(self.leave_block))
 
     def guard(self, function: Callable[..., None]) -> Callable[..., None]:
         return guarded(function, self.give_up)
@@ -203,9 +203,10 @@ class Capture:
             self.end()
 
     def begin(self, kind: int | None = None, call: tuple[nn.Module, Any, Mapping[str, Any]] | None = None) -> None:
+        """Begin to measure a pass, if its kind is better than that of the best one so far."""
         if kind is None:
             modules = self.blocks.values() or self.ancestors
-            kind = int(torch.is_grad_enabled()) * (1 + any(one.training for one in modules))
+            kind = int(torch.is_grad_enabled()) * (1 + any(module.training for module in modules))
         self.passes[kind] += 1
         self.leave_followed()
         if not (kind > 0 or self.options.passes == "all") or (self.best is not None and kind <= self.best.kind):
@@ -268,15 +269,15 @@ class Capture:
             if listener is not None:
                 listener.__enter__()
 
-    def before_block(self, block: int, given: Tensor | None) -> AttentionListener | None:
+    def before_block(self, block: int, states: Tensor | None) -> AttentionListener | None:
         """Measure the input of the first block, and return a listener for the block."""
         assert self.now is not None
         listener = None
         if not self.now.layers:
-            self.now.layers.append(layer_record(None, given, None, self.now, self.options))
-        if given is not None:
-            real, _ = real_tokens(given, self.now, self.options)
-            listener = AttentionListener(len(given), given.shape[1], self.options.samples, real)
+            self.now.layers.append(layer_record(None, states, None, self.now, self.options))
+        if states is not None:
+            real, _ = real_tokens(states, self.now, self.options)
+            listener = AttentionListener(len(states), states.shape[1], self.options.samples, real)
         self.listeners.append((block, listener))
         return listener
 
@@ -293,5 +294,5 @@ class Capture:
         name = tuple(self.blocks)[block]
         states = states_of(output, name, self.options.states, self.axis)
         if self.options.batch_axis is None and self.axis == 0:
-            check_not_turned(states, self.now.given, name)
+            check_not_turned(states, self.now.input_shapes, name)
         self.now.layers.append(layer_record(block, states, listener, self.now, self.options))

@@ -62,17 +62,19 @@ KINDS = {
     "bool": pa.bool_(),
     "text": pa.string(),
 }
-SCHEMA = pa.schema([pa.field(one.name, KINDS[one.type], metadata={"meaning": one.meaning}) for one in COLUMNS])
+SCHEMA = pa.schema(
+    [pa.field(column.name, KINDS[column.type], metadata={"meaning": column.meaning}) for column in COLUMNS]
+)
 
 
 def curves_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return the numbers of a log by the names of their curves: rankfall/residual/layer_03, rankfall/entropy/layer_03_head_00, ..."""
-    found: dict[str, float | None] = {}
+    curves: dict[str, float | None] = {}
     for row in rows:
         layer = f"layer_{row['layer']:02d}"
-        found |= {f"rankfall/{name}/{layer}": row[name] for name in CURVES}
+        curves |= {f"rankfall/{name}/{layer}": row[name] for name in CURVES}
         for number, head in enumerate(row["heads"] or ()):
-            found |= {f"rankfall/{name}/{layer}_head_{number:02d}": head[name] for name in ATTENTION}
-        for one in row["parameters"] or ():
-            found |= {f"rankfall/{name}/{one['name']}": one[name] for name in PARAMETER}
-    return {name: value for name, value in found.items() if value is not None}
+            curves |= {f"rankfall/{name}/{layer}_head_{number:02d}": head[name] for name in ATTENTION}
+        for parameter in row["parameters"] or ():
+            curves |= {f"rankfall/{name}/{parameter['name']}": parameter[name] for name in PARAMETER}
+    return {name: value for name, value in curves.items() if value is not None}

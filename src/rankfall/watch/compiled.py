@@ -1,8 +1,8 @@
-"""Compiled models: an operator that the graph calls at each block, and at each attention in a block.
+"""Watch compiled models by an operator that the graph calls at each block, and at each attention in a block.
 
 The operator does nothing unless its watcher measures this step, so graphs do not break and logged steps compile nothing. The compiler
-traces the hooks, which stay attached while a compiled model is watched; the operator itself runs as Python. It is marked as unsafe for CUDA
-graphs, so that these are split around it.
+traces the hooks, which stay attached while a compiled model is watched. The operator itself runs as Python. It is marked as unsafe for
+CUDA graphs, so that these are split around it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Heard(Protocol):
     """The part of a `Capture` that the operator calls."""
 
     def heard(self, event: int, place: int, tensors: list[Tensor | None], kind: int) -> None: ...
-    def heard_attention(self, given: Mapping[str, Any]) -> None: ...
+    def heard_attention(self, arguments: Mapping[str, Any]) -> None: ...
 
 
 WATCHED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # captures by number
-TRACED: set[int] = set()  # of those that need `attention` in place of PyTorch's function
+TRACED: set[int] = set()  # numbers of captures that need `attention` in place of PyTorch's function
 
 
 class Tracing:
@@ -59,13 +59,13 @@ def attend(
 ) -> None:
     """Pass the arguments of `scaled_dot_product_attention` on to a watcher."""
     if watcher in WATCHED and torch._C._current_graph_task_id() == -1:
-        given = {"query": query, "key": key, "attn_mask": mask, "is_causal": is_causal, "scale": scale}
-        WATCHED[watcher].heard_attention(given)
+        arguments = {"query": query, "key": key, "attn_mask": mask, "is_causal": is_causal, "scale": scale}
+        WATCHED[watcher].heard_attention(arguments)
 
 
 @see.register_fake
 @attend.register_fake
-def see_nothing(*given: Any) -> None:
+def see_nothing(*arguments: Any) -> None:
     """Describe the operators to the compiler: they return nothing."""
 
 
@@ -89,11 +89,11 @@ def unwrap_attention(number: int) -> None:
 
 def is_compiled(model: nn.Module) -> bool:
     """Return whether a model or one of its modules is compiled."""
-    return any(hasattr(one, "_orig_mod") or one._compiled_call_impl is not None for one in model.modules())
+    return any(hasattr(module, "_orig_mod") or module._compiled_call_impl is not None for module in model.modules())
 
 
 class TracedHooks:
-    """Hooks of ancestors and blocks that the compiler traces. `state_in` and `state_out` pick the states of a block."""
+    """Attach hooks to ancestors and blocks, which the compiler traces. `state_in` and `state_out` pick the states of a block."""
 
     def __init__(
         self,
@@ -111,24 +111,26 @@ class TracedHooks:
         self.finish = finalize(self, unwrap_attention, self.number)
         self.state_in, self.state_out, self.loss = state_in, state_out, loss
         self.handles = []
-        for one in ancestors:
-            names = tuple(inspect.signature(one.forward).parameters)
+        for module in ancestors:
+            names = tuple(inspect.signature(module.forward).parameters)
             self.handles += [
-                one.register_forward_pre_hook(self.entering(names), with_kwargs=True),
-                one.register_forward_hook(self.leaving()),
+                module.register_forward_pre_hook(self.entering(names), with_kwargs=True),
+                module.register_forward_hook(self.leaving()),
             ]
-        for place, one in enumerate(blocks):
+        for place, block in enumerate(blocks):
             self.handles += [
-                one.register_forward_pre_hook(self.before(place), with_kwargs=True),
-                one.register_forward_hook(self.after(place)),
+                block.register_forward_pre_hook(self.before(place), with_kwargs=True),
+                block.register_forward_hook(self.after(place)),
             ]
 
     def entering(self, names: tuple[str, ...]) -> Callable[..., None]:
+        """Return a hook that passes on the padding mask in a call of an ancestor, whose parameters have these names."""
+
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            given = {**dict(zip(names, args)), **kwargs}
-            shape = next((one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)), None)
+            arguments = {**dict(zip(names, args)), **kwargs}
+            shape = next((argument for argument in (*args, *kwargs.values()) if isinstance(argument, Tensor)), None)
             for place, name in enumerate((*REAL, *PADDED)):
-                mask = given.get(name)
+                mask = arguments.get(name)
                 if isinstance(mask, Tensor) and mask.ndim == 2:
                     see(shape, mask.detach(), TOKEN, self.number, ENTER, place, self.kind(module))
                     return
@@ -158,6 +160,7 @@ class TracedHooks:
 
     @staticmethod
     def kind(module: nn.Module) -> int:
+        """Return the kind of a pass, as in `PassRecord`."""
         return int(torch.is_grad_enabled()) * (1 + module.training)
 
     def remove(self) -> None:

@@ -27,7 +27,7 @@ class RankLoss(RankfallError):
 
 
 class StopCondition:
-    """A condition, with the values of the latest logs in which it held."""
+    """Hold a condition, and the values of the latest logs in which it held."""
 
     def __init__(self, text: str) -> None:
         match = FORM.fullmatch(text) if isinstance(text, str) else None
@@ -61,7 +61,7 @@ class StopCondition:
             return
         self.held.append(value)
         if len(self.held) >= self.logs:
-            shown = ", ".join(f"{one:.4g}" for one in self.held)
+            shown = ", ".join(f"{value:.4g}" for value in self.held)
             logs = f" in {self.logs} logs" if self.logs > 1 else ""
             block = f" ({row['block']})" if row["block"] else ""
             raise RankLoss(
@@ -72,9 +72,9 @@ class StopCondition:
 
 
 def check_layers(conditions: Sequence[StopCondition], depth: int) -> None:
-    """Raise an error if a condition is of a layer that a model of this depth does not have."""
-    for one in conditions:
-        if not -depth - 1 <= one.layer <= depth:
+    """Raise an error if a condition names a layer that a model of this depth does not have."""
+    for condition in conditions:
+        if not -depth - 1 <= condition.layer <= depth:
             raise RankfallError(
-                f"raise_if={one.text!r}: there is no layer {one.layer}; there are 0 to {depth}, and -1 is the last"
+                f"raise_if={condition.text!r}: there is no layer {condition.layer}; there are 0 to {depth}, and -1 is the last"
             )

@@ -1,4 +1,4 @@
-"""A pass that is followed along its residual stream, from addition to addition: its layers and states are those of `rankfall check`."""
+"""Follow a pass along its residual stream, from addition to addition. Its layers and states are those of `rankfall check`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Keep = Callable[[int, Tensor, AttentionListener | None], None]
 
 
 class FollowedPass(Editor):
-    """Mode of a pass in progress. `keep(layer, state, attention)` receives the state (B, T, D) of each layer and what was heard in it."""
+    """Follow the pass in progress. `keep(layer, state, attention)` receives the state (B, T, D) and the listener of each layer."""
 
     def __init__(self, layers: WatchedLayers, samples: int, real_of: Callable[[Tensor], Any], keep: Keep) -> None:
         assert layers.flow is not None and layers.root is not None
@@ -45,20 +45,22 @@ class FollowedPass(Editor):
 
     def begin(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Begin inside the call of a module, whose hook calls this."""
-        given = [tensor for _, tensor in tensors_in((args, dict(kwargs)))]
-        if self.layout.groups > 1 and given:
-            self.layout = replace(self.layout, groups=given[0].shape[0])
+        tensors = [tensor for _, tensor in tensors_in((args, dict(kwargs)))]
+        if self.layout.groups > 1 and tensors:
+            self.layout = replace(self.layout, groups=tensors[0].shape[0])
         self.begun = True
         self.frames.__enter__()
-        name = next((name for name, one in inner_modules(self.frames.model) if one is module), None)
+        name = next((name for name, inner in inner_modules(self.frames.model) if inner is module), None)
         if name is not None:
             self.frames.resume(name)
         self.__enter__()
         entry = self._flow.entry
         if entry is not None and entry.operation is None:  # the stream begins with an input
-            alike = [one for one in given if one.dim() == len(entry.shape) and one.is_floating_point()]
-            if alike:
-                self.enter(alike[0])
+            candidates = [
+                tensor for tensor in tensors if tensor.dim() == len(entry.shape) and tensor.is_floating_point()
+            ]
+            if candidates:
+                self.enter(candidates[0])
 
     def end(self, complete: bool) -> str:
         """End the pass. Return why it is not the recorded one, or '' if it is or is not to be `complete`."""
@@ -106,6 +108,7 @@ class FollowedPass(Editor):
             self.listen(state)
 
     def listen(self, state: Tensor) -> None:
+        """Begin to listen to the attention of the next layer, which reads this state."""
         # Modes of other watchers do not see what this one computes.
         with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
             try:
@@ -116,7 +119,7 @@ class FollowedPass(Editor):
                 self.error = error
 
     def hear(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function in the model's own number format, and listen to it."""
+        """Call a function in the model's number format, and listen to it."""
         name = getattr(func, "__name__", "")
         if self.listener is None or name not in HEARD:
             output = func(*args, **kwargs)
@@ -128,6 +131,7 @@ class FollowedPass(Editor):
             return func(*args, **kwargs)
 
     def sink(self, layer: int, state: Tensor) -> None:
+        """Pass on the state of a layer, and its listener."""
         with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
             try:
                 self.keep(layer, self.layout.to_rows(state.detach()), self.attention.pop(layer, None))

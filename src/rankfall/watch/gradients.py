@@ -34,7 +34,7 @@ INTERLEAVED = ("query_key_value",)
 NO_SELF_ATTENTION = re.compile(r"cross|encoder_attn|encdec|enc_dec|multihead_attn|relative", re.IGNORECASE)
 AS_FUNCTIONS = "say queries= and keys= as functions of the block that return weights"
 Wanted = str | Sequence[str] | Callable[[nn.Module], Iterable[Tensor]]
-Part = tuple[nn.Parameter, int, int]  # a weight, the axis of its outputs, and the third of it; -1: all
+Part = tuple[nn.Parameter, int, int]  # a weight, the axis of its outputs, and which third of it counts; -1: the whole
 
 
 @dataclass(frozen=True)
@@ -49,16 +49,19 @@ class QueryKeyWeights:
 def query_key_weights(
     block: nn.Module | None, queries: Wanted | None = None, keys: Wanted | None = None
 ) -> QueryKeyWeights:
-    """Return the weights of queries and keys in a block; none for a layer that is no module."""
+    """Return the weights of queries and keys in a block, or none for a layer that is no module."""
     if block is None:
         return QueryKeyWeights((), (), "the layer is no module, so that its weights are not known")
     named = [(name, weight) for name, weight in block.named_parameters() if weight.ndim >= 2]
-    *found, reason = by_name(block, named)
-    asked = [choose(block, named, wanted) if wanted is not None else own for wanted, own in zip((queries, keys), found)]
-    return QueryKeyWeights(tuple(asked[0]), tuple(asked[1]), reason if not all(asked) else "")
+    *by_names, reason = weights_by_name(block, named)
+    chosen = [
+        choose(block, named, wanted) if wanted is not None else parts
+        for wanted, parts in zip((queries, keys), by_names)
+    ]
+    return QueryKeyWeights(tuple(chosen[0]), tuple(chosen[1]), reason if not all(chosen) else "")
 
 
-def by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[list[Part], list[Part], str]:
+def weights_by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[list[Part], list[Part], str]:
     """Return the weights of queries, those of keys, and the reason if there are none."""
     queries: list[Part] = []
     keys: list[Part] = []
@@ -94,22 +97,22 @@ def choose(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Want
     if callable(wanted):
         return [(weight, 0, -1) for weight in wanted(block)]  # type: ignore[misc]
     globs = [wanted] if isinstance(wanted, str) else list(wanted)
-    found: list[Part] = [
-        (weight, 0, -1) for name, weight in named if any(fnmatch.fnmatchcase(name, one) for one in globs)
+    parts: list[Part] = [
+        (weight, 0, -1) for name, weight in named if any(fnmatch.fnmatchcase(name, glob) for glob in globs)
     ]
-    if not found:
+    if not parts:
         inside = ", ".join(name for name, _ in named[:8])
         raise RankfallError(
             f"{', '.join(globs)} names no weight of a block: say a glob such as '*.q_proj.weight'; there are {inside}"
         )
-    return found
+    return parts
 
 
 def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = False) -> tuple[Tensor | None, str]:
-    """Return the squared Frobenius norm () of all parts together, or None and the reason. `scale`: the loss scale of the gradients.
+    """Return the squared Frobenius norm () of the gradients of all parts together, or None and the reason.
 
-    `together`: whether the mean over processes will be taken. A gradient that is spread over processes then counts as often as there are
-    shards, so that the mean is the whole.
+    `scale`: the loss scale of the gradients. `together`: whether the mean over processes will be taken. The square of a gradient that is
+    spread over processes is then multiplied by the number of shards, so that the mean is the square of the whole.
     """
     squares = []
     for weight, axis, third in parts:
@@ -119,27 +122,32 @@ def squared_norm(parts: Sequence[Part], scale: float = 1.0, together: bool = Fal
         if hasattr(gradient, "to_local") and not together:
             return None, "the gradient is spread over several processes, which are not measured together"
         gradient, shards = local_part(gradient.detach(), axis, third)
-        squares.append(shards * torch.linalg.vector_norm(gradient, dtype=wide_dtype(gradient)).square())
+        squares.append(shards * sum_of_squares(gradient))
     if not squares:
         return None, "its weights had no gradient at the step: they are frozen, or gradients were set to None before"
     return torch.stack(squares).sum() / scale**2, ""
 
 
+def sum_of_squares(values: Tensor) -> Tensor:
+    """Return the sum of squares (), in a wide number format."""
+    return torch.linalg.vector_norm(values, dtype=wide_dtype(values)).square()
+
+
 def local_part(gradient: Any, axis: int, third: int) -> tuple[Tensor, int]:
-    """Return what this process holds of a DTensor, or of a third of it, and the number of shards. Another tensor has one."""
+    """Return the part of a DTensor, or of a third of it, that this process holds, and the number of shards: 1 for other tensors."""
     if not hasattr(gradient, "to_local"):
         return gradient if third < 0 else gradient.chunk(3, axis)[third], 1
     if (
-        any(one.is_partial() for one in gradient.placements)
-        or sum(one.is_shard(axis) for one in gradient.placements) > 1
+        any(placement.is_partial() for placement in gradient.placements)
+        or sum(placement.is_shard(axis) for placement in gradient.placements) > 1
     ):
         whole = gradient.full_tensor()
         return whole if third < 0 else whole.chunk(3, axis)[third], 1
     local, mesh, shards = gradient.to_local(), gradient.device_mesh, 1
     begin, whole = 0, gradient.shape[axis]
-    for place, one in enumerate(gradient.placements):
-        shards *= mesh.size(place) if one.is_shard() else 1
-        if one.is_shard(axis):  # shards are as large as those of Tensor.chunk
+    for place, placement in enumerate(gradient.placements):
+        shards *= mesh.size(place) if placement.is_shard() else 1
+        if placement.is_shard(axis):  # shards are as large as those of Tensor.chunk
             begin = mesh.get_local_rank(place) * math.ceil(whole / mesh.size(place))
     if third >= 0:
         ends = [min(max(at * (whole // 3) - begin, 0), local.shape[axis]) for at in (third, third + 1)]

@@ -1,4 +1,4 @@
-"""Hooks that leave no trace: modules have them only during a measured step, and copies and saved modules have none that act."""
+"""Hooks that leave no trace: modules have them only during a measured step, and in copied and saved modules they do nothing."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class WatchHook:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def __call__(self, *given: Any) -> None:
+    def __call__(self, *arguments: Any) -> None:
         if torch.compiler.is_compiling():  # the model is compiled, which its modules do not show
             TRACING.met = True
         else:
-            self.function(*given)
+            self.function(*arguments)
 
     def __deepcopy__(self, memo: Any) -> WatchHook:
         return WatchHook(do_nothing)
@@ -32,7 +32,7 @@ class WatchHook:
         return WatchHook, (do_nothing,)
 
 
-def do_nothing(*given: Any) -> None:
+def do_nothing(*arguments: Any) -> None:
     """Do nothing: the hook in a copied or saved module."""
 
 
@@ -57,14 +57,16 @@ class Attached:
 
 
 def guarded(function: Callable[..., None], give_up: Callable[[], None]) -> Callable[..., None]:
-    """Wrap a hook so that it does nothing in a backward pass, where calls are computed again, and that a `RankfallError` removes all hooks.
-    Code that catches the error continues without the watcher."""
+    """Wrap a hook so that it does nothing in a backward pass, where calls are computed again.
 
-    def try_hook(*given: Any) -> None:
+    A `RankfallError` of the hook removes all hooks, so that code that catches the error continues without the watcher.
+    """
+
+    def try_hook(*arguments: Any) -> None:
         if torch._C._current_graph_task_id() != -1:
             return
         try:
-            function(*given)
+            function(*arguments)
         except RankfallError:
             give_up()
             raise

@@ -41,11 +41,15 @@ class WatchedLayers:
     modules: tuple[nn.Module | None, ...]  # None: the layer is no module
     flow: Flow | None = None
     root: nn.Module | None = None  # whose residual stream it is
-    additions: Mapping[Call, int] = field(default_factory=dict)  # in the calls that hold those of the stream
+    additions: Mapping[Call, int] = field(
+        default_factory=dict
+    )  # their number in each call that holds an addition of the stream
     others: tuple[str, ...] = ()  # other streams
 
     def summary(self) -> str:
-        kinds = sorted({type(unwrap(one)).__name__ for one in self.modules if one is not None} or {"residual layer"})
+        kinds = sorted(
+            {type(unwrap(module)).__name__ for module in self.modules if module is not None} or {"residual layer"}
+        )
         ends = f"{self.names[0]} .. {self.names[-1]}" if len(self.names) > 1 else self.names[0]
         others = f"; not watched: {', '.join(self.others)}" if self.others else ""
         return f"{len(self.names)} x {' / '.join(kinds)} ({ends}{others})"
@@ -61,11 +65,11 @@ def find_layers(
     root, named = unwrap(called), dict(inner_modules(model))
     if is_sharded(root):
         raise NoStream("its weights are spread over processes")
-    prefix = next((f"{name}." for name, one in named.items() if one is root and name), "")
-    wanted = re.compile("|".join(re.escape(one.removeprefix(prefix)) for one in blocks)) if blocks else None
+    prefix = next((f"{name}." for name, module in named.items() if module is root and name), "")
+    wanted = re.compile("|".join(re.escape(name.removeprefix(prefix)) for name in blocks)) if blocks else None
     whole = Arguments(tuple(args), dict(kwargs))
     batch = first_size(whole)
-    few = whole.map(lambda one: one[:SAMPLES] if one.dim() and one.shape[0] == batch else one)
+    few = whole.map(lambda tensor: tensor[:SAMPLES] if tensor.dim() and tensor.shape[0] == batch else tensor)
     if work_of(root, few) > MOST_WORK:
         raise NoStream("a copy of it would take long to record")
     with without_hooks(root):
@@ -81,7 +85,7 @@ def find_layers(
         additions = count_additions(examined, flow)
     names = tuple(f"{prefix}{name}" for name in flow.layers)
     modules = tuple(named.get(name) for name in names)
-    return WatchedLayers(names, modules, flow, root, additions, tuple(one.name for one in others))
+    return WatchedLayers(names, modules, flow, root, additions, tuple(other.name for other in others))
 
 
 def is_sharded(model: nn.Module) -> bool:
@@ -96,7 +100,7 @@ def without_hooks(model: nn.Module) -> Iterator[None]:
     for module in model.modules():
         for name in ("_forward_hooks", "_forward_pre_hooks"):
             hooks = getattr(module, name)
-            kept = {key: one for key, one in hooks.items() if type(one).__module__.startswith("torch.nn.")}
+            kept = {key: hook for key, hook in hooks.items() if type(hook).__module__.startswith("torch.nn.")}
             if len(kept) < len(hooks):
                 hidden.append((module, name, hooks))
                 setattr(module, name, OrderedDict(kept))
@@ -108,7 +112,7 @@ def without_hooks(model: nn.Module) -> Iterator[None]:
 
 
 def work_of(module: nn.Module, arguments: Arguments) -> int:
-    """Return the number of weights times that of tokens."""
+    """Return the number of weights times the number of tokens."""
     first: Tensor = arguments.tensors()[0]
     tokens = math.prod(first.shape[:-1] if first.is_floating_point() and first.dim() > 1 else first.shape)
     return tokens * sum(weight.numel() for weight in module.parameters())
@@ -118,7 +122,7 @@ def count_additions(examined: Examined, flow: Flow) -> dict[Call, int]:
     """Return the number of additions in each call that holds an addition of the stream, by which another pass can be compared."""
     with keep_random_state(), torch.no_grad(), Frames(examined.model) as frames, Editor(flow, Edits(), frames):
         call_model(examined.model, examined.arguments)
-    return {one.operation.call: frames.counts[one.operation.call][ADD] for one in flow.branches}
+    return {branch.operation.call: frames.counts[branch.operation.call][ADD] for branch in flow.branches}
 
 
 def list_blocks(model: nn.Module) -> dict[str, nn.Module]:
@@ -127,13 +131,13 @@ def list_blocks(model: nn.Module) -> dict[str, nn.Module]:
     The parts of a block, such as its experts, have fewer weights than all blocks.
     """
     runs: list[dict[str, nn.Module]] = []
-    for name, one in inner_modules(model):
-        if isinstance(one, (nn.ModuleList, nn.Sequential)):
-            children = {f"{name}.{child}".strip("."): unwrap(part) for child, part in one.named_children()}
+    for name, module in inner_modules(model):
+        if isinstance(module, (nn.ModuleList, nn.Sequential)):
+            children = {f"{name}.{child}".strip("."): unwrap(part) for child, part in module.named_children()}
             for _, run in groupby(children.items(), key=lambda child: type(child[1])):
                 runs.append({child: part for child, part in run if can_be_block(part)})
     weights = [sum(weight.numel() for part in run.values() for weight in part.parameters()) for run in runs]
-    best = max(zip(runs, weights), key=lambda one: (len(one[0]) > 1, one[1]), default=({}, 0))
+    best = max(zip(runs, weights), key=lambda scored: (len(scored[0]) > 1, scored[1]), default=({}, 0))
     return best[0]
 
 
@@ -156,11 +160,15 @@ def outer_modules(model: nn.Module, blocks: Mapping[str, nn.Module]) -> tuple[nn
     """Return the modules whose calls are passes: those that contain blocks, or the model and its children."""
     if not blocks:
         around = [model, *model.children()]
-        return tuple(one for one in around if any(True for _ in one.children()) and not isinstance(one, LISTS))
+        return tuple(
+            module for module in around if any(True for _ in module.children()) and not isinstance(module, LISTS)
+        )
     members = set(map(id, blocks.values()))
-    inside = {id(part) for one in blocks.values() for part in one.modules()}
+    inside = {id(part) for block in blocks.values() for part in block.modules()}
     return tuple(
-        one
-        for one in model.modules()
-        if id(one) not in inside and not isinstance(one, LISTS) and any(id(part) in members for part in one.modules())
+        module
+        for module in model.modules()
+        if id(module) not in inside
+        and not isinstance(module, LISTS)
+        and any(id(part) in members for part in module.modules())
     )

@@ -30,7 +30,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Outbox:
-    """Passes the rows of each log to sinks, then to the alarms and to the conditions that stop a run."""
+    """Pass the rows of each log to sinks, then to the alarms and to the conditions that stop a run."""
 
     def __init__(
         self, sinks: Sequence[RowSink], stop: Sequence[StopCondition], report: Callable[[Event], Any] | None
@@ -40,7 +40,7 @@ class Outbox:
         self.waiting: deque[Future[Rows]] = deque()
 
     def put(self, log: Log) -> None:
-        """Add a log. With conditions, wait: these are checked before the weights change."""
+        """Add a log. If there are conditions, wait for its rows, since conditions are checked before the weights change."""
         self.waiting.append(THREAD.submit(finish_log, log))
         self.send(wait=bool(self.stop))
 
@@ -53,8 +53,8 @@ class Outbox:
             if self.report is not None:
                 for event in self.alarms.update(rows):
                     self.report(event)
-            for one in self.stop:
-                one.check(rows)
+            for condition in self.stop:
+                condition.check(rows)
 
     def close(self) -> None:
         try:

@@ -45,22 +45,22 @@ def read_mask(mask: Tensor, padded: bool) -> Tensor | None:
 def bind_arguments(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments by name, including the entries of dictionaries among them (a batch)."""
     try:
-        found = dict(inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments)
+        named = dict(inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments)
     except (TypeError, ValueError):
-        found = {}
-    found |= kwargs
-    for one in args:
-        if isinstance(one, Mapping):
-            found |= {name: value for name, value in one.items() if name not in found}
-    return found
+        named = {}
+    named |= kwargs
+    for argument in args:
+        if isinstance(argument, Mapping):
+            named |= {name: value for name, value in argument.items() if name not in named}
+    return named
 
 
 def call_mask_function(mask: MaskFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
     """Call the user's mask function and check its result."""
-    found = mask(*args, **kwargs)
-    if found is not None and not (isinstance(found, Tensor) and found.ndim == 2):
-        said = f"a tensor {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+    real = mask(*args, **kwargs)
+    if real is not None and not (isinstance(real, Tensor) and real.ndim == 2):
+        description = f"a tensor {tuple(real.shape)}" if isinstance(real, Tensor) else type(real).__name__
         raise RankfallError(
-            f"mask returns {said}: it receives the arguments of the model and must return (batch, tokens), True at tokens"
+            f"mask returns {description}: it receives the arguments of the model and must return (batch, tokens), True at tokens"
         )
-    return None if found is None else found.detach() != 0
+    return None if real is None else real.detach() != 0

@@ -10,17 +10,15 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rankfall import __version__
+from rankfall.check.bands import BOTH, CAUSAL, ReferenceBand, bands_of
 from rankfall.report.style import WIDTH, WITHOUT_TIME, apply_style, canvas
 from rankfall.watch.alarms import Event, events_of_run
-from rankfall.watch.bands import bands_of_run
 from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT, UNITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame, Series
-
-    from rankfall.check.bands import ReferenceBand
 
 TITLES = {
     "residual": "Residual",
@@ -47,9 +45,10 @@ MAPPED = ("residual", "norm", "entropy")  # drawn as a map of layers and steps, 
 EVENT_COLOUR = "#b3261e"
 BANDED = ("residual",)  # the quantities whose bands ship with the package
 BAND_COLOURS = ("#9ec9ea", "#f2c48d")  # at birth, after training
+DIRECTIONS = {"causal": CAUSAL, "bidirectional": BOTH}  # column `mask` -> the band table's word
 DECADES = 30.0  # ratio of largest to smallest value above which an axis is logarithmic
-MOST_EVENTS = 20
-MOST = 13  # curves of a chart; of more layers an even selection is drawn
+MOST_EVENTS = 20  # alarms in the list and in a picture; more are only counted
+MOST = 13  # curves of a chart, for a readable legend; if there are more layers, an even selection is drawn
 
 
 def page_of(table: DataFrame, name: str) -> str:
@@ -57,7 +56,7 @@ def page_of(table: DataFrame, name: str) -> str:
     run = int(table.run.max())
     rows = table[table.run == run]
     events = events_of_table(rows)
-    sections = "\n".join(section(rows, column, events) for column in CURVES)
+    sections = "\n".join(quantity_section(rows, column, events) for column in CURVES)
     shown = [(column, TITLES[column]) for column in CURVES if rows[column].notna().any()]
     nav = "".join(f'<a href="#{column}">{title}</a>' for column, title in shown)
     style = files("rankfall.report.page").joinpath("page.css").read_text("utf-8")
@@ -78,7 +77,7 @@ def page_of(table: DataFrame, name: str) -> str:
 <header><p class="brand">Rankfall</p><nav aria-label="Sections">{nav}<a href="#last">Last log</a></nav></header>
 <main id="main">
 <h1>{html.escape(name)}</h1>
-<p class="lead">{html.escape(about(table, rows))}</p>
+<p class="lead">{html.escape(describe_run(table, rows))}</p>
 <section id="events"><h2>What happened</h2>{list_events(events)}{draw_events(rows, events)}</section>
 {sections}
 <section id="last"><h2>The last log</h2>{last_log(rows)}</section>
@@ -96,7 +95,7 @@ def events_of_table(rows: DataFrame) -> list[Event]:
 
 
 def list_events(events: Sequence[Event]) -> str:
-    lines = "".join(f"<li>Step {one.step}: {html.escape(one.text)}.</li>" for one in events[:MOST_EVENTS])
+    lines = "".join(f"<li>Step {event.step}: {html.escape(event.text)}.</li>" for event in events[:MOST_EVENTS])
     more = f"<li>and {len(events) - MOST_EVENTS} more</li>" if len(events) > MOST_EVENTS else ""
     return f"<ul>{lines}{more}</ul>" if events else "<p>No alarm was raised.</p>"
 
@@ -116,18 +115,19 @@ def draw_events(rows: DataFrame, events: Sequence[Event]) -> str:
 
 def mark_events(axes: Axes, events: Sequence[Event], label: bool = True) -> None:
     """Mark steps of events by lines, with the kind and the layer at the upper end."""
-    for one in events[:MOST_EVENTS]:
-        axes.axvline(one.step, color=EVENT_COLOUR, linewidth=0.8, linestyle=":", zorder=0)
-        text = one.kind if one.layer is None else f"{one.kind} {one.layer}"
+    for event in events[:MOST_EVENTS]:
+        axes.axvline(event.step, color=EVENT_COLOUR, linewidth=0.8, linestyle=":", zorder=0)
+        text = event.kind if event.layer is None else f"{event.kind} {event.layer}"
         if label:
-            axes.annotate(text, (one.step, 1.0), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
+            axes.annotate(text, (event.step, 1.0), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
                           fontsize=6, color=EVENT_COLOUR)  # fmt: skip
 
 
-def about(table: DataFrame, rows: DataFrame) -> str:
+def describe_run(table: DataFrame, rows: DataFrame) -> str:
+    """Return a sentence on the logs, layers, attention and number format of a run."""
     steps, runs = rows.step.unique(), table.run.nunique()
     last = rows[rows.step == steps[-1]]
-    names = [one for one in last.block if one]
+    names = [name for name in last.block if name]
     kinds = f"{len(names)} layers, {names[0]} to {names[-1]}" if len(names) > 1 else names[0] if names else "no block"
     mask = ", ".join(sorted(set(last["mask"])))
     several = f" The file has {runs} runs; this is the last." if runs > 1 else ""
@@ -137,30 +137,42 @@ def about(table: DataFrame, rows: DataFrame) -> str:
     )
 
 
-def section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
+def quantity_section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
     """Return the section of a quantity: heading, description and picture, or the reason if there is no number."""
     head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, describe_column(column))}</p>'
     if not rows[column].notna().any():
         kind = "attention" if column in ATTENTION else "gradient" if column in GRADIENT else "state"
-        why = next((one for one in rows[rows.layer > 0][f"{kind}_reason"] if one), "it was not measured")
+        why = next((reason for reason in rows[rows.layer > 0][f"{kind}_reason"] if reason), "it was not measured")
         why = "no ReLU, GELU or SiLU was seen in a block" if column in UNITS else why
         return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
-    bands, of = bands_of_run(rows) if column in BANDED else ([], "")
-    note = f'<p class="note">{html.escape(describe_bands(bands, of))}</p>' if of else ""
-    mapped = f'<figure class="chart">{heat_map(rows, column, events)}</figure>' if column in MAPPED else ""
-    return f'{head}<figure class="chart">{picture(rows, column, bands, events)}</figure>{note}{mapped}</section>'
-
-
-def describe_bands(bands: Sequence[ReferenceBand], of: str) -> str:
-    """Describe the shaded bands, or say why there are none."""
-    return (
-        f"Shaded: residuals of networks with attention in the same directions, {of}."
+    bands, source = bands_of_run(rows) if column in BANDED else ([], "")
+    caption = (
+        f"Shaded: residuals of networks with attention in the same directions, {source}."
         if bands
-        else f"{of.capitalize()}."
+        else f"{source.capitalize()}."
     )
+    note = f'<p class="note">{html.escape(caption)}</p>' if source else ""
+    mapped = f'<figure class="chart">{heat_map(rows, column, events)}</figure>' if column in MAPPED else ""
+    return f'{head}<figure class="chart">{draw_curves(rows, column, bands, events)}</figure>{note}{mapped}</section>'
 
 
-def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = (), events: Sequence[Event] = ()) -> str:
+def bands_of_run(rows: DataFrame) -> tuple[list[ReferenceBand], str]:
+    """Return the bands at birth and after training, and a caption that names their networks or says why there are no bands.
+
+    A run does not show the position of norms, so a band covers pre-norm and post-norm networks alike.
+    """
+    depth = int(rows.layer.max())
+    masks = set(rows["mask"])
+    direction = DIRECTIONS.get(masks.pop()) if len(masks) == 1 else None
+    if direction is None:
+        return [], "no band: the direction of attention is not known, by which networks are compared"
+    bands = bands_of([f"{direction}, attention, {norm}-norm" for norm in ("pre", "post")], depth)
+    if not bands:
+        return [], f"no band: the table has no networks of about {depth} layers"
+    return bands, "; ".join(f"{band.when}, of {band.of}" for band in bands)
+
+
+def draw_curves(rows: DataFrame, column: str, bands: Sequence[ReferenceBand], events: Sequence[Event]) -> str:
     """Draw a quantity as SVG: over steps by layer, and over layers for the first, middle and last log, with bands behind the curves."""
     with apply_style():
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
@@ -174,15 +186,15 @@ def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = (), e
         return as_svg(figure, column, f"{TITLES[column]}: over steps by layer, and over layers by step")
 
 
-def heat_map(rows: DataFrame, column: str, events: Sequence[Event] = ()) -> str:
+def heat_map(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
     """Draw a quantity as a map of layers and logged steps, with the layers of events."""
     with apply_style():
         figure, ((axes,),) = canvas(1, 1, WIDTH * 1.35, 2.4)
         draw_map(axes, rows, column)
         mark_events(axes, events)
-        for one in events[:MOST_EVENTS]:
-            if one.layer is not None:
-                axes.plot(one.step, one.layer, "x", color=EVENT_COLOUR, markersize=5)
+        for event in events[:MOST_EVENTS]:
+            if event.layer is not None:
+                axes.plot(event.step, event.layer, "x", color=EVENT_COLOUR, markersize=5)
         return as_svg(figure, f"{column}-map", f"{TITLES[column]}: a map of layers and steps")
 
 
@@ -221,9 +233,9 @@ def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:
 
     layers = pick_evenly(sorted(rows.loc[rows[column].notna(), "layer"].unique()), MOST)
     colours = colormaps["viridis"].resampled(max(len(layers), 2))
-    for place, layer in enumerate(layers):
+    for index, layer in enumerate(layers):
         part = rows[(rows.layer == layer) & rows[column].notna()]
-        colour = colours(place / max(len(layers) - 1, 1) * 0.92)
+        colour = colours(index / max(len(layers) - 1, 1) * 0.92)
         axes.plot(part.step, part[column], "-", color=colour, label=str(layer))
         low = part.residual_floor.eq(True) if column == "residual" else part.step < 0
         axes.plot(part.step[~low], part[column][~low], "o", color=colour, markersize=2.5)
@@ -245,12 +257,12 @@ def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
 def draw_bands(over_steps: Axes, over_layers: Axes, rows: DataFrame, bands: Sequence[ReferenceBand]) -> None:
     """Draw the bands behind the curves: over steps the band of the last layer, over layers that of each."""
     depth = int(rows.layer.max())
-    for one, colour in zip(bands, BAND_COLOURS):
-        sides = [one.at(layer, depth) for layer in range(depth + 1)]
+    for band, colour in zip(bands, BAND_COLOURS):
+        sides = [band.at(layer, depth) for layer in range(depth + 1)]
         looks: dict[str, Any] = {"color": colour, "alpha": 0.35, "linewidth": 0, "zorder": 0}
         low, high = zip(*sides)
-        over_layers.fill_between(range(depth + 1), low, high, label=f"band {one.when}", **looks)
-        over_steps.axhspan(*sides[-1], label=f"last layer {one.when}", **looks)
+        over_layers.fill_between(range(depth + 1), low, high, label=f"band {band.when}", **looks)
+        over_steps.axhspan(*sides[-1], label=f"last layer {band.when}", **looks)
     if bands:
         over_layers.legend()
         legend_of_layers(over_steps)
@@ -265,7 +277,7 @@ def pick_evenly(values: Sequence[Any], most: int) -> list[Any]:
     """Pick at most `most` values, evenly, with the first and the last."""
     if len(values) <= most:
         return list(values)
-    return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
+    return [values[round(index * (len(values) - 1) / (most - 1))] for index in range(most)]
 
 
 def last_log(rows: DataFrame) -> str:
@@ -280,5 +292,5 @@ def last_log(rows: DataFrame) -> str:
 
 
 def describe_column(column: str) -> str:
-    text = next(one.meaning for one in COLUMNS if one.name == column)
+    text = next(entry.meaning for entry in COLUMNS if entry.name == column)
     return html.escape(text[0].upper() + text[1:] + ".")

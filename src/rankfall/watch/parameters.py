@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from rankfall.streams.names import inner_modules
 from rankfall.watch.columns import PARAMETER
-from rankfall.watch.gradients import local_part, squared_norm
+from rankfall.watch.gradients import local_part, squared_norm, sum_of_squares
 from rankfall.watch.statistics import wide_dtype
 
 
@@ -21,18 +21,18 @@ class Parameters:
     """The parameters of a model, by their names inside wrappers."""
 
     def __init__(self, model: nn.Module) -> None:
-        found: dict[int, tuple[str, nn.Parameter]] = {}
+        by_id: dict[int, tuple[str, nn.Parameter]] = {}
         for name, module in inner_modules(model):
             for key, weight in module.named_parameters(recurse=False):
-                found.setdefault(id(weight), (f"{name}.{key}".strip("."), weight))
-        self.names = [name for name, _ in found.values()]
-        self.weights = [weight for _, weight in found.values()]
+                by_id.setdefault(id(weight), (f"{name}.{key}".strip("."), weight))
+        self.names = [name for name, _ in by_id.values()]
+        self.weights = [weight for _, weight in by_id.values()]
         self.before: list[Tensor] = []
         self.versions: list[int] = []
         self.gradients: list[Tensor | None] = []
 
     def keep_weights(self) -> None:
-        """Copy what this process holds of the weights."""
+        """Copy the part of the weights that this process holds."""
         self.before = [local_part(weight.detach(), 0, -1)[0].clone() for weight in self.weights]
         self.versions = [weight._version for weight in self.weights]
 
@@ -44,30 +44,26 @@ class Parameters:
         return any(weight._version != version for weight, version in zip(self.weights, self.versions))
 
     def take_squares(self, together: bool) -> Tensor:
-        """Return the squared norms (P, 3) of gradients, of updates, and of the weights before, NaN where not known, and drop the copy."""
+        """Return the squared norms (P, 3) of gradients, updates and old weights, NaN where not known. Drop the copy of the weights."""
         rows = []
-        device = next((one.device for one in self.before), torch.device("cpu"))
+        device = next((weight.device for weight in self.before), torch.device("cpu"))
         none = torch.full((), torch.nan, dtype=wide_dtype(torch.empty(0, device=device)), device=device)
         for weight, before, gradient in zip(self.weights, self.before, self.gradients):
             now, shards = local_part(weight.detach(), 0, -1)
             known = shards == 1 or together
-            squares = [shards * square_of(one) if known else none for one in (now - before, before)]
+            squares = [shards * sum_of_squares(values) if known else none for values in (now - before, before)]
             rows.append(torch.stack([none if gradient is None else gradient.to(none.device), *squares]))
         self.before = []
         return torch.stack(rows)
 
 
-def square_of(values: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(values, dtype=wide_dtype(values)).square()
-
-
 def parameter_rows(names: Sequence[str], sums: Tensor, layers: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """Return the parameters of each layer, by the names of their modules; of layer 0 those outside all layers. `sums` (P, 3, 2)."""
-    found: list[list[dict[str, Any]]] = [[] for _ in layers]
+    """Return the parameters of each layer, by the names of their modules. Layer 0 gets those outside all layers. `sums` (P, 3, 2)"""
+    rows: list[list[dict[str, Any]]] = [[] for _ in layers]
     squares = (sums[..., 0] / sums[..., 1]).tolist()  # 0 / 0 is NaN
     for name, (gradient, update, weight) in zip(names, squares):
-        layer = next((place for place, one in enumerate(layers) if one and name.startswith(f"{one}.")), 0)
+        layer = next((number for number, block in enumerate(layers) if block and name.startswith(f"{block}.")), 0)
         ratio = update / weight if weight else float("nan")
-        values = [None if not 0 <= one < float("inf") else one**0.5 for one in (gradient, ratio)]
-        found[layer].append({"name": name, **dict(zip(PARAMETER, values))})
-    return found
+        values = [None if not 0 <= square < float("inf") else square**0.5 for square in (gradient, ratio)]
+        rows[layer].append({"name": name, **dict(zip(PARAMETER, values))})
+    return rows

@@ -49,7 +49,7 @@ class PassRecord:
 
     kind: int
     real: Tensor | None = None  # (B, T), from the mask of the call
-    given: list[torch.Size] = field(default_factory=list)  # first two axes of the model's input tensors
+    input_shapes: list[torch.Size] = field(default_factory=list)  # first two axes of the model's input tensors
     loss: Tensor | None = None  # ()
     layers: list[LayerRecord] = field(default_factory=list)
 
@@ -66,11 +66,13 @@ class PassRecord:
         if callable(mask):
             self.real = call_mask_function(mask, args, kwargs) if outermost else self.real
         else:  # the innermost mask is the one for these blocks: an encoder's mask is not its decoder's
-            says, real = find_given_mask(module, args, kwargs)
-            self.real = real if says else self.real
+            specified, real = find_given_mask(module, args, kwargs)
+            self.real = real if specified else self.real
         if outermost:
-            self.given = [
-                one.shape[:2] for one in (*args, *kwargs.values()) if isinstance(one, Tensor) and one.ndim > 1
+            self.input_shapes = [
+                tensor.shape[:2]
+                for tensor in (*args, *kwargs.values())
+                if isinstance(tensor, Tensor) and tensor.ndim > 1
             ]
 
 
@@ -92,8 +94,8 @@ def layer_record(
     with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
         values, kept = state_values(few, None if real is None else real[: options.samples])
         if len(states) > len(few):  # NaN of any sample spreads to the weights
-            rest = broken_samples(states[len(few) :], None if real is None else real[len(few) :])
-            values[STATES.index("broken")] = torch.cat([values[STATES.index("broken")], rest]).mean()
+            others = broken_samples(states[len(few) :], None if real is None else real[len(few) :])
+            values[STATES.index("broken")] = torch.cat([values[STATES.index("broken")], others]).mean()
     samples, tokens, width = few.shape
     return LayerRecord(block, values, kept, weights, dead, queries, (samples, tokens, width), padding, states.dtype)
 

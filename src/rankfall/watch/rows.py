@@ -51,21 +51,26 @@ class Log:
 
 def log_of(
     record: PassRecord,
-    found: WatchedLayers,
+    layers: WatchedLayers,
     weights: Sequence[QueryKeyWeights],
     step: int,
     scale: float,
     together: bool = False,
     heads: bool = False,
 ) -> Log:
-    """Reduce a pass and the gradients of its step. `scale`: the loss scale of the gradients in mixed precision. `together`: whether the
-    sums of several processes will be added. `heads`: whether to keep each head. Nothing waits."""
-    order = [one.block for one in record.layers if one.block is not None]
+    """Reduce a pass and the gradients of its step to sums on the device, without waiting for it.
+
+    `scale`: the loss scale of the gradients in mixed precision. `together`: whether the sums of several processes will be added.
+    `heads`: whether to keep the numbers of each head.
+    """
+    order = [layer.block for layer in record.layers if layer.block is not None]
     once = len(set(order)) == len(order) and order == sorted(order)
-    numbers = [0 if one.block is None else one.block + 1 if once else place for place, one in enumerate(record.layers)]
-    names = ["" if one.block is None else found.names[one.block] for one in record.layers]
+    numbers = [
+        0 if layer.block is None else layer.block + 1 if once else number for number, layer in enumerate(record.layers)
+    ]
+    names = ["" if layer.block is None else layers.names[layer.block] for layer in record.layers]
     reasons, values = [], []
-    device = next((one.states.device for one in record.layers if one.states is not None), torch.device("cpu"))
+    device = next((layer.states.device for layer in record.layers if layer.states is not None), torch.device("cpu"))
     broken = None if record.loss is None else ~record.loss.isfinite()
     for layer in record.layers:
         squares: list[Tensor | None] = [None, None]
@@ -74,7 +79,9 @@ def log_of(
             squares, reason = gradient_squares(weights[layer.block], scale, together)
         reasons.append(reason)
         values.append(layer_values(layer, [*squares, layer.dead, record.loss, broken], device))
-    each = [None if one.weights is None or not heads else sum_and_count(one.weights.mT) for one in record.layers]
+    head_sums = [
+        None if layer.weights is None or not heads else sum_and_count(layer.weights.mT) for layer in record.layers
+    ]
     log = Log(
         step,
         time.time(),
@@ -83,7 +90,7 @@ def log_of(
         numbers,
         reasons,
         sum_and_count(pad_sequence(values, True, math.nan).mT),
-        each,
+        head_sums,
     )
     if device.type == "cuda":
         log.ready = torch.cuda.Event()
@@ -92,9 +99,9 @@ def log_of(
 
 
 def layer_values(layer: LayerRecord, scalars: Sequence[Tensor | None], device: torch.device) -> Tensor:
-    """Return the values of a layer (S, len(NAMES)), NaN where there are none."""
+    """Return the values (S, len(NAMES)) of a layer, NaN where not known. The first row holds the scalars."""
     states, weights = layer.states, layer.weights
-    samples = max([1, *(one.shape[1] for one in (states, weights) if one is not None)])
+    samples = max([1, *(x.shape[1] for x in (states, weights) if x is not None)])
     dtype = wide_dtype(torch.empty(0, device=device))
     values = torch.full((samples, len(NAMES)), torch.nan, device=device, dtype=dtype)
     if states is not None:
@@ -102,9 +109,9 @@ def layer_values(layer: LayerRecord, scalars: Sequence[Tensor | None], device: t
     begin = len(STATES) + len(WEIGHTS)
     if weights is not None:
         values[:, len(STATES) : begin] = weights.mean(-1).T
-    for place, one in enumerate(scalars, begin):
-        if one is not None:
-            values[0, place] = one
+    for column, scalar in enumerate(scalars, begin):
+        if scalar is not None:
+            values[0, column] = scalar
     return values
 
 
@@ -115,11 +122,11 @@ def sum_and_count(values: Tensor) -> Tensor:
 
 def gradient_squares(weights: QueryKeyWeights, scale: float, together: bool) -> tuple[list[Tensor | None], str]:
     """Return the squared gradient norms of queries and keys, and the reason if one is missing."""
-    found = [
+    pairs = [
         squared_norm(parts, scale, together) if parts else (None, weights.reason)
         for parts in (weights.queries, weights.keys)
     ]
-    return [square for square, _ in found], next((reason for _, reason in found if reason), "")
+    return [square for square, _ in pairs], next((reason for _, reason in pairs if reason), "")
 
 
 def finish_log(log: Log) -> list[dict[str, Any]]:
@@ -136,7 +143,7 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
     rows = []
     parameters = None if log.parameters is None else parameter_rows(log.names, log.parameters.cpu(), log.blocks)
     for place, layer in enumerate(log.layers):
-        total, count = (dict(zip(NAMES, one.tolist())) for one in sums[place].unbind(-1))
+        total, count = (dict(zip(NAMES, column.tolist())) for column in sums[place].unbind(-1))
         mean = {name: finite(total[name] / count[name]) if count[name] else None for name in NAMES}
         row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
         tokens = int(total["tokens"])
@@ -163,25 +170,26 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
 def state_columns(
     layer: LayerRecord, mean: dict[str, float | None], total: dict[str, float], samples: int
 ) -> dict[str, Any]:
+    """Return the columns of the state from means and totals over samples, with the reason if one is null."""
     if layer.states is None or layer.kept is None:
         return {"state_reason": NO_INPUT}
     ranks = effective_ranks(layer.kept)
     ranks = ranks[~ranks.isnan()] if total["tokens"] > samples else ranks[:0]
-    found = {name: mean.get(name) for name in STATE}
-    found["effective_rank"] = finite(ranks.double().mean().item()) if len(ranks) else None
+    row = {name: mean.get(name) for name in STATE}
+    row["effective_rank"] = finite(ranks.double().mean().item()) if len(ranks) else None
     reason = ""
-    if None in found.values():
+    if None in row.values():
         size = NO_TOKEN if not total["tokens"] else ONE_TOKEN if total["tokens"] <= samples else ""
-        reason = size or (NOT_FINITE if found["norm"] is None else outside(layer.dtype))
-    return found | {"state_reason": reason, "residual_floor": None if mean["floor"] is None else mean["floor"] > 0.5}
+        reason = size or (NOT_FINITE if row["norm"] is None else outside(layer.dtype))
+    return row | {"state_reason": reason, "residual_floor": None if mean["floor"] is None else mean["floor"] > 0.5}
 
 
 def attention_columns(layer: LayerRecord, mean: dict[str, float | None]) -> dict[str, Any]:
     if layer.weights is None:
         return {"attention_reason": FIRST if layer.block is None else NO_ATTENTION}
-    found = {name: mean[name] for name in ATTENTION}
-    reason = "the weights are not finite, or of one token" if None in found.values() else ""
-    return found | {"attention_reason": reason, "queries": layer.queries}
+    row = {name: mean[name] for name in ATTENTION}
+    reason = "the weights are not finite, or of one token" if None in row.values() else ""
+    return row | {"attention_reason": reason, "queries": layer.queries}
 
 
 def head_columns(sums: Tensor | None) -> list[dict[str, float | None]] | None:
@@ -193,9 +201,9 @@ def head_columns(sums: Tensor | None) -> list[dict[str, float | None]] | None:
 
 
 def gradient_columns(mean: dict[str, float | None], reason: str) -> dict[str, Any]:
-    found = {name: None if mean[name] is None else math.sqrt(mean[name] or 0.0) for name in GRADIENT}
-    lost = None in found.values()
-    return found | {"gradient_reason": reason or (GRADIENT_NOT_FINITE if lost else "")}
+    row = {name: None if mean[name] is None else math.sqrt(mean[name] or 0.0) for name in GRADIENT}
+    lost = None in row.values()
+    return row | {"gradient_reason": reason or (GRADIENT_NOT_FINITE if lost else "")}
 
 
 def loss_reason(broken: float | None) -> str:

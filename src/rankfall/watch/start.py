@@ -75,13 +75,13 @@ def watch(
             f"batch_axis is {batch_axis!r}: 0 where states are (batch, tokens, width), 1 where they are (tokens, batch, width)"
         )
     options = CaptureOptions(samples, batch_axis, mask, states, passes, detail in ("heads", "all"))
-    stop = [StopCondition(one) for one in ([raise_if] if isinstance(raise_if, str) else raise_if or [])]
+    stop = [StopCondition(text) for text in ([raise_if] if isinstance(raise_if, str) else raise_if or [])]
 
     def settle(layers: WatchedLayers) -> list[gradients.QueryKeyWeights]:
         """Check the options against the layers, and return the weights of queries and keys in each."""
         if layers.flow is not None or len(layers.names) > 1:  # a single block may be called several times
             check_layers(stop, len(layers.names))
-        return [gradients.query_key_weights(one, queries, keys) for one in layers.modules]
+        return [gradients.query_key_weights(module, queries, keys) for module in layers.modules]
 
     if len(named) > 1:
         check_layers(stop, len(named))

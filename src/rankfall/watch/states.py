@@ -1,4 +1,4 @@
-"""The states (batch, tokens, width) in the inputs and outputs of a block, or an error of one line."""
+"""Read the states (batch, tokens, width) from the inputs and outputs of a block, or raise an error that says what to do."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ def states_of(output: Any, name: str, states: StatesFunction | None, axis: int) 
         [states(output)] if states is not None else output if isinstance(output, (tuple, list)) else [output]
     )
     first: Any = next(iter(parts), None)
-    alike = [one for one in parts[1:] if isinstance(one, Tensor) and is_state(first) and one.shape == first.shape]
-    if not is_state(first) or any(one.is_floating_point() and one is not first for one in alike):
+    same_shape = [
+        part for part in parts[1:] if isinstance(part, Tensor) and is_state(first) and part.shape == first.shape
+    ]
+    if not is_state(first) or any(part.is_floating_point() and part is not first for part in same_shape):
         keys = f"dict with {', '.join(map(str, output))}: " if isinstance(output, Mapping) else ""
-        found = ", ".join(f"{str(one.dtype)[6:]} {tuple(one.shape)}" for _, one in tensors_in(output))
+        shapes = ", ".join(f"{str(tensor.dtype)[6:]} {tuple(tensor.shape)}" for _, tensor in tensors_in(output))
         raise RankfallError(
-            f"block {name} returns {keys}{found or type(output).__name__}, where states (batch, tokens, width) are needed: say states= as "
+            f"block {name} returns {keys}{shapes or type(output).__name__}, where states (batch, tokens, width) are needed: say states= as "
             "a function from what a block returns to them, such as states=lambda output: output[0], or name other layers by blocks="
         )
-    return view(first, axis)
+    return detached_states(first, axis)
 
 
 def is_state(value: Any) -> TypeGuard[Tensor]:
@@ -40,7 +42,7 @@ def is_state(value: Any) -> TypeGuard[Tensor]:
     )
 
 
-def view(states: Any, axis: int) -> Tensor:
+def detached_states(states: Any, axis: int) -> Tensor:
     """Return states (B, T, D) without gradients. A DTensor is gathered by a collective of its processes."""
     whole: Tensor = states.detach().full_tensor() if hasattr(states, "to_local") else states.detach()
     return whole.transpose(0, 1) if axis else whole
@@ -50,34 +52,34 @@ def input_states(
     args: Sequence[Any], kwargs: Mapping[str, Any], states: StatesFunction | None, axis: int
 ) -> Tensor | None:
     """Return the states (B, T, D) in the arguments of a block, or None if no argument is such a tensor."""
-    given = [*args, *kwargs.values()]
-    first = next((one for one in given if is_state(one)), None)
-    if first is None and states is not None and given:
+    arguments = [*args, *kwargs.values()]
+    first = next((argument for argument in arguments if is_state(argument)), None)
+    if first is None and states is not None and arguments:
         try:  # the function is meant for the outputs of blocks, which may have the form of their inputs
-            first = states(given[0])
+            first = states(arguments[0])
         except Exception:
             return None
-    return view(first, axis) if is_state(first) else None
+    return detached_states(first, axis) if is_state(first) else None
 
 
-def check_not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) -> None:
+def check_not_turned(states: Tensor, input_shapes: Sequence[Sequence[int]], name: str) -> None:
     """Raise an error if a model transposes (batch, tokens) of its input to (tokens, batch) and batch_axis is not set."""
-    here = tuple(states.shape[:2])
-    shapes = [tuple(one) for one in given]
-    if here[0] != here[1] and here not in shapes and here[::-1] in shapes:
+    axes = tuple(states.shape[:2])
+    shapes = [tuple(shape) for shape in input_shapes]
+    if axes[0] != axes[1] and axes not in shapes and axes[::-1] in shapes:
         raise RankfallError(
-            f"block {name} returns {tuple(states.shape)} where the model was given {here[::-1]} (batch, tokens): say batch_axis=1 if its "
+            f"block {name} returns {tuple(states.shape)} where the model was given {axes[::-1]} (batch, tokens): say batch_axis=1 if its "
             "states are (tokens, batch, width), or batch_axis=0 if they are not"
         )
 
 
-def axis_of_batch(blocks: Mapping[str, nn.Module], asked: int | None) -> int:
+def axis_of_batch(blocks: Mapping[str, nn.Module], requested: int | None) -> int:
     """Return the batch axis of states, 0 or 1: the requested one, or the one of PyTorch's layers.
 
     Other blocks that hold attention with the batch second may or may not transpose the axes, so they need an explicit value.
     """
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     for name, block in blocks.items():
         if isinstance(block, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
             return 0 if block.self_attn.batch_first else 1
@@ -91,10 +93,11 @@ def axis_of_batch(blocks: Mapping[str, nn.Module], asked: int | None) -> int:
 
 
 def scalar_in(output: Any) -> Tensor | None:
-    """Return the loss in what a model returns: the tensor without axes, or the one that is called loss."""
+    """Return the loss in the output of a model, or None: the first tensor without axes, or the entry `loss` of a mapping."""
     parts = output if isinstance(output, (tuple, list)) else [output]
     if isinstance(output, Mapping):
         parts = [output.get("loss")]
     return next(
-        (one.detach() for one in parts if isinstance(one, Tensor) and one.ndim == 0 and one.is_floating_point()), None
+        (part.detach() for part in parts if isinstance(part, Tensor) and part.ndim == 0 and part.is_floating_point()),
+        None,
     )

@@ -15,29 +15,30 @@ from rankfall.rank.residual import floor_of, share
 
 STATES = ("tokens", "residual", "floor", "norm", "participation_ratio", "broken")
 WEIGHTS = ("entropy", "largest_share", "first_share", "largest_logit", "causal")
+# Limits of what is measured, so that a logged step stays fast and needs little memory.
 MOST_NUMBERS = 2**22  # numbers of states in one pass; larger states are measured a few samples at a time
 MOST_TOKENS = 512  # tokens of a sample in its Gram matrix
-WORK = 8 * 256**3  # limit for the Gram matrices of a layer: samples x size^3
+WORK = 8 * 256**3  # operations for the Gram matrices of a layer: samples x size^3
 MOST_WEIGHTS = 2**16  # attention weights of a layer
 QUERIES = (16, 256)  # fewest and most queries of a sample
 
 
 def state_values(states: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the values (len(STATES), S) of states (S, T, D), and some of the states (S', T', D). `real` (S, T) is True at tokens.
+    """Return the values (len(STATES), S) of states (S, T, D), and the states (S', T', D) of which `effective_ranks` are computed.
 
-    `floor` is 1 where the residual is rounding noise, `broken` where a state is not finite.
+    `real` (S, T) is True at tokens. The value `floor` is 1 where the residual is rounding noise, `broken` where a state is not finite.
     """
-    few = max(1, MOST_NUMBERS // max(states[0].numel(), 1))
-    many = gram_samples(states)
+    chunk = max(1, MOST_NUMBERS // max(states[0].numel(), 1))
+    ranked = gram_samples(states)
     parts = [
-        state_part(x, None if real is None else real[at : at + few], many - at)
-        for at, x in zip(range(0, len(states), few), states.split(few))
+        state_part(x, None if real is None else real[at : at + chunk], ranked - at)
+        for at, x in zip(range(0, len(states), chunk), states.split(chunk))
     ]
     return torch.cat([values for values, _ in parts], -1), torch.cat([kept for _, kept in parts])
 
 
-def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, Tensor]:
-    """Return the values of a few samples (S, T, D), and the units of the first `many` of them, NaN where not defined."""
+def state_part(states: Tensor, real: Tensor | None, ranked: int) -> tuple[Tensor, Tensor]:
+    """Return the values of a few samples (S, T, D), NaN where not defined, and the scaled states of the first `ranked` samples."""
     x = states.to(torch.float64 if states.dtype == torch.float64 and states.device.type != "mps" else torch.float32)
     mask = None if real is None else real[..., None].to(x.dtype)
     count = x.new_full((len(x),), x.shape[1])
@@ -49,15 +50,15 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
     x = x * scale
     whole = composite_norm(x.abs())
     first = x[:, :1] if real is None else x.take_along_dim(real.int().argmax(-1)[:, None, None], 1)  # (S, 1, D)
-    rest = x - first  # about a token, so that equal tokens leave exactly 0
-    rest = rest if mask is None else rest.mul_(mask)
-    rest.sub_((rest.sum(1) / count[:, None])[:, None])
-    rest = rest if mask is None else rest.mul_(mask)
+    centred = x - first  # about a token, so that equal tokens leave exactly 0
+    centred = centred if mask is None else centred.mul_(mask)
+    centred.sub_((centred.sum(1) / count[:, None])[:, None])
+    centred = centred if mask is None else centred.mul_(mask)
     finite = largest.isfinite()
     known = finite & (largest >= least(states.dtype))
-    residual = torch.where(known & (count > 1), share(composite_norm(rest.abs_()), whole), torch.nan)
+    residual = torch.where(known & (count > 1), share(composite_norm(centred.abs_()), whole), torch.nan)
     length = torch.linalg.vector_norm(x, dim=(-2, -1)) / count.sqrt()
-    kept = x[: max(many, 0)]
+    kept = x[: max(ranked, 0)]
     if min(kept.shape[1:]) > MOST_TOKENS:
         kept = kept[:, evenly_spaced(kept.shape[1], MOST_TOKENS, kept.device)]
     gram = gram_matrices(kept)
@@ -71,7 +72,7 @@ def state_part(states: Tensor, real: Tensor | None, many: int) -> tuple[Tensor, 
         torch.where(known & (count > 1), ratio, torch.nan),
         ~finite,
     )
-    return torch.stack([one.to(wide_dtype(x)) for one in values]), kept
+    return torch.stack([value.to(wide_dtype(x)) for value in values]), kept
 
 
 def broken_samples(states: Tensor, real: Tensor | None) -> Tensor:
@@ -87,7 +88,7 @@ def composite_norm(size: Tensor) -> Tensor:
 
 
 def gram_samples(states: Tensor) -> int:
-    """Return the number of samples with an effective rank. Its time grows with the third power of the smaller of tokens and width."""
+    """Return how many samples get an effective rank, whose time grows with the third power of the smaller of tokens and width."""
     return min(len(states), max(1, int(WORK / max(min(*states.shape[1:], MOST_TOKENS), 1) ** 3)))
 
 
@@ -97,7 +98,7 @@ def gram_matrices(x: Tensor) -> Tensor:
 
 
 def effective_ranks(states: Tensor) -> Tensor:
-    """Return the effective ranks (S,) of units of states (S, T, D); NaN where not defined. Products are computed on the device."""
+    """Return the effective ranks (S,) of states (S, T, D), NaN where not defined. Products are computed on the device."""
     gram = gram_matrices(states.to(wide_dtype(states))).cpu()
     known = gram.isfinite().all(-1).all(-1)
     values = torch.linalg.eigvalsh(torch.where(known[:, None, None], gram, 0.0))  # (S, n), ascending
@@ -111,10 +112,10 @@ def weight_values(weights: Tensor, rows: Tensor, real: Tensor | None, scores: Te
     """Return the values (len(WEIGHTS), S, H) of attention weights (S, H, R, T), the softmax of `scores` (S, H, R, T).
 
     `rows` (R,) are the queries, out of T; `real` (S, T) is True at tokens. Under a causal mask the first query, which sees itself alone,
-    is left out of `entropy` and `largest_share`. The value `causal` is 1 if no token attends
-    to a later one, as the argument `causal` says without a look.
+    is left out of `entropy` and `largest_share`. The value `causal` is 1 if no token attends to a later one. The argument `causal`
+    states this, so that the weights need not be searched.
     """
-    weights, scores = (one if one.dtype == torch.float64 else one.float() for one in (weights, scores))
+    weights, scores = (x if x.dtype == torch.float64 else x.float() for x in (weights, scores))
     tokens = weights.shape[-1]
     queries = (
         torch.ones(len(weights), len(rows), dtype=torch.bool, device=weights.device) if real is None else real[:, rows]
@@ -127,14 +128,14 @@ def weight_values(weights: Tensor, rows: Tensor, real: Tensor | None, scores: Te
         first = real.int().argmax(-1)[:, None]  # (S, 1): padding may be on the left
         others = queries & (rows != first)
         first_weight = weights.gather(-1, first[..., None, None].expand(*weights.shape[:-1], 1)).squeeze(-1)
-    some = later.flatten(1).any(1)  # (S,) or (1,)
-    ahead = some & False if causal else torch.where(later[:, None], weights, 0.0).amax((1, 2, 3)) != 0
-    one_way = (some & ~ahead).expand(len(weights))  # (S,)
+    has_later = later.flatten(1).any(1)  # (S,) or (1,)
+    ahead = has_later & False if causal else torch.where(later[:, None], weights, 0.0).amax((1, 2, 3)) != 0
+    one_way = (has_later & ~ahead).expand(len(weights))  # (S,)
     seeing = torch.where(one_way[:, None], others, queries)
     largest, logit = weights.amax(-1), scores.amax(-1)  # (S, H, R)
     # -log of the largest weight plus the mean distance of scores from the largest: the entropy, with one logarithm a row
-    apart = (logit[..., None] - scores).clamp_max_(torch.finfo(scores.dtype).max).mul_(weights).sum(-1)
-    entropy = torch.where(logit > torch.finfo(scores.dtype).min, (apart - largest.log()).clamp_min(0.0), 0.0)
+    distance = (logit[..., None] - scores).clamp_max_(torch.finfo(scores.dtype).max).mul_(weights).sum(-1)
+    entropy = torch.where(logit > torch.finfo(scores.dtype).min, (distance - largest.log()).clamp_min(0.0), 0.0)
     return torch.stack([
         mean_of_queries(torch.where(largest.isnan(), torch.nan, entropy), seeing),
         mean_of_queries(largest, seeing),
@@ -156,6 +157,7 @@ def chosen_queries(samples: int, heads: int, tokens: int, device: torch.device) 
 
 
 def evenly_spaced(count: int, most: int, device: torch.device) -> Tensor:
+    """Return at most `most` indices below `count`, evenly spaced, with the first and the last."""
     if count <= most:
         return torch.arange(count, device=device)
     return torch.linspace(0, count - 1, most, device=device, dtype=torch.float32).round().long()

@@ -82,8 +82,9 @@ class Watcher:
         return type(None), ()  # a saved model is not watched either
 
     def step(self, number: int | None = None) -> None:
-        """Count a step. Call this once per step, before or after the update, while gradients exist. `number`: the step's number, if the
-        caller counts steps.
+        """Count a step. Call this once per step, before or after the update, while gradients exist.
+
+        `number`: the step's number, if the caller counts steps.
         """
         if self.clock is not None:  # from now on these calls count the steps
             already = self.steps >= self.first
@@ -163,9 +164,9 @@ class Watcher:
 
     def put(self, log: Log) -> None:
         if self.together and process_count() > 1:
-            for one in (log.sums, *log.heads, log.parameters):
-                if one is not None:
-                    add_over_processes(one, log.step)
+            for sums in (log.sums, *log.heads, log.parameters):
+                if sums is not None:
+                    add_over_processes(sums, log.step)
         self.outbox.put(log)
         if not self.logs:  # so that a mistake is reported in the step that shows it
             self.outbox.send(wait=True)

@@ -43,62 +43,71 @@ EPS = Limit(
 
 
 @named("activations-sane", JUMP, TINY, MASSIVE, LARGE, DEAD, MANY, EPS)
-def activations_sane(seen: RecordedStream) -> Result:
+def activations_sane(recording: RecordedStream) -> Result:
     """Are activations of a reasonable size, and do units react to tokens?
 
     Three ratios: the RMS of a branch over the RMS of the state that it is added to; the largest absolute number of a state over the median
     one that is not zero, with the branch that writes most to its channel; the share of units of an activation function that are zero (below
     0.001 of the largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example. Then the eps of each
-    norm, over the median variance of its rows. A linear map behind another one, which is not narrower than its input, warns.
+    norm, over the median variance of its rows. A linear map that reads the output of another one as it is warns, unless the first of the
+    two has fewer outputs than inputs.
     """
-    if not seen.additions:
+    if not recording.additions:
         return skipped("no branches")
-    found = [*explosions(seen), *massive(seen), *dead_units(seen), *large_eps(seen)]
-    bad = next((one for one in found if one.verdict == "fail"), found[0] if found else None)
+    results = [*explosions(recording), *massive(recording), *dead_units(recording), *large_eps(recording)]
+    bad = next((result for result in results if result.verdict == "fail"), results[0] if results else None)
     if bad is not None:
         return bad
-    norms = [layer.norm or 0.0 for layer in seen.report.layers]
-    most = max(one.ratio for one in seen.additions if one.state) if any(one.state for one in seen.additions) else 0.0
-    if seen.unbent:
+    norms = [layer.norm or 0.0 for layer in recording.report.layers]
+    most = (
+        max(result.ratio for result in recording.additions if result.state)
+        if any(result.state for result in recording.additions)
+        else 0.0
+    )
+    if recording.unbent:
         return warned(
-            f"{len(seen.unbent)} linear maps read the output of another one as it is: is a function missing between them?",
-            seen.unbent[0],
+            f"{len(recording.unbent)} linear maps read the output of another one as it is: is a function missing between them?",
+            recording.unbent[0],
         )
-    if 0 < most < TINY and seen.flow.skips:
+    if 0 < most < TINY and recording.flow.skips:
         return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")
     return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")
 
 
-def explosions(seen: RecordedStream) -> list[Result]:
-    """Return a result for the branch that is largest beside its state, if it is too large."""
-    sized = [one for one in seen.additions if one.state and one.value and seen.flow.skips]
-    for branches, verdict in (([one for one in sized if one.branch.layer > 1], failed), (sized, warned)):
-        most = max(branches, key=lambda one: one.ratio, default=None)
+def explosions(recording: RecordedStream) -> list[Result]:
+    """Return a result for the branch with the largest ratio to its state, if it is too large."""
+    sized = [addition for addition in recording.additions if addition.state and addition.value and recording.flow.skips]
+    for branches, verdict in (([addition for addition in sized if addition.branch.layer > 1], failed), (sized, warned)):
+        most = max(branches, key=lambda addition: addition.ratio, default=None)
         if most is not None and most.ratio > JUMP:
-            said = f"layer {most.branch.layer} adds {most.ratio:.3g} times the size of its state"
-            return [verdict(said, seen.path_of(most.branch))]
+            sentence = f"layer {most.branch.layer} adds {most.ratio:.3g} times the size of its state"
+            return [verdict(sentence, recording.path_of(most.branch))]
     return []
 
 
-def massive(seen: RecordedStream) -> list[Result]:
+def massive(recording: RecordedStream) -> list[Result]:
     """Return a result for the largest number of all states, if it is massive, with the branch that writes it."""
-    sizes = [state.abs() for state in seen.states]
-    ratios = [float(one.max() / one[one > 0].median()) if bool(one.any()) else 0.0 for one in sizes]
+    sizes = [state.abs() for state in recording.states]
+    ratios = [float(size.max() / size[size > 0].median()) if bool(size.any()) else 0.0 for size in sizes]
     first = next((layer for layer, ratio in enumerate(ratios) if ratio > LARGE), None)
     if first is None:
         return []
     layer = next((layer for layer, ratio in enumerate(ratios) if ratio > MASSIVE), first)
     channel = int(sizes[layer].amax((0, 1)).argmax())
-    writers = [one for one in seen.additions if one.branch.layer <= max(layer, 1) and len(one.channels) > channel]
+    writers = [
+        addition
+        for addition in recording.additions
+        if addition.branch.layer <= max(layer, 1) and len(addition.channels) > channel
+    ]
     where = "in the first state" if not layer else f"after layer {layer}"
-    writer = max(writers, key=lambda one: float(one.channels[channel]), default=None)
-    path = seen.path_of(writer.branch) if layer and writer is not None else ""
+    writer = max(writers, key=lambda addition: float(addition.channels[channel]), default=None)
+    path = recording.path_of(writer.branch) if layer and writer is not None else ""
     verdict = failed if ratios[layer] > MASSIVE else warned
     return [verdict(f"channel {channel} {where} holds {ratios[layer]:.3g} times the median size", path)]
 
 
-def dead_units(seen: RecordedStream) -> list[Result]:
-    worst = max(seen.units, key=lambda one: one.dead, default=None)
+def dead_units(recording: RecordedStream) -> list[Result]:
+    worst = max(recording.units, key=lambda units: units.dead, default=None)
     if worst is None or worst.dead <= MANY:
         return []
     verdict = failed if worst.dead > DEAD else warned
@@ -109,8 +118,8 @@ def dead_units(seen: RecordedStream) -> list[Result]:
     ]
 
 
-def large_eps(seen: RecordedStream) -> list[Result]:
-    worst = max(seen.norms, key=lambda one: one.eps / one.variance, default=None)
+def large_eps(recording: RecordedStream) -> list[Result]:
+    worst = max(recording.norms, key=lambda norm: norm.eps / norm.variance, default=None)
     if worst is None or worst.eps <= EPS or worst.eps <= 0.1 * worst.variance:
         return []
     return [

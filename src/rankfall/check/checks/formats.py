@@ -23,64 +23,70 @@ BFLOAT16 = Limit(
 
 
 @named("numbers-hold", FLOAT32, BFLOAT16, states=False)
-def numbers_hold(seen: RecordedStream) -> Result:
+def numbers_hold(recording: RecordedStream) -> Result:
     """Are all numbers finite, and is the output about the same in float32, bfloat16 and float64?
 
     The difference is the norm of the output's difference from that in the widest format that the code supports, over the norm of the
-    output. Of NaN and infinity, the first module is named whose inputs are finite and whose output is not, or in whose code this happens
-    between its modules.
+    output. If a number is NaN or infinity, the result names the first module that makes it: the inputs of the module are finite and its
+    output is not, or its own code makes it between its parts.
     """
-    if any(bool(one.isnan().any()) for one in seen.examined.arguments.tensors()):
+    if any(bool(tensor.isnan().any()) for tensor in recording.examined.arguments.tensors()):
         return failed("the inputs have NaN")
-    states = seen.states
-    broken = next((layer for layer, one in enumerate(states) if not bool(one.isfinite().all())), None)
-    maker = first_not_finite(seen.examined)
+    states = recording.states
+    broken = next((layer for layer, state in enumerate(states) if not bool(state.isfinite().all())), None)
+    maker = first_not_finite(recording.examined)
     if broken is not None or maker:
         where = "the output" if broken is None else f"the state after layer {broken}" if broken else "the first state"
         return failed(
             f"{where} has NaN or infinity; the first module that makes such numbers is {maker or 'not known'}", maker
         )
-    wide = outputs(seen.examined, seen.examined.dtype)
-    said = []
+    wide = output_tensors(recording.examined, recording.examined.dtype)
+    differences = []
     for dtype, limit in ((torch.float32, FLOAT32), (torch.bfloat16, BFLOAT16)):
         name = str(dtype).removeprefix("torch.")
         try:
-            narrow = outputs(seen.examined, dtype)
+            narrow = output_tensors(recording.examined, dtype)
         except (*FAILURES, RankfallError):
-            said.append(f"its code does not run in {name}")
+            differences.append(f"its code does not run in {name}")
             continue
-        apart = difference(wide, narrow)
-        if apart is None:
-            return failed(f"the output has NaN or infinity in {name}, and not in {seen.examined.dtype}")
-        said.append(f"{apart:.1g} in {name}")
-        if apart > limit:
+        error = relative_difference(wide, narrow)
+        if error is None:
+            return failed(f"the output has NaN or infinity in {name}, and not in {recording.examined.dtype}")
+        differences.append(f"{error:.1g} in {name}")
+        if error > limit:
             verdict = failed if dtype == torch.float32 else warned
-            return verdict(f"the output in {name} differs by {apart:.2g} of its size from that in float64")
-    return passed(f"finite; the output differs by {', '.join(said)}") if wide else skipped("the output has no numbers")
+            return verdict(f"the output in {name} differs by {error:.2g} of its size from that in float64")
+    return (
+        passed(f"finite; the output differs by {', '.join(differences)}")
+        if wide
+        else skipped("the output has no numbers")
+    )
 
 
-def outputs(examined: Examined, dtype: torch.dtype) -> list[Tensor]:
+def output_tensors(examined: Examined, dtype: torch.dtype) -> list[Tensor]:
     """Return the floating-point tensors of the output in a number format."""
     model, arguments = copy_of(examined.model, dtype), as_format(examined.arguments, dtype)
     with torch.no_grad():
-        found = tensors_in(call_model(model, arguments))
-    return [one.double() for _, one in found if one.is_floating_point()]
+        tensors = tensors_in(call_model(model, arguments))
+    return [tensor.double() for _, tensor in tensors if tensor.is_floating_point()]
 
 
-def difference(wide: list[Tensor], narrow: list[Tensor]) -> float | None:
+def relative_difference(wide: list[Tensor], narrow: list[Tensor]) -> float | None:
     """Return the relative difference; None if the narrow output is not finite where the wide one is."""
-    pairs = [(one, other) for one, other in zip(wide, narrow) if one.shape == other.shape]
-    if any(bool((one.isfinite() & ~other.isfinite()).any()) for one, other in pairs):
+    pairs = [(x, y) for x, y in zip(wide, narrow) if x.shape == y.shape]
+    if any(bool((x.isfinite() & ~y.isfinite()).any()) for x, y in pairs):
         return None
-    clean = [(one.nan_to_num(0, 0, 0), other.nan_to_num(0, 0, 0)) for one, other in pairs]
-    size = sum(float(one.norm()) ** 2 for one, _ in clean) ** 0.5
-    return sum(float((one - other).norm()) ** 2 for one, other in clean) ** 0.5 / (size or 1.0)
+    clean = [(x.nan_to_num(0, 0, 0), y.nan_to_num(0, 0, 0)) for x, y in pairs]
+    size = sum(float(x.norm()) ** 2 for x, _ in clean) ** 0.5
+    return sum(float((x - y).norm()) ** 2 for x, y in clean) ** 0.5 / (size or 1.0)
 
 
 def first_not_finite(examined: Examined) -> str:
-    """Return the first module call that makes NaN or +inf of finite inputs, or ''. A mask, of which -inf is a part, does not count."""
+    """Return the first module that makes NaN or +inf from finite inputs, or ''. Masks hold -inf, which does not count."""
     return find_maker(
-        examined.model, examined.arguments, lambda _, __, value: any(is_broken(one) for _, one in tensors_in(value))
+        examined.model,
+        examined.arguments,
+        lambda _, __, value: any(is_broken(tensor) for _, tensor in tensors_in(value)),
     )
 
 

@@ -20,73 +20,73 @@ FEW = Limit(
 
 
 @named("no-future-leak", FEW)
-def no_future_leak(seen: RecordedStream) -> Result:
+def no_future_leak(recording: RecordedStream) -> Result:
     """Does a token leave the tokens before it alone?
 
     One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
     token of the inputs is changed, and all states before it must stay. A model in which all layers read both ways is an encoder, and the
-    check does not apply, unless its attention weights or its masks are triangular. A branch that reads ahead in some layers and not in
-    others, sees a few tokens ahead, or only later ones (a reversed mask) fails, as does a causal mask that begins at the first of more keys
-    than tokens, as without the offset of a cache.
+    check does not apply, unless its attention weights or its masks are triangular. A branch fails if it reads ahead in some layers and not
+    in others, if it sees a few tokens ahead, or if it sees only later tokens (a reversed mask). A causal mask fails if there are more keys
+    than tokens and it begins at the first key, as without the offset of a cache.
     """
-    mixers = [branch for branch in seen.flow.branches if branch.mixes]
+    mixers = [branch for branch in recording.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
-    if seen.misaligned:
-        branch, keys = seen.misaligned[0]
-        tokens = seen.report.tokens
+    if recording.misaligned:
+        branch, keys = recording.misaligned[0]
+        tokens = recording.report.tokens
         return failed(
             f"the causal mask of layer {branch.layer} begins at the first of {keys} keys, so that the first of {tokens} tokens sees one: "
-            f"is the offset of a cache missing, as in tril(diagonal={keys - tokens})?", seen.path_of(branch),
+            f"is the offset of a cache missing, as in tril(diagonal={keys - tokens})?", recording.path_of(branch),
         )  # fmt: skip
     if not mixers:
         return skipped("nothing mixes tokens")
     if not leaks:
-        return causal_inputs(seen)
+        return causal_inputs(recording)
     forwards = [branch for branch in mixers if branch.forwards]
     if not forwards:
-        return failed("reversed: every token sees later tokens and no earlier one", seen.path_of(leaks[0]))
+        return failed("reversed: every token sees later tokens and no earlier one", recording.path_of(leaks[0]))
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
-    if ahead <= FEW and back > ahead and len(forwards) == len(leaks) and sees_few_ahead(seen):
+    if ahead <= FEW and back > ahead and len(forwards) == len(leaks) and sees_few_ahead(recording):
         return failed(
             f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
-            seen.path_of(leaks[0]),
+            recording.path_of(leaks[0]),
         )
     odd = odd_layers(mixers)
     if odd:
         layers = ", ".join(str(branch.layer) for branch in odd)
-        return failed(f"causal except layer {layers}, where a token sees later ones", seen.path_of(odd[0]))
+        return failed(f"causal except layer {layers}, where a token sees later ones", recording.path_of(odd[0]))
     if reverse := [branch for branch in leaks if not branch.forwards]:
         verdict = failed if 2 * len(reverse) < len(mixers) else warned  # bidirectional stacks alternate
         layers = ", ".join(str(branch.layer) for branch in reverse)
         return verdict(
-            f"tokens see only later ones in layer {layers}, and earlier ones in others", seen.path_of(reverse[0])
+            f"tokens see only later ones in layer {layers}, and earlier ones in others", recording.path_of(reverse[0])
         )
-    intended = next((one for one in seen.heads if one.triangular), None)
+    intended = next((heads for heads in recording.heads if heads.triangular), None)
     if intended is not None:
         return failed(
             f"weights of layer {intended.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
             "split without a transpose, or is a norm over tokens?", intended.where,
         )  # fmt: skip
-    if seen.triangles and len(seen.examined.flows) == 1:
-        prefix = causal_inputs(seen).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
+    if recording.triangles and len(recording.examined.flows) == 1:
+        prefix = causal_inputs(recording).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
         verdict = warned if prefix else failed
         return verdict(
-            f"a triangular mask is made, but all {len(leaks)} branches see later tokens", seen.path_of(leaks[0])
+            f"a triangular mask is made, but all {len(leaks)} branches see later tokens", recording.path_of(leaks[0])
         )
-    if seen.unread_mask and len(seen.examined.flows) == 1:
+    if recording.unread_mask and len(recording.examined.flows) == 1:
         return warned("a triangular mask is made or held, and no scores meet it: is the mask forgotten?")
     return skipped(
         "the model reads both ways, and no mask is triangular; if it is to predict the next token, its mask is missing"
     )
 
 
-def sees_few_ahead(seen: RecordedStream) -> bool:
-    """Return whether the last token, too, changes few tokens before it. In a block of tokens that see each other it changes them all."""
-    trial = MixingTrial(seen.flow, {branch.number: TokenMixing() for branch in seen.flow.branches})
-    arguments, model = seen.examined.arguments, seen.examined.model
-    run_through(model, arguments, seen.flow, Edits(edit=trial.keep, join=trial.keep_part))
-    try_places(model, arguments, seen.flow, trial, (1.0,))
-    return max(directions(one, seen.flow.layout)[3] for one in trial.found.values()) <= FEW
+def sees_few_ahead(recording: RecordedStream) -> bool:
+    """Return whether the last token also changes only few tokens before it. Where a block of tokens sees itself, it changes them all."""
+    trial = MixingTrial(recording.flow, {branch.number: TokenMixing() for branch in recording.flow.branches})
+    arguments, model = recording.examined.arguments, recording.examined.model
+    run_through(model, arguments, recording.flow, Edits(edit=trial.keep, join=trial.keep_part))
+    try_places(model, arguments, recording.flow, trial, (1.0,))
+    return max(directions(changes, recording.flow.layout)[3] for changes in trial.found.values()) <= FEW
 
 
 def odd_layers(mixers: list[Branch]) -> list[Branch]:
@@ -95,29 +95,34 @@ def odd_layers(mixers: list[Branch]) -> list[Branch]:
     return [branch for branch in mixers if branch.backwards and branch.forwards and causal[branch.name]]
 
 
-def causal_inputs(seen: RecordedStream) -> Result:
+def causal_inputs(recording: RecordedStream) -> Result:
     """Change the last token of each input that the stream begins with; no state before it may see it."""
-    shape = seen.report.shape
-    said = f"causal in {seen.flow.depth} layers"
+    shape = recording.report.shape
+    sentence = f"causal in {recording.flow.depth} layers"
     entered = False
-    for name in sorted(holders_of_tokens(seen.examined.arguments, shape)):
-        changed = change_named(seen.examined.arguments, {name}, lambda one: exchange_token(one, -1, 0))
+    for name in sorted(holders_of_tokens(recording.examined.arguments, shape)):
+        changed = change_named(recording.examined.arguments, {name}, lambda tokens: exchange_token(tokens, -1, 0))
         assert changed is not None
-        after = run_through(seen.examined.model, changed, seen.flow, Edits())
-        apart = [differs(seen.flow.layout.to_rows(state), before) for state, before in zip(after.states, seen.states)]
-        if not bool(apart[0].any()):
-            continue  # the input of another stream, such as an encoder, which this one may read
+        after = run_through(recording.examined.model, changed, recording.flow, Edits())
+        differences = [
+            differs(recording.flow.layout.to_rows(state), before)
+            for state, before in zip(after.states, recording.states)
+        ]
+        if not bool(differences[0].any()):
+            continue  # the input of another stream, such as an encoder, which this stream may read
         entered = True
-        rows = apart[0].any(-1).any(0).nonzero().flatten().tolist()
+        rows = differences[0].any(-1).any(0).nonzero().flatten().tolist()
         if len(rows) == 1 and rows[0] != shape[1] - 1:
             return skipped("the stream holds the tokens in another order than the inputs")
-        for layer, one in enumerate(apart):
-            if bool(one[:, :-1].any()):
-                place = int(one[:, :-1].any(-1).any(0).nonzero()[0]) + 1
+        for layer, moved in enumerate(differences):
+            if bool(moved[:, :-1].any()):
+                position = int(moved[:, :-1].any(-1).any(0).nonzero()[0]) + 1
                 where = f"layer {layer}" if layer else "the state before the first layer"
-                return failed(f"token {place} of {shape[1]} sees the last one in {where}", seen.layer_path(layer))
-        for (_, one), (_, old) in zip(tensors_in(after.output), tensors_in(seen.output)):
-            by_token = one.dim() == 3 and one.is_floating_point() and tuple(one.shape[:2]) == shape
-            if by_token and bool(differs(one, old)[:, :-1].any()):
+                return failed(
+                    f"token {position} of {shape[1]} sees the last one in {where}", recording.layer_path(layer)
+                )
+        for (_, new), (_, old) in zip(tensors_in(after.output), tensors_in(recording.output)):
+            by_token = new.dim() == 3 and new.is_floating_point() and tuple(new.shape[:2]) == shape
+            if by_token and bool(differs(new, old)[:, :-1].any()):
                 return failed("the output of earlier tokens sees the last one, behind the last layer")
-    return passed(f"{said}: changing the last token changes no state before it" if entered else said)
+    return passed(f"{sentence}: changing the last token changes no state before it" if entered else sentence)

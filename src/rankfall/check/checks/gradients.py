@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from rankfall.check.gradients import attend_scored
-from rankfall.check.layer import number
+from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.edits import Edits
@@ -26,27 +26,31 @@ BROKEN = Limit(
 
 
 @named("gradients-flow", STEEP, BROKEN)
-def gradients_flow(seen: RecordedStream) -> Result:
+def gradients_flow(recording: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
-    First, each parameter matrix that the pass reads must be connected to the output or the last state; one that is not is detached, and
-    fails, as do detached queries or keys, and a parameter that `model.parameters()` lacks. Matrices of the layers that are not read, get a
-    gradient of zero, as those of an expert without tokens, or are frozen warn. A joint matrix of which a half or a third of the rows has
-    no gradient fails. Then the gradient of <V, X_L> for random V at the first state is taken, over that at the last. It counts as steep
-    only if it is so relative to the states' lengths, too, since states a hundred times as long have gradients a hundred times as small.
+    First, each parameter matrix that the pass reads must be connected to the output, or to the last state if the output has no gradient.
+    A matrix that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that `model.parameters()`
+    lacks. A matrix of the layers warns if the pass does not read it, if its gradient is zero, as in an expert without tokens, or if it is
+    frozen. A joint matrix fails if a half or a third of its rows has no gradient. Then the gradient of <V, X_L> for random V at the first
+    state is taken, over that at the last. It counts as steep only if it is steep relative to the states' lengths, too: states a hundred
+    times as long have gradients a hundred times as small.
     """
-    layers = seen.report.layers
-    if seen.foreign:
-        shapes = ", ".join(str(tuple(one.shape)) for one in list(seen.foreign.values())[:2])
+    layers = recording.report.layers
+    if recording.foreign:
+        shapes = ", ".join(str(tuple(parameter.shape)) for parameter in list(recording.foreign.values())[:2])
         return failed(
-            f"{len(seen.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain list?"
+            f"{len(recording.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain "
+            "list?"
         )
     halves: list[tuple[int, str]] = []
-    detached, zero, blocks, unread, frozen = parameters_without(seen, halves)
+    detached, zero, blocks, unread, frozen = parameters_without(recording, halves)
     if halves:
-        branch = seen.flow.branches[halves[0][0]]
-        numbers = ", ".join(dict.fromkeys(str(seen.flow.branches[one].layer) for one, _ in halves))
-        return failed(f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", seen.path_of(branch))
+        branch = recording.flow.branches[halves[0][0]]
+        numbers = ", ".join(dict.fromkeys(str(recording.flow.branches[place].layer) for place, _ in halves))
+        return failed(
+            f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", recording.path_of(branch)
+        )
     if detached:
         return failed(
             f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it, or what follows it, detached?",
@@ -61,95 +65,108 @@ def gradients_flow(seen: RecordedStream) -> Result:
     if size is not None and not layers[0].norm:
         return skipped("the first state is zero, and a norm of zeros has any gradient")
     if size is None:
-        return skipped(seen.report.reasons.get("gradients", "the first state cannot be differentiated"))
-    relative = size * seen.report.shorter
-    said = f"{number(size)} times as large at the first state as at the last, {number(relative)} relative to the states"
+        return skipped(recording.report.reasons.get("gradients", "the first state cannot be differentiated"))
+    relative = size * recording.report.shorter
+    sentence = f"{show_number(size)} times as large at the first state as at the last, {show_number(relative)} relative to the states"
     queries = [layer.query_gradient for layer in layers if layer.query_gradient is not None]
     if queries:
-        said += f"; at queries {min(queries):.1g} to {max(queries):.1g}"
+        sentence += f"; at queries {min(queries):.1g} to {max(queries):.1g}"
     way = "explodes" if size > 1 else "vanishes"
     for limit, verdict in ((BROKEN, failed), (STEEP, warned)):
         if is_steep(size, relative, limit):
-            return verdict(f"gradient {way}: {said}")
-    for names, what in (
+            return verdict(f"gradient {way}: {sentence}")
+    for names, state in (
         (unread, "are not used"),
         (zero, "get a gradient of zero"),
         (frozen, "are frozen"),
     ):
         if names:
-            return warned(f"{len(names)} parameters of the layers {what}, {names[0]} first", names[0])
-    return passed(f"gradient {said}")
+            return warned(f"{len(names)} parameters of the layers {state}, {names[0]} first", names[0])
+    return passed(f"gradient {sentence}")
 
 
 def is_steep(size: float, relative: float, limit: float) -> bool:
-    """Return whether a gradient explodes or vanishes, absolutely and relative to the lengths of the states, in the same direction."""
-    outside = [not 1 / limit <= one <= limit for one in (size, relative)]
+    """Return whether a gradient explodes both absolutely and relative to the lengths of the states, or vanishes both ways."""
+    outside = [not 1 / limit <= ratio <= limit for ratio in (size, relative)]
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(seen: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
-    """Return the matrices that are used and detached; and those of the layers whose gradient is zero, that are not used, or frozen.
+def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
+    """Return five lists of parameters: detached, with zero gradient, with a silent block of rows, unread, frozen.
 
-    `halves` receives the number of each attention whose queries or keys have no gradient, with their names. The differentiated function is
-    a random projection of the output and of the last state, since a head that begins at zero passes nothing. Connected is what the output
-    alone can be differentiated by.
+    A detached matrix is used, and the output alone does not depend on it. Except for unread embeddings and positions, the other lists
+    hold parameters of the layers. `halves` receives the branch number of each attention whose queries or keys have no gradient, with the
+    word for these. The differentiated function is a random projection of the output and of the last state, since a model's head that
+    begins at zero passes no gradient.
     """
-    model, arguments = seen.examined.model, seen.examined.arguments
-    matrices = {name: one for name, one in model.named_parameters() if one.dim() > 1 and one.is_floating_point()}
+    model, arguments = recording.examined.model, recording.examined.arguments
+    matrices = {
+        name: weight for name, weight in model.named_parameters() if weight.dim() > 1 and weight.is_floating_point()
+    }
     generator = torch.Generator().manual_seed(0)
 
     def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
-        cut = [name for name, one in zip(("queries", "keys"), pair) if not one.requires_grad]
+        cut = [name for name, tensor in zip(("queries", "keys"), pair) if not tensor.requires_grad]
         # an adjacency is square, and its product with states may stand where scores do
         square = pair[0].shape[-2:-1] == pair[0].shape[-1:]
         if len(pair) == 2 and len(cut) == 1 and (fused or not square):
             halves.append((number, cut[0]))
 
     with torch.enable_grad():
-        for one in matrices.values():
-            one.requires_grad_(True)
+        for weight in matrices.values():
+            weight.requires_grad_(True)
         after = run_through(
             model,
             arguments,
-            seen.flow,
-            Edits(attend=attend_scored(seen.flow, partial(score, fused=True)), score=score, copies=True),
+            recording.flow,
+            Edits(attend=attend_scored(recording.flow, partial(score, fused=True)), score=score, copies=True),
             grad=True,
         )
-        tensors = [one for _, one in tensors_in((after.output, after.states[-1])) if one.requires_grad]
-        loss = sum((one * torch.randn(one.shape, generator=generator).to(one)).sum() for one in tensors)
+        tensors = [tensor for _, tensor in tensors_in((after.output, after.states[-1])) if tensor.requires_grad]
+        loss = sum((tensor * torch.randn(tensor.shape, generator=generator).to(tensor)).sum() for tensor in tensors)
         if not matrices or not isinstance(loss, torch.Tensor):
             return [], [], [], [], []
-        found = dict(
+        gradients = dict(
             zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True, retain_graph=True))
         )
-        outputs = [one.sum() for _, one in tensors_in(after.output) if one.requires_grad]
+        outputs = [tensor.sum() for _, tensor in tensors_in(after.output) if tensor.requires_grad]
         reached = (
-            torch.autograd.grad(outputs, list(matrices.values()), allow_unused=True) if outputs else found.values()
+            torch.autograd.grad(outputs, list(matrices.values()), allow_unused=True) if outputs else gradients.values()
         )
-    held = dict(model.named_modules())
-    lists = {name.rpartition(".")[0] for name in seen.flow.layers}
-    around = {f"{name}." for name in lists if isinstance(held.get(name), nn.ModuleList | nn.Sequential) and name}
-    layers = (*around, *(f"{name}." for name in seen.flow.layers if name))
-    detached = [name for name, one in zip(found, reached) if one is None and name in seen.used - seen.frozen]
-    zero = [name for name, one in found.items() if one is not None and not bool(one.any()) and name.startswith(layers)]
-    blocks = [
-        name for name, one in found.items() if one is not None and name.startswith(layers) and has_silent_block(one)
+    modules = dict(model.named_modules())
+    lists = {name.rpartition(".")[0] for name in recording.flow.layers}
+    around = {f"{name}." for name in lists if isinstance(modules.get(name), nn.ModuleList | nn.Sequential) and name}
+    layers = (*around, *(f"{name}." for name in recording.flow.layers if name))
+    detached = [
+        name
+        for name, gradient in zip(gradients, reached)
+        if gradient is None and name in recording.used - recording.frozen
     ]
-    tables = {f"{name}." for name, one in held.items() if isinstance(one, nn.Embedding)}
+    zero = [
+        name
+        for name, gradient in gradients.items()
+        if gradient is not None and not bool(gradient.any()) and name.startswith(layers)
+    ]
+    blocks = [
+        name
+        for name, gradient in gradients.items()
+        if gradient is not None and name.startswith(layers) and has_silent_block(gradient)
+    ]
+    tables = {f"{name}." for name, module in modules.items() if isinstance(module, nn.Embedding)}
     unread = [
         name
-        for name, one in model.named_parameters()
-        if name not in seen.used and (name.startswith((*layers, *tables)) or "pos" in name)
+        for name, _ in model.named_parameters()
+        if name not in recording.used and (name.startswith((*layers, *tables)) or "pos" in name)
     ]
     quiet = any(
-        not one.value for one in seen.additions
+        not addition.value for addition in recording.additions
     )  # gates of zero, as of ReZero, pass nothing to what lies before them
-    frozen = [name for name in found if name in seen.frozen and name.startswith(layers)]
+    frozen = [name for name in gradients if name in recording.frozen and name.startswith(layers)]
     return detached, [] if quiet else zero, [] if quiet else blocks, unread, frozen
 
 
 def has_silent_block(gradient: torch.Tensor) -> bool:
-    """Return whether a half, a third or two of the rows of a joint matrix have no gradient, one after the other, and others have."""
+    """Return whether the rows of one half or third of a joint matrix have no gradient, and all rows of another one have."""
     rows = gradient.flatten(1).any(1)  # (outputs,)
     for parts in (2, 3):
         if len(rows) % parts == 0 and len(rows) >= 8 * parts:

@@ -29,7 +29,7 @@ SUM = Limit(
 
 
 @named("initial-loss", HIGH, WRONG, SUM)
-def initial_loss(seen: RecordedStream) -> Result:
+def initial_loss(recording: RecordedStream) -> Result:
     """Is the loss at most about that of a constant guess?
 
     With a loss function (`loss=`, `--loss`): its value at the output over its value at an output of zeros, which is log V for a cross
@@ -37,17 +37,19 @@ def initial_loss(seen: RecordedStream) -> Result:
     against log V, the expected loss for random labels; logits are the output that is as wide as an embedding has rows. An output that is a
     softmax already warns, and fails if the loss stays the same when 1 is added to the output, as that of another softmax does.
     """
-    logits = find_logits(seen)
-    if seen.loss is not None:
+    logits = find_logits(recording)
+    if recording.loss is not None:
         try:
-            now, guess, moved = (
-                float(seen.loss(map_tensors(seen.output, change)))
-                for change in (torch.clone, torch.zeros_like, lambda one: one + 1)
+            loss, guess, moved = (
+                float(recording.loss(map_tensors(recording.output, change)))
+                for change in (torch.clone, torch.zeros_like, lambda x: x + 1)
             )
         except Exception as error:  # whatever the function raises
             return failed(f"the loss fails on the output: {describe_error(error, 120)}")
-        what = "that of an output of zeros"
-        if any(is_probability(one) for _, one in tensors_in(seen.output)) and math.isclose(now, moved, rel_tol=1e-6):
+        reference = "that of an output of zeros"
+        if any(is_probability(tensor) for _, tensor in tensors_in(recording.output)) and math.isclose(
+            loss, moved, rel_tol=1e-6
+        ):
             return failed("the output is a softmax, and the loss takes another one: pass logits to it")
         if logits is not None and guess > SUM * math.log(logits.shape[-1]):
             return warned(
@@ -58,12 +60,12 @@ def initial_loss(seen: RecordedStream) -> Result:
             return skipped("no loss is known: pass loss=, a function of the output")
         if is_probability(logits):
             return warned("the output is a softmax: cross entropy takes logits")
-        now, guess = float(-logits.log_softmax(-1).mean()), math.log(logits.shape[-1])
-        what = f"log {logits.shape[-1]}, for random labels"
-    said = f"the loss is {now:.4g}, and {guess:.4g} is {what}"
-    if not math.isfinite(now) or now > WRONG * guess:
-        return failed(said)
-    return warned(said) if now > HIGH * guess else passed(said)
+        loss, guess = float(-logits.log_softmax(-1).mean()), math.log(logits.shape[-1])
+        reference = f"log {logits.shape[-1]}, for random labels"
+    sentence = f"the loss is {loss:.4g}, and {guess:.4g} is {reference}"
+    if not math.isfinite(loss) or loss > WRONG * guess:
+        return failed(sentence)
+    return warned(sentence) if loss > HIGH * guess else passed(sentence)
 
 
 def is_probability(output: Tensor) -> bool:
@@ -72,11 +74,13 @@ def is_probability(output: Tensor) -> bool:
     return fits and bool((output >= 0).all()) and bool(((output.sum(-1) - 1).abs() < 1e-4).all())
 
 
-def find_logits(seen: RecordedStream) -> Tensor | None:
-    """Return the output that is as wide as an embedding has rows, in the name `logits` if there is such an output."""
-    rows = {one.num_embeddings for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)}
-    found: dict[Any, Tensor] = dict(tensors_in(seen.output))
-    named = found.get(("logits",))
-    candidates = [named] if named is not None else list(found.values())
-    fitting = [one for one in candidates if one.dim() > 1 and one.is_floating_point() and one.shape[-1] in rows]
-    return fitting[0] if fitting and fitting[0].shape[-1] != seen.flow.width else None
+def find_logits(recording: RecordedStream) -> Tensor | None:
+    """Return the output that is as wide as an embedding has rows, or None. An output with the name `logits` rules out the others."""
+    rows = {module.num_embeddings for module in recording.examined.model.modules() if isinstance(module, nn.Embedding)}
+    tensors: dict[Any, Tensor] = dict(tensors_in(recording.output))
+    named = tensors.get(("logits",))
+    candidates = [named] if named is not None else list(tensors.values())
+    fitting = [
+        tensor for tensor in candidates if tensor.dim() > 1 and tensor.is_floating_point() and tensor.shape[-1] in rows
+    ]
+    return fitting[0] if fitting and fitting[0].shape[-1] != recording.flow.width else None

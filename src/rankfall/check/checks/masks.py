@@ -19,7 +19,7 @@ from rankfall.streams.record import tensors_in
 
 
 @named("mask-works")
-def mask_works(seen: RecordedStream) -> Result:
+def mask_works(recording: RecordedStream) -> Result:
     """Does attention leave alone what the mask hides?
 
     A mask (B, T) or (B, 1, 1, T) among the inputs hides one token in the middle, and this token is changed. One of the two values of the
@@ -28,37 +28,48 @@ def mask_works(seen: RecordedStream) -> Result:
     loss, is left out. If the example has no mask and ends in padding (the `padding_idx` of an embedding), the tokens of a sample must have
     the same output without its padding.
     """
-    masks = {name: one for name, one in named_tensors(seen.examined.arguments).items() if is_mask(name, one, seen)}
+    masks = {
+        name: tensor
+        for name, tensor in named_tensors(recording.examined.arguments).items()
+        if is_mask(name, tensor, recording)
+    }
     for name, mask in masks.items():
-        said = call_argument(name)
-        if inverted_changes(seen, name) == (False, True):
-            if len(masks) == 1 < len(seen.examined.flows) and bool((mask != mask.flatten()[0]).any()):
-                return warned(f"{said} changes the output and no state of these tokens: do they read what it hides?")
+        argument = call_argument(name)
+        if inverted_changes(recording, name) == (False, True):
+            if len(masks) == 1 < len(recording.examined.flows) and bool((mask != mask.flatten()[0]).any()):
+                return warned(
+                    f"{argument} changes the output and no state of these tokens: do they read what it hides?"
+                )
             continue  # of a loss
-        leaks = [first_leak(seen, name, mask, value) for value in (0, 1)]
+        leaks = [first_leak(recording, name, mask, value) for value in (0, 1)]
         if leaks == [None, None]:
-            return skipped(f"no token reads the one in the middle, whatever {said} is")
+            return skipped(f"no token reads the one in the middle, whatever {argument} is")
         if None not in leaks:
-            layer = max(one or 0 for one in leaks)
+            layer = max(leak or 0 for leak in leaks)
             where = f"a token in the layers before layer {layer}, and not in it" if layer > 1 else "no token"
             return failed(
-                f"{said} hides {where}: others read it, whether it is True or False there", seen.layer_path(layer)
+                f"{argument} hides {where}: others read it, whether it is True or False there",
+                recording.layer_path(layer),
             )
         hides = leaks.index(None)
         hidden = int((mask == hides).sum())
         if hidden > mask.numel() / 2:
-            return failed(f"{said} hides {hidden} of {mask.numel()} tokens of the example: is it inverted?")
+            return failed(f"{argument} hides {hidden} of {mask.numel()} tokens of the example: is it inverted?")
         ends = [end for end in (0, -1) if bool((mask[..., end] == hides).any())] or [0, -1]
-        if all(reads_hidden(seen, name, mask, hides, end) for end in ends):
-            return failed(f"{said} hides a token from all others, but the output reads it: is it pooled over padding?")
-        return passed(f"{said}: {'True' if hides else 'False'} hides a token from all others")
+        if all(reads_hidden(recording, name, mask, hides, end) for end in ends):
+            return failed(
+                f"{argument} hides a token from all others, but the output reads it: is it pooled over padding?"
+            )
+        return passed(f"{argument}: {'True' if hides else 'False'} hides a token from all others")
     others = [
-        name for name, one in named_tensors(seen.examined.arguments).items() if one.dim() > 1 and hides_some(name, one)
+        name
+        for name, tensor in named_tensors(recording.examined.arguments).items()
+        if tensor.dim() > 1 and may_be_mask(name, tensor)
     ]
     for name in others:
-        if not any(inverted_changes(seen, name)):
+        if not any(inverted_changes(recording, name)):
             return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
-    return passed(f"{', '.join(map(call_argument, others))} changes the output") if others else padding(seen)
+    return passed(f"{', '.join(map(call_argument, others))} changes the output") if others else check_padding(recording)
 
 
 def call_argument(name: str) -> str:
@@ -67,84 +78,88 @@ def call_argument(name: str) -> str:
     return f"argument {int(name) + 1}" if name.isdigit() else last
 
 
-def hides_some(name: str, one: Tensor) -> bool:
+def may_be_mask(name: str, tensor: Tensor) -> bool:
     """Return whether an input may be a mask of another shape: by its name, or truth values, or numbers of which some are -inf."""
-    return "mask" in name or one.dtype == torch.bool or (one.is_floating_point() and bool(one.isneginf().any()))
+    return (
+        "mask" in name or tensor.dtype == torch.bool or (tensor.is_floating_point() and bool(tensor.isneginf().any()))
+    )
 
 
-def is_mask(name: str, one: Tensor, seen: RecordedStream) -> bool:
+def is_mask(name: str, tensor: Tensor, recording: RecordedStream) -> bool:
     """Return whether an input is a mask of tokens: (B, T) or (B, 1, 1, T), of truth values, or of 0 and 1 and called a mask."""
-    ones = one.dim() > 1 and one.shape[1:-1].numel() == 1
-    fits = ones and not is_triangle(one) and (one.shape[0], one.shape[-1]) == seen.report.shape
-    return fits and (one.dtype == torch.bool or ("mask" in name and bool(((one == 0) | (one == 1)).all())))
+    ones = tensor.dim() > 1 and tensor.shape[1:-1].numel() == 1
+    fits = ones and not is_triangle(tensor) and (tensor.shape[0], tensor.shape[-1]) == recording.report.shape
+    return fits and (tensor.dtype == torch.bool or ("mask" in name and bool(((tensor == 0) | (tensor == 1)).all())))
 
 
-def pass_with(seen: RecordedStream, name: str, mask: Tensor, value: int, place: int, source: int) -> PassSeen:
-    """Run a pass with a value of the mask at one place and the other value elsewhere, and with the token of another place there."""
+def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, position: int, source: int) -> PassSeen:
+    """Run a pass with `value` in the mask at `place` and the other value elsewhere. The token at `place` is that of `source`."""
     other = torch.full_like(mask, 1 - value)
-    other[..., place] = value
-    tokens = holders_of_tokens(seen.examined.arguments, seen.report.shape) - {name}
-    changed = change_named(seen.examined.arguments, tokens, lambda one: exchange_token(one, place, source))
+    other[..., position] = value
+    tokens = holders_of_tokens(recording.examined.arguments, recording.report.shape) - {name}
+    changed = change_named(
+        recording.examined.arguments, tokens, lambda tensor: exchange_token(tensor, position, source)
+    )
     if changed is None:
         raise RankfallError(f"no argument is known to hold the tokens that {call_argument(name)} hides")
-    arguments = change_named(changed, {name}, lambda one: other)
+    arguments = change_named(changed, {name}, lambda _: other)
     assert arguments is not None
-    return run_through(seen.examined.model, arguments, seen.flow, Edits())
+    return run_through(recording.examined.model, arguments, recording.flow, Edits())
 
 
-def first_leak(seen: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
-    """Return the first layer at which other tokens change with the one in the middle, where the mask has a value; None if none does."""
-    place = seen.report.tokens // 2
-    both = [pass_with(seen, name, mask, value, place, source).states for source in (place, place - 1)]
-    rest = [number for number in range(seen.report.tokens) if number != place]
-    pairs = [[seen.flow.layout.to_rows(state)[:, rest] for state in pair] for pair in zip(*both)]
+def first_leak(recording: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
+    """Return the first layer at which other tokens change with the middle one, where the mask has `value`, or None if none changes."""
+    position = recording.report.tokens // 2
+    runs = [pass_with(recording, name, mask, value, position, source).states for source in (position, position - 1)]
+    others = [number for number in range(recording.report.tokens) if number != position]
+    pairs = [[recording.flow.layout.to_rows(state)[:, others] for state in pair] for pair in zip(*runs)]
     return next((layer for layer, pair in enumerate(pairs) if bool(differs(*pair).any())), None)
 
 
-def reads_hidden(seen: RecordedStream, name: str, mask: Tensor, hides: int, end: int) -> bool:
+def reads_hidden(recording: RecordedStream, name: str, mask: Tensor, hides: int, end: int) -> bool:
     """Return whether the output of other tokens, or of the whole sample, changes with the token at one end although it is hidden."""
-    samples, tokens = seen.report.samples, seen.report.tokens
-    both = [tensors_in(pass_with(seen, name, mask, hides, end, place % tokens).output) for place in (1, 2)]
-    rest = slice(1, None) if end == 0 else slice(0, -1)
-    for (_, one), (_, other) in zip(*both):
-        if one.dim() in (2, 3) and one.shape[0] == samples and one.is_floating_point() and one.shape == other.shape:
-            rows = differs(one, other)
-            if bool((rows[:, rest] if one.shape[1] == tokens else rows).any()):
+    samples, tokens = recording.report.samples, recording.report.tokens
+    outputs = [tensors_in(pass_with(recording, name, mask, hides, end, place % tokens).output) for place in (1, 2)]
+    visible = slice(1, None) if end == 0 else slice(0, -1)
+    for (_, x), (_, y) in zip(*outputs):
+        if x.dim() in (2, 3) and x.shape[0] == samples and x.is_floating_point() and x.shape == y.shape:
+            rows = differs(x, y)
+            if bool((rows[:, visible] if x.shape[1] == tokens else rows).any()):
                 return True
     return False
 
 
-def inverted_changes(seen: RecordedStream, name: str) -> tuple[bool, bool]:
-    """Return whether states and output change with a mask inverted: truth values and 0 or 1 flipped, numbers that are added left out."""
+def inverted_changes(recording: RecordedStream, name: str) -> tuple[bool, bool]:
+    """Return whether states and whether the output change with an inverted mask. Truth values are flipped, numbers to be added become 0."""
 
-    def invert(one: Tensor) -> Tensor:
-        if one.dtype == torch.bool:
-            return ~one
-        return torch.zeros_like(one) if one.is_floating_point() else 1 - one
+    def invert(mask: Tensor) -> Tensor:
+        if mask.dtype == torch.bool:
+            return ~mask
+        return torch.zeros_like(mask) if mask.is_floating_point() else 1 - mask
 
-    changed = change_named(seen.examined.arguments, {name}, invert)
+    changed = change_named(recording.examined.arguments, {name}, invert)
     assert changed is not None
-    after = run_through(seen.examined.model, changed, seen.flow, Edits())
-    rows = map(seen.flow.layout.to_rows, after.states)
-    states = any(bool(differs(one, other).any()) for one, other in zip(rows, seen.states))
-    return states, not alike_outputs(after.output, seen.output)
+    after = run_through(recording.examined.model, changed, recording.flow, Edits())
+    rows = map(recording.flow.layout.to_rows, after.states)
+    states = any(bool(differs(state, before).any()) for state, before in zip(rows, recording.states))
+    return states, not alike_outputs(after.output, recording.output)
 
 
-def padding(seen: RecordedStream) -> Result:
+def check_padding(recording: RecordedStream) -> Result:
     """Compare the output of a sample that ends in padding with that without it."""
-    tables = [one for one in seen.examined.model.modules() if isinstance(one, nn.Embedding)]
-    indices = {int(one.padding_idx) for one in tables if one.padding_idx is not None}
-    for name in token_inputs(seen.examined.arguments, seen.report.shape):
-        tokens = named_tensors(seen.examined.arguments)[name]
+    tables = [table for table in recording.examined.model.modules() if isinstance(table, nn.Embedding)]
+    indices = {int(table.padding_idx) for table in tables if table.padding_idx is not None}
+    for name in token_inputs(recording.examined.arguments, recording.report.shape):
+        tokens = named_tensors(recording.examined.arguments)[name]
         for row, index in ((row, index) for row in range(len(tokens)) for index in indices):
             length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
             if 0 < length < tokens.shape[1]:
-                model, alike = seen.examined.model, partial(alike_beginnings, length)
-                whole, short = (part_of(seen, name, row, kept) for kept in (tokens.shape[1], length))
+                model, agree = recording.examined.model, partial(alike_beginnings, length)
+                whole, short = (cut_sample(recording, name, row, kept) for kept in (tokens.shape[1], length))
                 with torch.no_grad():
-                    same = alike(call_model(model, whole), call_model(model, short))
+                    same = agree(call_model(model, whole), call_model(model, short))
                 if not same:
-                    path = first_changed(model, whole, short, alike)
+                    path = first_changed(model, whole, short, agree)
                     return failed(
                         f"padding is attended: {length} tokens have another output if {tokens.shape[1] - length} of padding follow",
                         path,
@@ -153,15 +168,15 @@ def padding(seen: RecordedStream) -> Result:
     return skipped("the inputs have no mask and no padding")
 
 
-def part_of(seen: RecordedStream, name: str, row: int, kept: int) -> Arguments:
+def cut_sample(recording: RecordedStream, name: str, row: int, kept: int) -> Arguments:
     """Return the arguments with the first tokens of one sample."""
-    part = change_named(seen.examined.arguments, {name}, lambda one: one[row : row + 1, :kept])
+    part = change_named(recording.examined.arguments, {name}, lambda tokens: tokens[row : row + 1, :kept])
     assert part is not None
     return part
 
 
-def alike_beginnings(length: int, one: Any, other: Any) -> bool:
+def alike_beginnings(length: int, whole: Any, short: Any) -> bool:
     """Return whether two values agree: tensors (B, T, D) or (B, T) in their first tokens, (B, D) as a whole."""
-    pairs = [(a, b) for (_, a), (_, b) in zip(tensors_in(one), tensors_in(other)) if a.is_floating_point()]
+    pairs = [(a, b) for (_, a), (_, b) in zip(tensors_in(whole), tensors_in(short)) if a.is_floating_point()]
     pairs = [(a, b) if a.shape == b.shape else (a[:, :length], b[:, :length]) for a, b in pairs if 1 < a.dim() < 4]
     return not any(a.shape == b.shape and bool(differs(a, b).any()) for a, b in pairs)

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.attention import SDPA, by_name, weights_of
-from rankfall.check.equal import IN_INPUTS, change_entry, turned, with_equal_tokens
+from rankfall.check.attention import SDPA, named_arguments, weights_of
+from rankfall.check.equal import IN_INPUTS, change_entry, reverse_tokens, with_equal_tokens
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
@@ -26,7 +26,7 @@ FAR = Limit(
 
 
 @named("positions-differ", FAR)
-def positions_differ(seen: RecordedStream) -> Result:
+def positions_differ(recording: RecordedStream) -> Result:
     """Does a model know the order of tokens?
 
     All tokens of a sample are set equal, in the inputs where these are token numbers, and the distinct rows of each state are counted
@@ -36,43 +36,45 @@ def positions_differ(seen: RecordedStream) -> Result:
     the wrong sign. In attention whose input has equal rows, values must have equal rows and the branch returns equal rows, and rotary
     positions turn queries and keys alike, so that scores depend on the distance of two tokens alone.
     """
-    last, tokens = seen.report.layers[-1].distinct, seen.report.tokens
-    heads = weighed_heads(seen)
+    last, tokens = recording.report.layers[-1].distinct, recording.report.tokens
+    heads = weighed_heads(recording)
     if len(heads) >= FAR and all(rises for rises, _ in heads):
         return failed(
             f"all {len(heads)} heads weigh equal tokens the more the farther they are: is the sign of a bias wrong?"
         )
-    mixers = [one for one in seen.additions if one.branch.mixes]
-    if mixers and not any(one.value for one in mixers):
+    mixers = [addition for addition in recording.additions if addition.branch.mixes]
+    if mixers and not any(addition.value for addition in mixers):
         return skipped("what mixes tokens returns zero, as zero-initialised last maps do")
-    if (odd := misplaced(seen)) is not None:
+    if (odd := misplaced(recording)) is not None:
         return odd
     if last is not None and last > 1:
         return passed(f"equal tokens come out as {last} different rows of {tokens}")
-    if not any(branch.mixes for branch in seen.flow.branches):
+    if not any(branch.mixes for branch in recording.flow.branches):
         return skipped("nothing mixes tokens")
-    said = "equal tokens stay equal" if last is not None else "tokens cannot be set equal"
+    sentence = "equal tokens stay equal" if last is not None else "tokens cannot be set equal"
     if (
-        seen.report.equal_tokens == IN_INPUTS
-        and seen.flow.mixer == "attention"
+        recording.report.equal_tokens == IN_INPUTS
+        and recording.flow.mixer == "attention"
         and heads
         and all(even for _, even in heads)
     ):
-        who = "only the causal mask knows" if seen.flow.causal else "nothing knows"
+        subject = "only the causal mask knows" if recording.flow.causal else "nothing knows"
         return warned(
-            f"{said}, and each weighs all that it sees alike: {who} the order; are positions missing, or on another axis?"
+            f"{sentence}, and each weighs all that it sees alike: {subject} the order; are positions missing, or on another axis?"
         )
-    if knows_order(seen):
-        return passed(f"{said}, and other states follow if their order is reversed")
-    if seen.report.equal_tokens != IN_INPUTS:
+    if knows_order(recording):
+        return passed(f"{sentence}, and other states follow if their order is reversed")
+    if recording.report.equal_tokens != IN_INPUTS:
         return skipped("the layers know no order; positions may have been added to the inputs, which are vectors")
-    return warned(f"{said}, and reversing their order reverses the states: no layer knows the order of tokens")
+    return warned(f"{sentence}, and reversing their order reverses the states: no layer knows the order of tokens")
 
 
-def knows_order(seen: RecordedStream) -> bool:
-    """Return whether reversed tokens have other states than the reversed ones."""
-    flow, examined = seen.flow, seen.examined
-    other = turned(examined, flow, seen.report.shape) if seen.report.equal_tokens == IN_INPUTS else None
+def knows_order(recording: RecordedStream) -> bool:
+    """Return whether tokens in reversed order have other states than the old states in reversed order."""
+    flow, examined = recording.flow, recording.examined
+    other = (
+        reverse_tokens(examined, flow, recording.report.shape) if recording.report.equal_tokens == IN_INPUTS else None
+    )
 
     def enter(tensor: Tensor) -> Tensor:
         return change_entry(flow, tensor, lambda rows: rows.flip(1))
@@ -82,7 +84,7 @@ def knows_order(seen: RecordedStream) -> bool:
     else:
         after = run_through(examined.model, examined.arguments, flow, Edits(enter=enter)).states[-1]
     rows = flow.layout.to_rows(after)
-    return rows.shape == seen.states[-1].shape and bool(differs(rows.flip(1), seen.states[-1]).any())
+    return rows.shape == recording.states[-1].shape and bool(differs(rows.flip(1), recording.states[-1]).any())
 
 
 @dataclass
@@ -94,11 +96,11 @@ class EqualRows:
     values: Tensor | None = None
 
 
-def misplaced(seen: RecordedStream) -> Result | None:
-    """Return a warning on positions in the values, rotations of queries or keys alone, or rows that heads mix up; None if all is well."""
-    flow, tokens = seen.flow, seen.report.tokens
+def misplaced(recording: RecordedStream) -> Result | None:
+    """Return a warning on positions in values, on rotations of queries or keys alone, or on mixed-up rows of heads, or None."""
+    flow, tokens = recording.flow, recording.report.tokens
     read: dict[int, EqualRows] = {}
-    found: list[Result] = []
+    warnings: list[Result] = []
     weights: dict[int, tuple[int, Tensor]] = {}
 
     def enter(tensor: Tensor) -> Tensor:
@@ -107,7 +109,7 @@ def misplaced(seen: RecordedStream) -> Result | None:
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
         if func is F.scaled_dot_product_attention:
-            named = by_name(SDPA, args, kwargs)
+            named = named_arguments(SDPA, args, kwargs)
             read[number] = EqualRows(named["query"], named["key"], named["value"])
         elif isinstance(result, Tensor):
             weights[id(result)] = number, result
@@ -122,28 +124,28 @@ def misplaced(seen: RecordedStream) -> Result | None:
         return in_float64(func, args, kwargs)
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
-        one = read.get(branch.number)
+        rows = read.get(branch.number)
         if (
-            found
-            or one is None
+            warnings
+            or rows is None
             or not branch.mixes
             or state.shape != value.shape
             or unequal(flow.layout.to_rows(state))
         ):
             return
-        said = describe_rows(one, tokens, unequal(flow.layout.to_rows(value)))
-        if said:
-            found.append(warned(f"in layer {branch.layer}, for equal tokens, {said}", seen.path_of(branch)))
+        sentence = describe_rows(rows, tokens, unequal(flow.layout.to_rows(value)))
+        if sentence:
+            warnings.append(warned(f"in layer {branch.layer}, for equal tokens, {sentence}", recording.path_of(branch)))
 
-    if seen.heads and flow.entry is not None and flow.skips:
+    if recording.heads and flow.entry is not None and flow.skips:
         edits = Edits(edit=look, enter=enter, attend=attend, score=score, compute=compute)
-        run_through(seen.examined.model, seen.examined.arguments, flow, edits)
-    return found[0] if found else None
+        run_through(recording.examined.model, recording.examined.arguments, flow, edits)
+    return warnings[0] if warnings else None
 
 
-def describe_rows(one: EqualRows, tokens: int, returned: bool) -> str:
-    """Return what is wrong with the rows of an attention whose tokens are equal. `returned`: whether it returns rows that differ."""
-    known = [x for x in (one.queries, one.keys, one.values) if x is not None and x.shape[-2] == tokens]
+def describe_rows(rows: EqualRows, tokens: int, returned: bool) -> str:
+    """Return a sentence on what is wrong in an attention whose tokens are equal, or ''. `returned`: whether it returns unequal rows."""
+    known = [x for x in (rows.queries, rows.keys, rows.values) if x is not None and x.shape[-2] == tokens]
     if len(known) < 3:
         return ""
     q, k, v = (unequal(x) for x in known)
@@ -173,32 +175,32 @@ def turned_alone(x: Tensor) -> bool:
     return not unequal(x.norm(dim=-1, keepdim=True))
 
 
-def weighed_heads(seen: RecordedStream) -> list[tuple[bool, bool]]:
+def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
     """Return, for each head, whether it weighs equal tokens the more the farther they are, and whether it weighs them alike."""
-    flow, examined = seen.flow, seen.examined
-    equal, enter = with_equal_tokens(examined, flow, seen.report.shape)
+    flow, examined = recording.flow, recording.examined
+    equal, enter = with_equal_tokens(examined, flow, recording.report.shape)
     heads: list[tuple[bool, bool]] = []
 
     def look(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
         weights = weights_of(func, args, kwargs, result)
-        if flow.branches[number].mixes and weights.shape[-2:] == (seen.report.tokens, seen.report.tokens):
+        if flow.branches[number].mixes and weights.shape[-2:] == (recording.report.tokens, recording.report.tokens):
             rise = rise_with_distance(weights.detach())  # (B, H, T, T - 1)
             far = (rise >= -1e-9).all(-1).all(-1).all(0) & (rise > 1e-6).any(-1).any(-1).all(0)
             heads.extend(zip(far.tolist(), (rise.abs() < 1e-6).all(-1).all(-1).all(0).tolist()))
         return result
 
-    if seen.heads and seen.report.tokens > 4:
+    if recording.heads and recording.report.tokens > 4:
         edits = Edits(attend=look) if equal else Edits(enter=enter, attend=look)
         run_through(examined.model, equal or examined.arguments, flow, edits)
     return heads
 
 
 def rise_with_distance(weights: Tensor) -> Tensor:
-    """Return by how much more a visible token weighs than its nearer neighbour, as a share of the largest, (B, H, T, T - 1)"""
+    """Return how much more a visible token weighs than its nearer neighbour, as a share of the largest weight. (B, H, T, T - 1)"""
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4)
     nearer, later = weights[..., 1:], weights[..., :-1]  # neighbours j + 1 and j
-    place = torch.arange(weights.shape[-1])
-    before = place[:-1] < place[:, None]  # j + 1 is at most i
+    position = torch.arange(weights.shape[-1])
+    before = position[:-1] < position[:, None]  # j + 1 is at most i
     rise = torch.where(before, later - nearer, nearer - later)  # from the nearer to the farther
     return torch.where((nearer > 0) & (later > 0), rise, 0.0) / weights.amax(-1, keepdim=True).clamp_min(1e-300)

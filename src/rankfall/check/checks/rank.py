@@ -1,13 +1,13 @@
 """The check of rank: whether the tokens become one vector, which layer and part lose most, and what keeps more.
 
-A token or a few channels that are much larger than the others keep the residual high whatever becomes of the others, so the residual
-without them is judged by the same rule.
+If one token or a few channels are much larger than the others, they alone keep the residual high. So the residual without them is
+judged by the same rule.
 """
 
 from __future__ import annotations
 
 from rankfall.check.bands import TRAINED, ReferenceBand
-from rankfall.check.layer import StreamReport, number
+from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import PASS, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.branches import ITSELF
@@ -23,9 +23,9 @@ ONE = Limit(
     "our choice: a tenth of what differs is left",
 )
 ALIKE = Limit(
-    0.75,
+    0.5,
     "below this share they become more alike, which warns",
-    "our choice: a quarter of what differs is gone",
+    "half of what differs is gone; above it, networks of the study of warnings failed only where gradients-flow flags them, too",
 )
 COLUMNS = {
     "residual": "tokens",
@@ -41,7 +41,7 @@ PAYS = (
 
 
 @named("rank-kept", FLOOR, ONE, ALIKE)
-def rank_kept(seen: RecordedStream) -> Result:
+def rank_kept(recording: RecordedStream) -> Result:
     """Do tokens stay apart?
 
     The residual of a state X with one row per token is ||X - 1 m|| / ||X||, with m the mean of the rows and ||A|| the square root of the
@@ -49,12 +49,12 @@ def rank_kept(seen: RecordedStream) -> Result:
     ones, and may exceed 1, since this norm of a part may exceed that of the whole. It is judged at all layers, for all tokens, without the
     first token, and without the three largest channels.
     """
-    numbers = [one for one in seen.examined.arguments.tensors() if one.dim() > 1]
-    if numbers and all(bool((one == one.flatten()[0]).all()) for one in numbers):
+    tensors = [tensor for tensor in recording.examined.arguments.tensors() if tensor.dim() > 1]
+    if tensors and all(bool((tensor == tensor.flatten()[0]).all()) for tensor in tensors):
         return skipped(
             "all numbers of the example are equal, and its tokens with them: pass inputs with tokens that differ"
         )
-    return judge_rank(seen.report)
+    return judge_rank(recording.report)
 
 
 def judge_rank(report: StreamReport) -> Result:
@@ -74,9 +74,13 @@ def judge_rank(report: StreamReport) -> Result:
     curve = describe_curve(report, "residual")
     if last < ALIKE * start:
         return warned(f"tokens become more alike: {curve}", path)
-    low = next((one for one in report.bands if one.when != TRAINED and not one.alone and last < one.low[-1]), None)
-    if low is not None and number(last) != number(low.low[-1]):
-        return warned(f"tokens stay apart, but {low.of} keep {span(low.low[-1], low.high[-1])} at birth: {curve}", path)
+    band = next(
+        (band for band in report.bands if band.when != TRAINED and not band.alone and last < band.low[-1]), None
+    )
+    if band is not None and show_number(last) != show_number(band.low[-1]):
+        return warned(
+            f"tokens stay apart, but {band.of} keep {span(band.low[-1], band.high[-1])} at birth: {curve}", path
+        )
     if report.part:
         return skipped(f"this is a part of the model, which says nothing of the whole: {curve}")
     return passed(f"tokens stay apart: {curve}")
@@ -86,16 +90,18 @@ def describe_curve(report: StreamReport, column: str) -> str:
     """Return the first and the last residual, and the smallest one if it lies between them."""
     values = [(value, layer.layer) for layer in report.layers if (value := getattr(layer, column)) is not None]
     whole = (
-        f"{number(report.start)} before the first part, " if report.start is not None and column == "residual" else ""
+        f"{show_number(report.start)} before the first part, "
+        if report.start is not None and column == "residual"
+        else ""
     )
     lowest, layer = min(values)
-    between = f", {number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
-    ends = [number(values[place][0]) for place in (0, -1)]
+    between = f", {show_number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
+    ends = [show_number(values[index][0]) for index in (0, -1)]
     return f"residual {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {report.depth}"
 
 
 def keeps_rank(report: StreamReport, column: str) -> bool:
-    """Return whether a residual is at no layer so low that tokens are one vector. True for a column without values."""
+    """Return whether a residual stays, at all layers, above the value at which tokens are one vector. True for a column without values."""
     values = [value for layer in report.layers if (value := getattr(layer, column)) is not None]
     start = report.start if report.start is not None and column == "residual" else None
     return not values or min(values) >= max(FLOOR, ONE * (values[0] if start is None else start))
@@ -106,62 +112,62 @@ def explain_rank(report: StreamReport) -> list[str]:
     last = report.layers[-1].residual
     if last is None or not report.judged:
         return []
-    return [*band(report, last), *worst(report), *say_helped(report, last)]
+    return [*compare_bands(report, last), *describe_worst(report), *say_helped(report, last)]
 
 
-def band(report: StreamReport, last: float) -> list[str]:
+def compare_bands(report: StreamReport, last: float) -> list[str]:
     """Return sentences that compare the last residual with the reference bands."""
-    said = []
-    for one in report.bands:
-        low, high = one.low[-1], one.high[-1]
-        if one.when == TRAINED:
-            said.append(f"After training {one.of} kept {span(low, high)}.")
+    sentences = []
+    for band in report.bands:
+        low, high = band.low[-1], band.high[-1]
+        if band.when == TRAINED:
+            sentences.append(f"After training {band.of} kept {span(low, high)}.")
             continue
-        place = "below" if last < low else "above" if last > high else "within"
-        if place != "within" and number(last) in (number(low), number(high)):
-            place = "at the edge of"
+        relation = "below" if last < low else "above" if last > high else "within"
+        if relation != "within" and show_number(last) in (show_number(low), show_number(high)):
+            relation = "at the edge of"
         since = ""
-        if place == "below" and (layer := below_from(report, one)) < report.depth:
+        if relation == "below" and (layer := below_from(report, band)) < report.depth:
             since = f"; it is below from layer {layer} on" if layer else "; it is below before the first layer already"
-        keep = "keeps" if one.alone else "keep"
-        said.append(f"That is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
+        keep = "keeps" if band.alone else "keep"
+        sentences.append(f"That is {relation} what {band.of} {keep} {band.when}, {span(low, high)}{since}.")
     if report.real:
-        each = [f"{one.describe()} {number(one.residual[-1])}" for one in report.real]
-        said.append(f"Real models of this kind keep: {'; '.join(each)}.")
-    return said
+        models = [f"{model.describe()} {show_number(model.residual[-1])}" for model in report.real]
+        sentences.append(f"Real models of this kind keep: {'; '.join(models)}.")
+    return sentences
 
 
 def span(low: float, high: float) -> str:
-    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+    return show_number(low) if show_number(low) == show_number(high) else f"{show_number(low)} to {show_number(high)}"
 
 
 def below_from(report: StreamReport, reference: ReferenceBand) -> int:
     """Return the first layer from which on all residuals are below the band."""
-    found = report.depth
+    start = report.depth
     for layer in reversed(report.layers):
         if layer.residual is None or layer.residual >= reference.at(layer.layer, report.depth)[0]:
             break
-        found = layer.layer
-    return found
+        start = layer.layer
+    return start
 
 
-def worst(report: StreamReport) -> list[str]:
+def describe_worst(report: StreamReport) -> list[str]:
     """Return a sentence on the layer that loses most, and on each of its branches."""
     if report.worst is None:
         return []
     before, after = (report.layers[n].residual for n in (report.worst - 1, report.worst))
     if before is None or after is None or after >= 0.98 * before:
         return ["No layer loses more than a fiftieth of it."]
-    said = f"Layer {report.worst} loses most, from {number(before)} to {number(after)}"
+    sentence = f"Layer {report.worst} loses most, from {show_number(before)} to {show_number(after)}"
     parts = [
-        f"{number(one.residuals[report.worst])} without {adds(one.name)}{f' ({one.does})' * bool(one.does)}"
-        for one in report.without
+        f"{show_number(outcome.residuals[report.worst])} without {adds(outcome.name)}{f' ({outcome.does})' * bool(outcome.does)}"
+        for outcome in report.without
     ]
-    return [f"{said}; it would be {join_words(parts)}." if parts else f"{said}."]
+    return [f"{sentence}; it would be {join_words(parts)}." if parts else f"{sentence}."]
 
 
 def adds(name: str) -> str:
-    """Return the name of a branch in a sentence. An addition outside all parts of a layer is what the layer itself adds."""
+    """Return a branch for a sentence: its name, or "what the layer itself adds" for an addition outside all parts of the layer."""
     return "what the layer itself adds" if name == ITSELF else name
 
 
@@ -172,20 +178,23 @@ def join_words(parts: list[str]) -> str:
 
 def say_helped(report: StreamReport, last: float) -> list[str]:
     """Return sentences on the two interventions that keep most, with their gradients."""
-    tried = [one for one in report.interventions if one.last is not None]
+    tried = [outcome for outcome in report.interventions if outcome.last is not None]
     if not tried:
         return []
     if not report.part and judge_rank(report).verdict == PASS:
-        least, most = (number(pick(one.last or 0.0 for one in tried)) for pick in (min, max))
+        least, most = (show_number(pick(outcome.last or 0.0 for outcome in tried)) for pick in (min, max))
         return [
             f"It needs no change to keep its tokens apart; with the {len(tried)} that were tried it keeps {least} to {most}."
         ]
-    best = sorted((one for one in tried if (one.last or 0.0) > MORE * last), key=lambda one: -(one.last or 0.0))[:2]
+    best = sorted(
+        (outcome for outcome in tried if (outcome.last or 0.0) > MORE * last),
+        key=lambda outcome: -(outcome.last or 0.0),
+    )[:2]
     if not best:
-        return [f"None of {len(tried)} changes that were tried on this model keeps more than {number(last)}."]
-    said = [
-        f"Tried on this model: with {one.name} the last layer keeps {number(one.last)} instead of {number(last)}, and the gradient of the "
-        f"input is {number(one.gradient)} instead of {number(report.layers[0].gradient)}."
-        for one in best
+        return [f"None of {len(tried)} changes that were tried on this model keeps more than {show_number(last)}."]
+    sentences = [
+        f"Tried on this model: with {outcome.name} the last layer keeps {show_number(outcome.last)} instead of {show_number(last)}, and "
+        f"the gradient of the input is {show_number(outcome.gradient)} instead of {show_number(report.layers[0].gradient)}."
+        for outcome in best
     ]
-    return [*said, PAYS]
+    return [*sentences, PAYS]

@@ -12,81 +12,89 @@ from rankfall.streams.record import tensors_in
 
 
 @named("samples-independent")
-def samples_independent(seen: RecordedStream) -> Result:
+def samples_independent(recording: RecordedStream) -> Result:
     """Do the other samples of a batch leave a sample alone?
 
     The last sample of the inputs becomes a copy of the first, and the first sample of the first state becomes noise. All states and the
     output of the samples that were not changed must stay the same up to rounding (1e-8 of the largest number in float64), and the copy must
     have the states of its original. A norm over the batch, expert choice and attention over the wrong axis fail.
     """
-    flow, arguments = seen.flow, seen.examined.arguments
+    flow, arguments = recording.flow, recording.examined.arguments
     tensors, tokens = arguments.tensors(), flow.layout.tokens
-    samples = seen.states[0].shape[0]
+    samples = recording.states[0].shape[0]
     # The axis of samples in the inputs. A network of a configuration, (1, B, T, D), has that of members before it.
-    axis = int(samples > 1 and all(one.dim() > 2 and len(one) == 1 for one in tensors))
-    sizes = (seen.report.tokens, samples)
-    turned = [one for one in tensors if tokens == (axis,) and one.shape[axis : axis + 2] == sizes]
-    batched = turned or [one for one in tensors if samples > 1 and one.dim() > axis and one.shape[axis] == samples]
+    axis = int(samples > 1 and all(tensor.dim() > 2 and len(tensor) == 1 for tensor in tensors))
+    sizes = (recording.report.tokens, samples)
+    turned = [tensor for tensor in tensors if tokens == (axis,) and tensor.shape[axis : axis + 2] == sizes]
+    batched = turned or [
+        tensor for tensor in tensors if samples > 1 and tensor.dim() > axis and tensor.shape[axis] == samples
+    ]
     first = (batched or tensors)[0]  # positions or a mask without samples may come before it
     axis += bool(turned)
     count = first.shape[axis] if first.dim() else 1
-    flat = first.dim() > 1 and seen.report.samples == 1 and first.shape[0] * first.shape[1] == seen.report.tokens
-    if count > 1 and (flat or (len(tokens) > 1 and 0 in tokens and seen.report.samples == 1)):
+    flat = (
+        first.dim() > 1 and recording.report.samples == 1 and first.shape[0] * first.shape[1] == recording.report.tokens
+    )
+    if count > 1 and (flat or (len(tokens) > 1 and 0 in tokens and recording.report.samples == 1)):
         verdict = warned if first.is_floating_point() else failed
         return verdict(f"tokens of all {count} samples are mixed: the first axis of the inputs is one of tokens")
     if samples < 2:
         return skipped("the example has one sample")
-    # layers along several axes in turn, which no sample tells apart
-    resized = len({state.shape for state in seen.states}) > 1
+    # Layers that mix along several axes in turn, so that no axis separates samples.
+    resized = len({state.shape for state in recording.states}) > 1
     if flow.touching and not resized:
         layer = int(flow.touching.removeprefix("layer "))
-        return failed(f"sample 1 changes other samples from {flow.touching} on", seen.layer_path(layer))
+        return failed(f"sample 1 changes other samples from {flow.touching} on", recording.layer_path(layer))
 
-    def copy_first(one: Tensor) -> Tensor:
-        if one.dim() <= axis or one.shape[axis] != count or is_triangle(one):
-            return one
-        changed = one.clone()
-        changed.select(axis, -1).copy_(one.select(axis, 0))
+    def copy_first(tensor: Tensor) -> Tensor:
+        if tensor.dim() <= axis or tensor.shape[axis] != count or is_triangle(tensor):
+            return tensor
+        changed = tensor.clone()
+        changed.select(axis, -1).copy_(tensor.select(axis, 0))
         return changed
 
     copied = arguments.map(copy_first)
-    after = run_through(seen.examined.model, copied, flow, Edits())
+    after = run_through(recording.examined.model, copied, flow, Edits())
     states = [] if resized else [flow.layout.to_rows(state) for state in after.states]
-    moved = [differs(state, before).any(-1) for state, before in zip(states, seen.states)]  # (S, T)
-    wide = next((layer for layer, one in enumerate(moved) if float(one.double().mean()) > 1 / count + 1e-9), None)
-    alike = samples == count
+    moved = [differs(state, before).any(-1) for state, before in zip(states, recording.states)]  # (S, T)
+    first_wide = next(
+        (layer for layer, changed in enumerate(moved) if float(changed.double().mean()) > 1 / count + 1e-9), None
+    )
+    same_count = samples == count
     # a mask (B * H, T, T) is not copied with its sample
-    whole = alike and not any(one.dim() and one.shape[0] > count and one.shape[0] % count == 0 for one in tensors)
-    for layer, (state, one) in enumerate(zip(states, moved)):
+    copy_complete = same_count and not any(
+        tensor.dim() and tensor.shape[0] > count and tensor.shape[0] % count == 0 for tensor in tensors
+    )
+    for layer, (state, changed) in enumerate(zip(states, moved)):
         where = f"in layer {layer}" if layer else "before the first layer"
-        if alike and bool(one[:-1].any()):
-            return failed(f"changing sample {count} changes sample 1 {where}", seen.layer_path(layer))
-        if (alike and not layer if turned else whole) and bool(differs(state[-1], state[0]).any()):
+        if same_count and bool(changed[:-1].any()):
+            return failed(f"changing sample {count} changes sample 1 {where}", recording.layer_path(layer))
+        if (same_count and not layer if turned else copy_complete) and bool(differs(state[-1], state[0]).any()):
             if turned:
                 return failed(
                     "layers mix the first axis of the inputs, and positions lie along the second: set batch_first=True?"
                 )
-            said = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
-            return failed(said, seen.layer_path(layer))
-        if layer == wide and first.dim() > 1 and len(state) != first.shape[1]:
+            sentence = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
+            return failed(sentence, recording.layer_path(layer))
+        if layer == first_wide and first.dim() > 1 and len(state) != first.shape[1]:
             return failed(
-                f"changing sample {count} changes {float(one.double().mean()):.0%} of all tokens {where}",
-                seen.layer_path(layer),
+                f"changing sample {count} changes {float(changed.double().mean()):.0%} of all tokens {where}",
+                recording.layer_path(layer),
             )
-    pairs = [(one, other) for (_, one), (_, other) in zip(tensors_in(after.output), tensors_in(seen.output))]
+    pairs = [(new, old) for (_, new), (_, old) in zip(tensors_in(after.output), tensors_in(recording.output))]
     outputs = [
         pair for pair in pairs if pair[0].dim() > 1 and pair[0].is_floating_point() and pair[0].shape == pair[1].shape
     ]
     by_sample = [differs(*pair).movedim(axis, 0) for pair in outputs if pair[0].shape[axis] == count]
-    if any(bool(one[:-1].any()) for one in by_sample):
+    if any(bool(changed[:-1].any()) for changed in by_sample):
         return failed(f"changing sample {count} changes the output of sample 1, behind the last layer")
-    for one, other in outputs:
-        if count not in one.shape and bool(differs(one, other).flatten(1).any(1).all()):
+    for new, old in outputs:
+        if count not in new.shape and bool(differs(new, old).flatten(1).any(1).all()):
             return warned(
-                f"an output {tuple(one.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over samples?"
+                f"an output {tuple(new.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over samples?"
             )
-    equal = all(torch.equal(one, other) for one, other in zip(tensors, copied.tensors()))
-    if not equal and by_sample and bool(outputs[0][1].any()) and not any(bool(one.any()) for one in by_sample):
+    equal = all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copied.tensors()))
+    if not equal and by_sample and bool(outputs[0][1].any()) and not any(bool(changed.any()) for changed in by_sample):
         return warned(
             f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them?"
         )

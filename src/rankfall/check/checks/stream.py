@@ -2,13 +2,13 @@
 
 from torch import nn
 
-from rankfall.check.layer import StreamReport, number
+from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
 
 
 @named("stream-whole", states=False)
-def stream_whole(seen: RecordedStream) -> Result:
+def stream_whole(recording: RecordedStream) -> Result:
     """Does one residual stream hold all blocks, and does every branch add something to it?
 
     An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
@@ -18,27 +18,29 @@ def stream_whole(seen: RecordedStream) -> Result:
     only some do, these are dead and fail. A skip that is added twice fails. A rectifier on the stream, a list that holds one module
     several times, a matrix that two modules share and blocks that are in no layer warn.
     """
-    flow, report = seen.flow, seen.report
+    flow, report = recording.flow, recording.report
     lines = [*flow.missing, *([report.cut] if report.cut else [])]
     if lines:
         return failed("; ".join(lines), flow.joins[0] if flow.joins else "")
     count = f"{len(flow.branches)} branches in {flow.depth} layers"
-    zero = [one.branch for one in seen.additions if not one.value]
+    zero = [addition.branch for addition in recording.additions if not addition.value]
     kinds = {branch.name for branch in zero}
-    alike = [branch for branch in flow.branches if branch.name in kinds]
-    if zero and len(alike) == len(zero):
+    namesakes = [branch for branch in flow.branches if branch.name in kinds]
+    if zero and len(namesakes) == len(zero):
         names = ", ".join(sorted(kinds))
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
-        return failed(f"{len(zero)} of {count} return zero, and others of the same name do not", seen.path_of(zero[0]))
-    if twice := [one for one in seen.additions if one.doubled]:
-        return failed(f"the skip before {len(twice)} of {count} is added twice", seen.path_of(twice[0].branch))
-    if cut := [one for one in seen.additions if one.rectified]:
+        return failed(
+            f"{len(zero)} of {count} return zero, and others of the same name do not", recording.path_of(zero[0])
+        )
+    if twice := [addition for addition in recording.additions if addition.doubled]:
+        return failed(f"the skip before {len(twice)} of {count} is added twice", recording.path_of(twice[0].branch))
+    if cut := [addition for addition in recording.additions if addition.rectified]:
         return warned(
             f"the stream loses its negative numbers before {len(cut)} of {count}: does a rectifier act on it, in place?",
-            seen.path_of(cut[0].branch),
+            recording.path_of(cut[0].branch),
         )
-    if shared := shared_weights(seen):
+    if shared := shared_weights(recording):
         return warned(f"{shared[1]}: are copies meant?", shared[0])
     if flow.unmeasured:
         return warned(flow.unmeasured[0])
@@ -47,16 +49,16 @@ def stream_whole(seen: RecordedStream) -> Result:
     return passed(f"{count}, all with skips")
 
 
-def shared_weights(seen: RecordedStream) -> tuple[str, str] | None:
+def shared_weights(recording: RecordedStream) -> tuple[str, str] | None:
     """Return a list that holds one layer several times, or else a matrix of the layers that two modules share, with a sentence on it."""
-    layers = tuple(f"{name}." for name in seen.flow.layers)
+    layers = tuple(f"{name}." for name in recording.flow.layers)
     owners: dict[int, tuple[str, str, nn.Module]] = {}
-    for name, module in seen.examined.model.named_modules(remove_duplicate=False):
-        held = module._modules.values() if isinstance(module, nn.ModuleList | nn.Sequential) else ()
-        parts = [one for one in held if one is not None and any(True for _ in one.parameters())]
-        if len({id(one) for one in parts}) == 1 < len(parts):
+    for name, module in recording.examined.model.named_modules(remove_duplicate=False):
+        entries = module._modules.values() if isinstance(module, nn.ModuleList | nn.Sequential) else ()
+        parts = [part for part in entries if part is not None and any(True for _ in part.parameters())]
+        if len({id(part) for part in parts}) == 1 < len(parts):
             return name or "the model", f"{len(parts)} entries of {name or 'the model'} are one module"
-        layer = next((one for one in layers if f"{name}.".startswith(one)), "")
+        layer = next((part for part in layers if f"{name}.".startswith(part)), "")
         for key, weight in module._parameters.items() if layer else ():
             if weight is None or weight.dim() < 2:
                 continue
@@ -76,5 +78,5 @@ def describe_cut(report: StreamReport, before: StreamReport, joins: tuple[str, .
     through = f"{', '.join(joins[:4])}{' and others' * (len(joins) > 4)}"
     return (
         f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
-        f"goes from {number(ends[0])} to {number(ends[1])}"
+        f"goes from {show_number(ends[0])} to {show_number(ends[1])}"
     )

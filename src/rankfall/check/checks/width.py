@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import RecordedStream, rms
+from rankfall.check.recording import RecordedStream
+from rankfall.check.scales import rms
 from rankfall.errors import describe_error
 from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model
 from rankfall.streams.frames import Call, Frames
@@ -31,7 +32,7 @@ SIZES = {"width": (32, 64, 128), "depth": (2, 4, 8)}
 
 
 @named("width-transfers", GROWS, LINEAR, states=False)
-def width_transfers(seen: RecordedStream) -> Result:
+def width_transfers(recording: RecordedStream) -> Result:
     """Are activations and their updates as large in wide models as in narrow ones?
 
     The coordinate check of muP. `build(width=)` is called with 32, 64 and 128, or `build(depth=)` with 2, 4 and 8, for 3 seeds. It returns
@@ -40,60 +41,60 @@ def width_transfers(seen: RecordedStream) -> Result:
     slope of their log over the log of the size must be below the limits, for the model and all of its modules that have parts and exist
     in all sizes. A single map may grow, since a factor may follow it.
     """
-    if seen.build is None:
+    if recording.build is None:
         return skipped("pass build=, a function of width or of depth that returns the module")
-    if seen.flow is not seen.examined.flows[0]:
+    if recording.flow is not recording.examined.flows[0]:
         return skipped("a check of the whole model: see the first stream")
-    sizes = [name for name in SIZES if name in inspect.signature(seen.build).parameters]
+    sizes = [name for name in SIZES if name in inspect.signature(recording.build).parameters]
     if not sizes:
         return failed("build= takes neither width nor depth")
-    said, slopes, where = [], [], ""
+    sentences, slopes, where = [], [], ""
     for size in sizes:
         try:
-            measured = [coordinates(seen, {size: value}) for value in SIZES[size]]
+            measured = [coordinates(recording, {size: value}) for value in SIZES[size]]
         except Exception as error:  # whatever the function and its model raise
             return failed(f"build({size}=) or a step of what it returns fails: {describe_error(error, 120)}")
-        for what, index in (("activations", 0), ("updates", 1)):
-            found = {
-                name: fit_slope(SIZES[size], [one[name][index] for one in measured])
+        for quantity, index in (("activations", 0), ("updates", 1)):
+            by_module = {
+                name: fit_slope(SIZES[size], [run[name][index] for run in measured])
                 for name in measured[0]
-                if all(name in one for one in measured)
+                if all(name in run for run in measured)
             }
-            slopes.append(max(found[name] for name in found if not name or measured[0][name][2]))
-            said.append(f"{what} grow as {size}^{slopes[-1]:.2f}")
+            slopes.append(max(by_module[name] for name in by_module if not name or measured[0][name][2]))
+            sentences.append(f"{quantity} grow as {size}^{slopes[-1]:.2f}")
             if slopes[-1] > GROWS:
-                where = where or next(name for name, slope in found.items() if slope > GROWS)
+                where = where or next(name for name, slope in by_module.items() if slope > GROWS)
     if max(slopes) > GROWS:
-        return (failed if max(slopes) > LINEAR else warned)(", ".join(said), where)
-    return passed(", ".join(said))
+        return (failed if max(slopes) > LINEAR else warned)(", ".join(sentences), where)
+    return passed(", ".join(sentences))
 
 
-def coordinates(seen: RecordedStream, size: dict[str, int]) -> dict[str, tuple[float, float, bool]]:
+def coordinates(recording: RecordedStream, size: dict[str, int]) -> dict[str, tuple[float, float, bool]]:
     """Return the RMS of the output of each module at birth and of its change in a few steps, as means over seeds, and whether it has parts.
 
     Modules are in the order in which their calls end.
     """
-    found: dict[str, list[tuple[float, float]]] = {}
+    values: dict[str, list[tuple[float, float]]] = {}
     for seed in range(SEEDS):
         torch.manual_seed(seed)
-        assert seen.build is not None
-        built = seen.build(**size)
+        assert recording.build is not None
+        built = recording.build(**size)
         parts = built if isinstance(built, tuple) else (built,)
-        model = next(one for one in parts if isinstance(one, nn.Module)).float().eval()
-        optimizer = next((one for one in parts if isinstance(one, torch.optim.Optimizer)), None)
-        inputs = [one for one in parts if one is not model and one is not optimizer]
-        arguments = as_format(arguments_of(inputs[0]) if inputs else seen.examined.arguments, torch.float32)
+        model = next(part for part in parts if isinstance(part, nn.Module)).float().eval()
+        optimizer = next((part for part in parts if isinstance(part, torch.optim.Optimizer)), None)
+        inputs = [part for part in parts if part is not model and part is not optimizer]
+        arguments = as_format(arguments_of(inputs[0]) if inputs else recording.examined.arguments, torch.float32)
         before = module_outputs(model, arguments)
-        train_few_steps(seen, model, arguments, optimizer or torch.optim.Adam(model.parameters(), lr=RATE))
+        train_few_steps(recording, model, arguments, optimizer or torch.optim.Adam(model.parameters(), lr=RATE))
         after = module_outputs(model, arguments)
-        for name, one in before.items():
-            found.setdefault(name, []).append((rms(one), rms(after[name] - one)))
-    inner = {name for name, one in model.named_modules() if any(True for _ in one.children())}
-    return {name: (*map(mean, zip(*pairs)), name in inner) for name, pairs in found.items()}
+        for name, output in before.items():
+            values.setdefault(name, []).append((rms(output), rms(after[name] - output)))
+    inner = {name for name, module in model.named_modules() if any(True for _ in module.children())}
+    return {name: (*map(mean, zip(*pairs)), name in inner) for name, pairs in values.items()}
 
 
 def train_few_steps(
-    seen: RecordedStream, model: nn.Module, arguments: Arguments, optimizer: torch.optim.Optimizer
+    recording: RecordedStream, model: nn.Module, arguments: Arguments, optimizer: torch.optim.Optimizer
 ) -> None:
     """Train on the loss, or on a random linear function of the output: a sum over features, a mean over all else."""
     generator = torch.Generator().manual_seed(0)
@@ -101,10 +102,10 @@ def train_few_steps(
     with torch.enable_grad():
         for _ in range(STEPS):
             output = call_model(model, arguments)
-            tensors = [one for _, one in tensors_in(output) if one.requires_grad]
-            probes = probes or [torch.randn(one.shape, generator=generator) for one in tensors]
-            scaled = [(one * probe).mean() * one.shape[-1] ** 0.5 for one, probe in zip(tensors, probes)]
-            loss = sum(scaled, torch.zeros(())) if seen.loss is None else seen.loss(output)
+            tensors = [tensor for _, tensor in tensors_in(output) if tensor.requires_grad]
+            probes = probes or [torch.randn(tensor.shape, generator=generator) for tensor in tensors]
+            scaled = [(tensor * probe).mean() * tensor.shape[-1] ** 0.5 for tensor, probe in zip(tensors, probes)]
+            loss = sum(scaled, torch.zeros(())) if recording.loss is None else recording.loss(output)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -112,15 +113,15 @@ def train_few_steps(
 
 def module_outputs(model: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
     """Return the first floating-point tensor that each module returns in its last call; '' is the whole model."""
-    found: dict[str, Tensor] = {}
+    outputs: dict[str, Tensor] = {}
 
     def keep(call: Call, inputs: Any, output: Any) -> None:
-        tensors = [one.detach().clone() for _, one in tensors_in(output) if one.is_floating_point()]
-        found.update({call.module: tensors[0]} if tensors else {})
+        tensors = [tensor.detach().clone() for _, tensor in tensors_in(output) if tensor.is_floating_point()]
+        outputs.update({call.module: tensors[0]} if tensors else {})
 
     with torch.no_grad(), Frames(model, on_exit=keep):
         call_model(model, arguments)
-    return found
+    return outputs
 
 
 def fit_slope(sizes: tuple[int, ...], values: list[float]) -> float:

@@ -1,1 +1,1 @@
-"""The configuration: from YAML to plain data, or one line that says what is wrong and where."""
+"""The configuration: read YAML into plain data, or raise an error of one line with the fault and its place."""

@@ -1,4 +1,4 @@
-"""The page of the documentation with every field of a configuration and its default, generated from the types."""
+"""Generate the page of the documentation with every field of a configuration and its default, from the types."""
 
 import json
 from typing import Any
@@ -32,17 +32,17 @@ def document_fields() -> str:
     parts = [INTRODUCTION]
     for title, entry in SECTIONS.items():
         lines = ["| field | meaning | default |", "|---|---|---|"]
-        for name, about in entry.model_fields.items():
+        for name, field in entry.model_fields.items():
             if name != "name" or entry is Config:
-                named = "by default" in (about.description or "")
-                default = ("" if named else "needed") if about.is_required() else write_default(about.default)
-                lines.append(f"| `{name}` | {(about.description or '').replace('|', chr(92) + '|')} | {default} |")
+                default_in_text = "by default" in (field.description or "")
+                default = ("" if default_in_text else "needed") if field.is_required() else write_default(field.default)
+                lines.append(f"| `{name}` | {(field.description or '').replace('|', chr(92) + '|')} | {default} |")
         parts.append(f"## {title}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
 def write_default(value: Any) -> str:
-    """Return a default as it is written in YAML; nothing for an empty section."""
+    """Return a default as YAML; an empty text for an empty section."""
     if isinstance(value, Component):
         return f"`{value}`"
     return "" if isinstance(value, Entry) or value in ({}, []) else f"`{json.dumps(value)}`"

@@ -14,13 +14,13 @@ from rankfall.errors import RankfallError
 from rankfall.quantity_files import LISTS
 from rankfall.run.config.problems import translate
 
-# Types that are made of tables, and so known at run time alone.
+# Types with values from tables, which type checkers cannot know.
 _LIST: Any = Literal[tuple(LISTS)]
 _KIND: Any = Literal[tuple(components.KINDS)]
 _PART: Any = Literal[tuple(sorted(set(parts(Architecture).values())))]  # kinds of components that make up a network
 _UNREAD: Any = Literal[tuple(field for fields in UNREAD.values() for field in fields)]
 Names = list[str]
-Some = Annotated[list[str], MinLen(1)]
+SomeNames = Annotated[list[str], MinLen(1)]
 Bound = StrictInt | StrictFloat | None
 Reasons = list[tuple[dict[str, Any], str]]  # a filter of cells, and a reason
 
@@ -32,16 +32,18 @@ class Facts(TypedDict, total=False):
     REFUSES: Reasons  # it cannot be combined with cells that match a filter
     REQUIRES: Reasons  # it can only be combined with cells that match every filter
     NEEDS: Literal["cells", "nothing", "tables"]  # of a measure
-    DATA: Some  # files
+    DATA: SomeNames  # files
     READS: Annotated[dict[str, str], MinLen(1)]  # word -> module
     FILES: dict[str, Names]  # option that is a path -> words that stand for no file
-    TABLES: Some
+    TABLES: SomeNames
     FINDS: Annotated[list[_LIST], MinLen(1)]  # declarations of quantities
-    PROVIDES: Names  # what it has for measures, such as weights
-    BREAKS: Names  # what measures may use that is incomplete with it, such as values
-    USES: list[str | Some]  # what it needs of a network; one of the alternatives of an inner list
-    OFFERS: Names  # what it lets a position or normaliser act on: queries, products, scores, values, lengths
-    TOUCHES: Names  # what it acts on: states, or what an attention offers
+    PROVIDES: Names  # parts that measures can use, such as weights
+    BREAKS: Names  # parts that are incomplete in a network with this component, such as values
+    USES: list[str | SomeNames]  # parts that a measure needs; an inner list holds alternatives
+    OFFERS: (
+        Names  # points where an attention lets a position or normaliser act: queries, products, scores, values, lengths
+    )
+    TOUCHES: Names  # points where it acts: states, or a point that an attention offers
     IGNORES: list[_UNREAD]  # fields of an architecture
     SEQUENCES: Literal["equal tokens", "different sequences"]
     SEEDED: StrictBool
@@ -51,7 +53,7 @@ class Facts(TypedDict, total=False):
     SYMMETRIC: StrictBool
     LENGTH_VARIES: StrictBool
     COST: dict[Literal["seconds", "megabytes"], Annotated[StrictInt | StrictFloat, Gt(0)]]  # of a cell
-    TOKENS: Annotated[StrictInt, Gt(0)]  # of a sequence, where no option says
+    TOKENS: Annotated[StrictInt, Gt(0)]  # of a sequence, if no option holds the length
     LENGTHS: Names  # options that hold lengths
     ROWS: Literal["one", "zero", "constant", "free", "normaliser"]
     EQUAL_ROWS: Literal["one"]
@@ -62,8 +64,8 @@ class Facts(TypedDict, total=False):
     SEES: Literal["nothing", "distances", "offsets", "places"]
     ADMITS: Literal["any", "trained"]
     PARTS: dict[str, _KIND]  # option -> kind of components
-    CHOOSES: Names  # options that say which items are measured, and change no item's rows
-    BUILDS: dict[_PART, Some]  # kind of components -> names
+    CHOOSES: Names  # options that choose the items to measure and change no item's rows
+    BUILDS: dict[_PART, SomeNames]  # kind of components -> names
 
 
 ADAPTER = TypeAdapter(Facts)

@@ -1,4 +1,4 @@
-"""Labels and colours of a configuration: the names exist, and labels and colours can be displayed."""
+"""Check labels and colours of a configuration: the names exist, and labels and colours can be displayed."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ CUTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")  # parts to
 
 
 def check_labels(config: Config) -> dict[str, str]:
-    """Return name -> label. Raise if a name does not exist, or if a label cannot be shown or told from another."""
+    """Return name -> label. Raise if a name does not exist, a label cannot be shown, or two names have the same label."""
     known = nameable(config)
     for name, text in config.labels.items():
         path = f"labels.{name}"
@@ -23,7 +23,10 @@ def check_labels(config: Config) -> dict[str, str]:
         if not text.isprintable() or not 0 < len(text.strip()) <= LONGEST or "$" in text or text.startswith("_"):
             allowed = [f"one line of 1 to {LONGEST} letters without $, which begins a formula, and without _ in front"]
             raise problem(path, f"{show_value(text)} cannot be shown", allowed=allowed)
-        other = next((one for one in known if one != name and config.labels.get(one, one) == text), None)
+        other = next(
+            (candidate for candidate in known if candidate != name and config.labels.get(candidate, candidate) == text),
+            None,
+        )
         if other is not None:
             raise problem(path, f"{text!r} is also the label of {other!r}, so they could not be told apart")
     return dict(config.labels)
@@ -38,16 +41,17 @@ def check_colours(config: Config) -> dict[str, str]:
 
 
 def nameable(config: Config) -> list[str]:
-    """Return every name that can have a label or a colour: tasks, architectures, trainings, their components, names in options of measures,
-    and the parts to which a model is cut."""
-    found = {*CUTS, *config.tasks, *config.architectures, *config.trainings}
+    """Return every name that can have a label or a colour.
+
+    These are tasks, architectures, trainings, their components, texts in axes and in options of measures, and the parts of a model."""
+    known = {*CUTS, *config.tasks, *config.architectures, *config.trainings}
     for kind in {*parts(Architecture).values(), *parts(Training).values()}:
-        found |= set(components.names(kind))
+        known |= set(components.names(kind))
     for entry in (*config.architectures.values(), *config.trainings.values()):
-        found |= {part.name for part in vars(entry).values() if isinstance(part, Component)}
-    written = [crossing.axes for crossing in config.grid]
-    written += [measure.component.options for measure in config.measures.values()]
-    return sorted(found.union(_words(written)))
+        known |= {part.name for part in vars(entry).values() if isinstance(part, Component)}
+    values = [crossing.axes for crossing in config.grid]
+    values += [measure.component.options for measure in config.measures.values()]
+    return sorted(known.union(_words(values)))
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -60,17 +64,19 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def _check_name(path: str, name: str, known: Iterable[str]) -> None:
+    """Raise if a name does not exist."""
     if name not in known:
-        what = "is not a task, architecture, training, component or model of this configuration"
-        raise problem(path, f"{show_value(name)} {what}", near=known, given=name)
+        fault = "is not a task, architecture, training, component or model of this configuration"
+        raise problem(path, f"{show_value(name)} {fault}", near=known, name=name)
 
 
 def _hex(path: str, colour: str) -> str:
+    """Return a colour as `#rrggbb`."""
     if HEX.fullmatch(colour):
         return colour
     from matplotlib.colors import CSS4_COLORS  # the names that browsers know too
 
     if colour.lower() not in CSS4_COLORS:
         allowed = ['"#rrggbb" in quotes', "a colour's name, such as teal"]
-        raise problem(path, f"{show_value(colour)} is not a colour", allowed=allowed, near=CSS4_COLORS, given=colour)
+        raise problem(path, f"{show_value(colour)} is not a colour", allowed=allowed, near=CSS4_COLORS, name=colour)
     return str(CSS4_COLORS[colour.lower()]).lower()

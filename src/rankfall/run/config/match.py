@@ -1,4 +1,4 @@
-"""Filters: `{task: sorting, depth: [2, 6], training.lr: 1e-3}` selects cells, by any axis of the grid.
+"""Select cells by filters on any axis of the grid: `{task: sorting, depth: [2, 6], training.lr: 1e-3}`.
 
 The same fields serve `exclude`, the `cells` of a measure, and the `REFUSES` of a component.
 """
@@ -12,7 +12,7 @@ from rankfall import filters
 from rankfall.design import Architecture, Component, Described, Designed, Training, canonical, names
 from rankfall.run.config.problems import problem, show_value, unknown_key
 
-CELLS = 1_000_000  # the most cells of a grid: more are a mistake
+CELLS = 1_000_000  # largest number of cells of a grid: more are a mistake
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
 LABELS = ("task", "architecture", "training")
 ARCHITECTURE = names(Architecture)
@@ -29,15 +29,15 @@ class Seeded(Described, Protocol):
     def seeds(self) -> Sequence[int]: ...
 
 
-def values(given: Any, path: str) -> list[Any]:
+def values(axis_values: Any, path: str) -> list[Any]:
     """Return a value of an axis as a list. The value is a scalar, a list, a range "0..4" with both ends, or a list with ranges."""
     listed: list[Any] = []
-    for item in filters.as_list(given):
-        found = RANGE.fullmatch(item) if isinstance(item, str) else None
-        if not found:
+    for item in filters.as_list(axis_values):
+        bounds = RANGE.fullmatch(item) if isinstance(item, str) else None
+        if not bounds:
             listed.append(item)
             continue
-        low, high = int(found[1]), int(found[2])
+        low, high = int(bounds[1]), int(bounds[2])
         if high < low:
             raise problem(path, f"{item!r} is an empty range: it runs from low to high, both included")
         if len(listed) + high - low >= CELLS:
@@ -63,34 +63,37 @@ def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
     }
 
 
-def matches(cell: Designed, wanted: Filter) -> bool:
+def matches(cell: Designed, accepted: Filter) -> bool:
     """Return whether the cell has an accepted value in every field."""
-    return all(_among(value(cell, field), items) for field, items in wanted.items())
+    return all(_among(value(cell, field), items) for field, items in accepted.items())
 
 
-def select_seeds(cells: Seeded, wanted: Filter) -> Sequence[int]:
+def select_seeds(cells: Seeded, accepted: Filter) -> Sequence[int]:
     """Return the seeds of the cells that have an accepted value in every field."""
-    if not all(_among(value(cells, field), items) for field, items in wanted.items() if field != "seed"):
+    if not all(_among(value(cells, field), items) for field, items in accepted.items() if field != "seed"):
         return ()
-    if "seed" not in wanted:
+    if "seed" not in accepted:
         return cells.seeds
-    return [seed for seed in cells.seeds if _among(seed, wanted["seed"])]
+    return [seed for seed in cells.seeds if _among(seed, accepted["seed"])]
 
 
-def _among(found: Any, items: Collection[Any]) -> bool:
-    if type(found) is int and isinstance(items, KeysView):
-        return found in items
-    return any(filters.matches(found, item) for item in items)
+def _among(cell_value: Any, items: Collection[Any]) -> bool:
+    """Return whether a filter's values contain a cell's value."""
+    if type(cell_value) is int and isinstance(items, KeysView):
+        return cell_value in items
+    return any(filters.matches(cell_value, item) for item in items)
 
 
-def find_unmatched(cells: Iterable[Seeded], wanted: Filter) -> tuple[str, Any] | None:
+def find_unmatched(cells: Iterable[Seeded], accepted: Filter) -> tuple[str, Any] | None:
     """Return the first (field, value) that no cell has. Such a value has no effect and is probably a mistake."""
     cells = list(cells)
-    for field, items in sorted(wanted.items()):
-        seeds = {seed for some in cells for seed in some.seeds} if field == "seed" else set()
-        found = list(seeds) or [value(some, field) for some in cells]
-        integers = {item for item in found if type(item) is int}
-        others = {canonical(_plain(item)): item for item in found if type(item) is not int}.values()  # distinct values
+    for field, items in sorted(accepted.items()):
+        seeds = {seed for group in cells for seed in group.seeds} if field == "seed" else set()
+        present = list(seeds) or [value(group, field) for group in cells]
+        integers = {item for item in present if type(item) is int}
+        others = {
+            canonical(_plain(item)): item for item in present if type(item) is not int
+        }.values()  # distinct values
         for item in items:
             if not (type(item) is int and item in integers) and not any(
                 filters.matches(other, item) for other in others
@@ -99,8 +102,9 @@ def find_unmatched(cells: Iterable[Seeded], wanted: Filter) -> tuple[str, Any] |
     return None
 
 
-def _plain(found: Any) -> Any:
-    return asdict(found) if isinstance(found, Component) else found
+def _plain(item: Any) -> Any:
+    """Return a component as a mapping, and any other value unchanged."""
+    return asdict(item) if isinstance(item, Component) else item
 
 
 def value(cell: Designed | Seeded, field: str) -> Any:
@@ -116,10 +120,10 @@ def value(cell: Designed | Seeded, field: str) -> Any:
     return getattr(cell.architecture, field)
 
 
-def describe_filter(wanted: Mapping[str, Any]) -> str:
+def describe_filter(accepted: Mapping[str, Any]) -> str:
     """Describe a filter in words."""
     shown = {
         field: [str(item) if isinstance(item, str | int) else show_value(item) for item in values(items, "")]
-        for field, items in wanted.items()
+        for field, items in accepted.items()
     }
     return ", ".join(f"{field} {' or '.join(items)}" for field, items in shown.items())

@@ -1,4 +1,4 @@
-"""Components of a configuration: that they exist and take these options with these values.
+"""Check components of a configuration: they exist and take these options with these values.
 
 Pydantic checks an option against the annotation of its parameter and against the component's `LIMITS`, such as `{"train": (1, None)}`.
 Without `LIMITS` an integer must not be negative unless its default is, and in this package it is at least 1 if its default is.
@@ -21,49 +21,52 @@ from rankfall.run.config.facts import check_facts
 from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
 from rankfall.run.config.values import NAME, Part, pydantic_type
 
-WRITTEN = TypeAdapter(Part)
+PART_ADAPTER = TypeAdapter(Part)
 BESIDE = {"measure": ("measure", "cells"), "figure": ("figure",)}  # keys of entries that are not options
-# Arguments of a block that are not options, because the network passes them.
+# Arguments of a block that the network passes, so that they are not options.
 PASSED = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement", "site", "sizes", "new_norm")
 
 
 def resolve(kind: str, component: Component, path: str) -> Component:
     """Return the component with the values of all its options, so that writing a default in a configuration changes nothing."""
-    found = description(kind, component.name, path)
-    options = found.options if found else {}
+    described = description(kind, component.name, path)
+    options = described.options if described else {}
     if kind == "block":
         options = {name: option for name, option in options.items() if name not in PASSED}
     for key in component.options:
         if key not in options:
             raise _unknown_option(kind, component.name, path, key, list(options))
-    if found is None:
+    if described is None:
         return component
     complete = {}
     for name, option in options.items():
         where = f"{path}.{name}"
         if name in component.options:
             check_plain(component.options[name], where)
-            complete[name] = _check(option.type, component.options[name], where, *limits_of(found, name))
-            if name in found.facts.get("PARTS", {}):
-                _check_parts(found.facts["PARTS"][name], complete[name], where)
+            complete[name] = _check(option.type, component.options[name], where, *limits_of(described, name))
+            if name in described.facts.get("PARTS", {}):
+                _check_parts(described.facts["PARTS"][name], complete[name], where)
         elif option.required:
-            wanted = [] if option.type is Any else [getattr(option.type, "__name__", str(option.type))]
-            raise problem(where, f"{kind} {component.name!r} needs this option", allowed=wanted)
+            allowed = [] if option.type is Any else [getattr(option.type, "__name__", str(option.type))]
+            raise problem(where, f"{kind} {component.name!r} needs this option", allowed=allowed)
         elif option.plain:
             complete[name] = _default(option)
     return Component(name=component.name, options=complete)
 
 
 def description(kind: str, name: str, path: str) -> Description | None:
-    """Describe a component like `components.describe`, with errors that say where in the configuration the name stands."""
+    """Describe a component like `components.describe`; errors name the path in the configuration."""
     if len(name) > 2 * NAME:
         allowed = [f"names of at most {2 * NAME} letters"]
         raise problem(path, f"{show_value(name)} has {len(name)} letters", allowed=allowed)
     try:
-        found = components.describe(kind, name)
-        if found is not None and kind not in ("table", *LISTS):  # their files may give such names another meaning
-            check_facts(found.location.file, found.facts)
-        return found
+        described = components.describe(kind, name)
+        if described is not None and kind not in (
+            "table",
+            *LISTS,
+        ):  # files of these kinds may give such names another meaning
+            check_facts(described.location.file, described.facts)
+        return described
     except RankfallError as error:
         known = components.names(kind)
         if name in known or ":" in name or ("." in name and kind in OF_A_STUDY):  # an existing file
@@ -73,15 +76,15 @@ def description(kind: str, name: str, path: str) -> Description | None:
             hint = "claims and prediction are in studies/ of a checkout of Rankfall, not in the installed package: run there"
         if "." in name:
             hint = f"write a component outside of this package as {':'.join(name.rsplit('.', 1))}"
-        raise problem(path, f"unknown {kind} {name!r}", allowed=known, given=name, hint=hint) from None
+        raise problem(path, f"unknown {kind} {name!r}", allowed=known, name=name, hint=hint) from None
 
 
-def limits_of(found: Description, name: str) -> tuple[Any, Any]:
+def limits_of(described: Description, name: str) -> tuple[Any, Any]:
     """Return the (lowest, highest) value of an option, with None for no bound."""
-    if name in found.facts.get("LIMITS", {}):
-        low, high = found.facts["LIMITS"][name]
+    if name in described.facts.get("LIMITS", {}):
+        low, high = described.facts["LIMITS"][name]
         return low, high
-    option = found.options[name]
+    option = described.options[name]
     types = _leaf_types(option.type)
     if int not in types or float in types:
         return None, None
@@ -90,7 +93,7 @@ def limits_of(found: Description, name: str) -> tuple[Any, Any]:
     least = min(numbers, default=0)
     if least < 0:
         return None, None
-    return min(least, int(found.location.shipped)), None
+    return min(least, int(described.location.shipped)), None
 
 
 def _leaf_types(hint: Any) -> set[Any]:
@@ -101,17 +104,17 @@ def _leaf_types(hint: Any) -> set[Any]:
 
 def _check_parts(kind: str, value: Any, path: str) -> None:
     """Check that an option names existing components, with options that they take."""
-    for place, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
-        where = path if place is None else f"{path}.{place}"
+    for index, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
+        where = path if index is None else f"{path}.{index}"
         try:
-            part = WRITTEN.validate_python(item)
+            part = PART_ADAPTER.validate_python(item)
         except ValidationError as error:
             raise translate(error, where) from None
         resolve(kind, part, where)
 
 
 def _check(hint: Any, value: Any, path: str, low: Any, high: Any) -> Any:
-    """Return the value in the annotated type, in which an integer for a float becomes a float."""
+    """Return the value in its annotated type: an integer for a float becomes a float."""
     try:
         return _plain(_adapter(hint, low, high).validate_python(value))
     except ValidationError as error:
@@ -124,7 +127,7 @@ def _adapter(hint: Any, low: Any, high: Any) -> TypeAdapter[Any]:
 
 
 def _default(option: Option) -> Any:
-    """Return a default as if it were written: 1 for a float is 1.0. It is possible even where its type or the limits forbid it."""
+    """Return a default as if a configuration held it: 1 for a float becomes 1.0. A default may violate its type or the limits."""
     try:
         return _plain(_adapter(option.type, None, None).validate_python(_plain(option.default)))
     except ValidationError:
@@ -132,7 +135,7 @@ def _default(option: Option) -> Any:
 
 
 def check_plain(value: Any, path: str) -> None:
-    """Raise unless a value means the same on every machine. YAML also has dates, bytes, infinities and keys that are not text."""
+    """Raise if a value is no plain data: YAML also has dates, bytes, infinities and keys that are not text."""
     if isinstance(value, float) and not math.isfinite(value):
         raise problem(path, f"{show_value(value)} is not a finite number")
     if isinstance(value, list | tuple):
@@ -148,11 +151,12 @@ def check_plain(value: Any, path: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with tuples as lists, as a configuration has them."""
+    """Return a value with lists for tuples, since a configuration holds lists."""
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _unknown_option(kind: str, name: str, path: str, key: Any, known: list[str]) -> RankfallError:
+    """Return the error for an option that a component does not take."""
     beside = BESIDE.get(kind, ())
     if not known and isinstance(key, str) and not nearest(key, beside):
         return problem(f"{path}.{key}", f"{kind} {name!r} takes no options")

@@ -14,19 +14,12 @@ from rankfall.disk import atomic
 from rankfall.run.config.types import Config
 from rankfall.run.config.values import COMPONENT, Written
 
-FREE = {
-    "TaskEntry": "task",
-    "Measure": "measure",
-    "Figure": "figure",
-}  # entries whose remaining keys are options of a component
+# entry whose other keys are options of a component -> kind of the component
+FREE = {"TaskEntry": "task", "Measure": "measure", "Figure": "figure"}
 WITH_BASE = ("ArchitectureEntry", "TrainingEntry")
 RANGE = {"type": "string", "pattern": r"^\d+\.\.\d+$"}
-LIMITS = {
-    "gt": "exclusiveMinimum",
-    "ge": "minimum",
-    "lt": "exclusiveMaximum",
-    "le": "maximum",
-}  # pydantic does not translate them
+# pydantic does not translate these bounds
+LIMITS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
 EXPONENT = {"type": "string", "pattern": r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"}
 
 
@@ -49,7 +42,7 @@ def config_schema() -> dict[str, Any]:
         name: _axis(field) for name, field in {**labels, "seed": {"type": "integer", "minimum": 0}, **fields}.items()
     }
     axes = {name: {**crossing["properties"].get(name, {}), **axis} for name, axis in axes.items()}
-    definitions |= {f"axis.{name}": axis for name, axis in axes.items()}  # written once, referred to three times
+    definitions |= {f"axis.{name}": axis for name, axis in axes.items()}  # defined once, since three places refer to it
     axes = {name: {"$ref": f"#/$defs/axis.{name}"} for name in axes}
     options: dict[str, Any] = {r"^task\..+": {}}
     inner = {"type": "object", "properties": axes, "patternProperties": options, "additionalProperties": False}
@@ -82,9 +75,12 @@ def as_text() -> str:
 
 def _axis(field: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of an axis: a value, a range, or a list of them."""
-    about = {key: item for key, item in field.items() if key in ("description", "default")}
-    one = {key: item for key, item in field.items() if key not in ("title", *about)}
-    return {**about, "anyOf": [one, RANGE, {"type": "array", "items": {"anyOf": [one, RANGE]}, "minItems": 1}]}
+    annotations = {key: item for key, item in field.items() if key in ("description", "default")}
+    scalar = {key: item for key, item in field.items() if key not in ("title", *annotations)}
+    return {
+        **annotations,
+        "anyOf": [scalar, RANGE, {"type": "array", "items": {"anyOf": [scalar, RANGE]}, "minItems": 1}],
+    }
 
 
 def _share(node: Any) -> Any:
@@ -112,6 +108,6 @@ def _finish(node: Any) -> Any:
             node["description"] = f"{node.get('description', '')} (default: {words})".strip()
     if node.get("type") == "number":
         node = {LIMITS.get(key, key): item for key, item in node.items()}
-        rest = {key: node.pop(key) for key in list(node) if key != "description"}
-        node["anyOf"] = [rest, EXPONENT]
+        number = {key: node.pop(key) for key in list(node) if key != "description"}
+        node["anyOf"] = [number, EXPONENT]
     return node

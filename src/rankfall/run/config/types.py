@@ -1,7 +1,7 @@
-"""The configuration as types: its sections and entries. `design.py` declares the fields of tasks, architectures and trainings.
+"""The types of a configuration: its sections and entries. `design.py` declares the fields of tasks, architectures and trainings.
 
-`parse` builds a `Config` from loaded YAML, or raises an error that names the key. Components are only names here. `options.py` checks that
-they exist and take their options, and `grid.py` expands the grid.
+`parse` builds a `Config` from loaded YAML, or raises an error that names the key. Here a component is only a name: `options.py` checks that
+it exists and takes its options, and `grid.py` expands the grid.
 """
 
 import json
@@ -25,7 +25,7 @@ Threads = Annotated[int, Field(ge=1, le=1024)]
 
 
 class Measure(Entry):
-    """Makes rows from networks and data. Other keys than these are the options of the component."""
+    """An entry of `measures`, which makes rows from networks and data. All other keys are options of the component."""
 
     name: Label
     measure: Part = Field(description="the component, by default the one with the entry's name")
@@ -39,7 +39,7 @@ class Measure(Entry):
 
 
 class Figure(Entry):
-    """A picture made from tables alone. Other keys than these are the options of the component."""
+    """An entry of `figures`, a picture made from tables alone. All other keys are options of the component."""
 
     name: Label
     figure: Part = Field(description="the component, by default the one with the entry's name")
@@ -50,9 +50,9 @@ class Figure(Entry):
 
 
 class Crossing(Entry):
-    """One entry of the grid: the cross product of its axes, less `exclude`, plus `include`.
+    """An entry of the grid: the cross product of its axes, without `exclude`, plus `include`.
 
-    Besides these keys, any field of an architecture is an axis, `training.<field>` one of the training, `task.<option>` one of the task.
+    Besides these keys, any field of an architecture is an axis, and so are `training.<field>` and `task.<option>`.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -67,18 +67,20 @@ class Crossing(Entry):
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Return every axis as written."""
-        named = {name: getattr(self, name) for name in ("task", "architecture", "training", "seed")}
-        return named | (self.model_extra or {})
+        """Return every axis with its values as in the configuration."""
+        labels = {name: getattr(self, name) for name in ("task", "architecture", "training", "seed")}
+        return labels | (self.model_extra or {})
 
 
 def _device(value: str) -> str:
+    """Return the device, or raise if torch knows none of that name."""
     if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", value):
         raise ValueError(f"{show_value(value)} is not possible; allowed: auto, cpu, cuda, cuda:0 and so on")
     return value
 
 
 def _folder(value: str) -> str:
+    """Return the folder's name, or raise if the file system, a shell or Snakemake cannot take it."""
     if "\0" in value or any(len(part.encode()) > 255 for part in value.split("/")):
         raise ValueError(
             f"{show_value(value)} cannot be the name of a folder: 255 bytes are the most that file systems allow"
@@ -86,13 +88,13 @@ def _folder(value: str) -> str:
     if value.startswith("~"):  # Snakemake and make do not expand it and would create a folder of that name
         raise ValueError(f"{value!r} is not expanded here; write the whole path")
     if not value.isprintable() or value != value.strip() or value.startswith("-") or set("{}<>") & set(value):
-        what = "a folder's name without {, }, <, >, line breaks, a dash in front, or spaces at its ends"
-        raise ValueError(f"{value!r} is not possible; allowed: {what}")  # Snakemake takes {a} for a wildcard
+        allowed = "a folder's name without {, }, <, >, line breaks, a dash in front, or spaces at its ends"
+        raise ValueError(f"{value!r} is not possible; allowed: {allowed}")  # Snakemake takes {a} for a wildcard
     return value
 
 
 class Compute(Entry):
-    """How to compute results. Nothing here is part of a key but the engine that a cell has from it."""
+    """How to compute results. Nothing here is part of a key, except the engine that a cell gets from it."""
 
     device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
     engine: Literal["auto", "plain", "machine"] = Field(
@@ -112,7 +114,7 @@ class Compute(Entry):
 
 
 class Config(Entry):
-    """A benchmark: tasks, architectures and trainings, which of them are crossed, and what is measured and drawn."""
+    """A benchmark: tasks, architectures and trainings, their grid, and its measures and figures."""
 
     name: Annotated[str, Field(min_length=1)] = Field("default", description="shown in tables and in the report")
     results: Annotated[str, Field(min_length=1), AfterValidator(_folder)] = Field(
@@ -147,7 +149,7 @@ MODELS: Mapping[str, type[Entry]] = {
 
 
 def _where(source: Path | str) -> str:
-    """Return a hint about checkouts if there is none here, as after an installation by pip."""
+    """Return a hint about clones of the repository if the working directory is none, as after an installation by pip."""
     if Path(source).exists() or Path("Snakefile").exists():
         return ""
     return "; configurations are run in a clone of the repository, and `rankfall measure model NAME` anywhere"
@@ -170,17 +172,17 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
-        what = getattr(error, "problem", None) or str(error)
-        if what.startswith("expected <block end>"):
-            what = "this line continues no block: indent it as far as the lines that it belongs to"
-        raise RankfallError(f"{source}{where}: {what}") from None
+        fault = getattr(error, "problem", None) or str(error)
+        if fault.startswith("expected <block end>"):
+            fault = "this line continues no block: indent it as far as the lines that it belongs to"
+        raise RankfallError(f"{source}{where}: {fault}") from None
     if not isinstance(raw, dict):
         raise wrong_type(str(source), raw, "a mapping")
     return raw
 
 
 def parse(raw: Mapping[str, Any]) -> Config:
-    """Convert plain data to a `Config`. Raise the first problem as a `RankfallError`."""
+    """Return a `Config` from plain data. Raise the first problem as a `RankfallError`."""
     known = set(Config.model_fields)
     for key in raw:
         if key not in known:
@@ -197,18 +199,18 @@ def parse(raw: Mapping[str, Any]) -> Config:
 
 
 def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
-    """Return named entries with their bases and names filled in, and with options moved into the component."""
+    """Return entries with the values of their bases, their names, and the options moved into the component."""
     if not isinstance(entries, dict):
         raise wrong_type(section, entries, "a mapping of names to entries")
     for name, entry in entries.items():
         if not isinstance(name, str):
             raise unknown_key(section, name, ())
         if not LABEL.fullmatch(name):
-            what = f"{name!r} becomes part of file names: use letters, digits, _, + and -"
-            raise problem(f"{section}.{name}" if name else section, what)
+            fault = f"{name!r} becomes part of file names: use letters, digits, _, + and -"
+            raise problem(f"{section}.{name}" if name else section, fault)
         if len(name) > NAME:
-            what = f"{show_value(name)} has {len(name)} letters and becomes part of file names"
-            raise problem(section, what, allowed=[f"at most {NAME} letters"])
+            fault = f"{show_value(name)} has {len(name)} letters and becomes part of file names"
+            raise problem(section, fault, allowed=[f"at most {NAME} letters"])
         if entry is not None and not isinstance(entry, dict):
             raise wrong_type(f"{section}.{name}", entry, "a mapping")
     shaped = {}
@@ -224,30 +226,32 @@ def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
 
 
 def _inherit(section: str, entries: Mapping[str, Any], name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    """Return an entry with the values that it inherits from its base; `seen` holds the entries that led to it."""
     entry = dict(entries[name] or {})
     if "base" not in entry:
         return entry
     base, path = entry.pop("base"), f"{section}.{name}.base"
     if not isinstance(base, str) or base not in entries:
-        raise problem(path, f"{show_value(base)} is not one of the {section}", allowed=sorted(entries), given=base)
+        raise problem(path, f"{show_value(base)} is not one of the {section}", allowed=sorted(entries), name=base)
     if base in (*seen, name):
         raise problem(path, f"goes in a circle: {' -> '.join((*seen, name, base))}")
     return _inherit(section, entries, base, (*seen, name)) | entry
 
 
 def _gather(entry: dict[str, Any], path: str, kind: str, fields: set[str], label: str) -> dict[str, Any]:
+    """Return an entry with all keys but its fields moved into the component, whose name is the entry's by default."""
     if "name" in entry:
         raise problem(f"{path}.name", f"an entry's name is its key; write `{kind}:` for the component's name")
-    named = entry.get(kind, label)
-    if not isinstance(named, str):
-        raise wrong_type(f"{path}.{kind}", named, "a component's name")
+    component_name = entry.get(kind, label)
+    if not isinstance(component_name, str):
+        raise wrong_type(f"{path}.{kind}", component_name, "a component's name")
     options = {key: value for key, value in entry.items() if key not in fields}
-    kept = {key: value for key, value in entry.items() if key in fields}
-    return kept | {kind: {"name": named, **options}}
+    other = {key: value for key, value in entry.items() if key in fields}
+    return other | {kind: {"name": component_name, **options}}
 
 
 def _check_keys(path: str, entry: Any, model: type[Entry], also: frozenset[str] = frozenset()) -> None:
-    """Raise for an unknown key. Pydantic does not know the fields of a section, so it could not suggest the nearest key."""
+    """Raise for an unknown key, and suggest the nearest key, which pydantic does not do."""
     if not isinstance(entry, dict):
         raise wrong_type(path, entry, "a mapping")
     allowed = (set(model.model_fields) | also) - {"name"}
@@ -257,9 +261,9 @@ def _check_keys(path: str, entry: Any, model: type[Entry], also: frozenset[str] 
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a mapping of JSON. Raise if a key occurs twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Return the mapping of a JSON object. Raise if a key occurs twice."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise ValueError(f"the key {twice!r} is there twice")
-    return found
+    return mapping

@@ -1,4 +1,4 @@
-"""Values of a configuration: numbers, labels that become file names, components, and entries with the fields of a type in `design.py`.
+"""The values of a configuration: numbers, labels that become file names, components, and entries with the fields of a type in `design.py`.
 
 Pydantic checks an entry from YAML with a model built from the dataclass's fields (`model_of`). It is stored as the dataclass.
 """
@@ -25,9 +25,9 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from rankfall.design import Component, meanings
 
-# 1e-5 arrives as text from `--config` of Snakemake and from readers of YAML 1.1, which want a dot and a sign.
 NAME = 100  # letters of a name that becomes part of file names: file systems allow 255, and suffixes need room
-DIGITS = 400  # no number is longer
+DIGITS = 400  # characters: a float has at most 309 digits before its point
+# 1e-5 arrives as text from `--config` of Snakemake and from readers of YAML 1.1, which expect a dot and a sign.
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
@@ -52,7 +52,7 @@ COMPONENT: JsonSchemaValue = {
 
 
 class Entry(BaseModel):
-    """The base of all parts of a configuration: they are immutable, and unknown keys are errors."""
+    """The base of all parts of a configuration, which are immutable and take no unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -70,6 +70,7 @@ class Written:
 
     @staticmethod
     def read(value: Any) -> Component:
+        """Return a value from YAML as a component."""
         if isinstance(value, Component):
             return value
         if isinstance(value, str):
@@ -86,15 +87,15 @@ SIGNS = {">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
 
 
 def pydantic_type(hint: Any, **bounds: Any) -> Any:
-    """Return the type by which pydantic checks values from YAML. `bounds` (`ge`, `le`) hold for every number in it."""
+    """Return the type by which pydantic checks values from YAML. `bounds` (`ge`, `le`) apply to every number in the type."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Component:
         return Part
     if hint in (int, float):
         return Annotated[Number if hint is float else hint, Field(**bounds)]
     if origin is Annotated and isinstance(inner[1], str):  # a field of `design.py`, with bounds such as ">= 1"
-        written = (bound.split() for bound in inner[1:])
-        return pydantic_type(inner[0], **{SIGNS[sign]: json.loads(number) for sign, number in written})
+        inner_bounds = (bound.split() for bound in inner[1:])
+        return pydantic_type(inner[0], **{SIGNS[sign]: json.loads(number) for sign, number in inner_bounds})
     if origin is Annotated:
         return Annotated[pydantic_type(inner[0], **bounds), *inner[1:]]
     if origin in (Union, UnionType):
@@ -107,11 +108,12 @@ def pydantic_type(hint: Any, **bounds: Any) -> Any:
     return hint
 
 
-DROPOUT_STEPS = 2**16  # sixteen bits decide what is dropped
-LARGEST_DROPOUT = "0.99998"
+DROPOUT_STEPS = 2**16  # distinct rates: dropout draws sixteen random bits for a number
+LARGEST_DROPOUT = "0.99998"  # 1 - 2**-16, rounded down
 
 
 def _dropout(value: float) -> float:
+    """Return the rate, or raise if it rounds to dropping everything, or to nothing although it is positive."""
     if value and not 1 <= round(value * DROPOUT_STEPS) < DROPOUT_STEPS:
         raise ValueError(
             f"{value!r} cannot be drawn: the nearest that can is {'0' if value < 0.5 else LARGEST_DROPOUT}"
@@ -126,17 +128,17 @@ CHECKS = {"dropout": _dropout}  # checks that bounds cannot express
 def model_of(design: type) -> type[Entry]:
     """Return the model that checks an entry of this type."""
     hints, means = get_type_hints(design, include_extras=True), meanings(design)
-    made: dict[str, Any] = {}
+    model_fields: dict[str, Any] = {}
     for item in fields(design):
         if item.name == "name":
-            made["name"] = (Label, ...)
+            model_fields["name"] = (Label, ...)
             continue
         default = ... if item.default is MISSING else item.default
-        written = pydantic_type(hints[item.name])
+        kind = pydantic_type(hints[item.name])
         if item.name in CHECKS:
-            written = Annotated[written, AfterValidator(CHECKS[item.name])]
-        made[item.name] = (written, Field(default, description=means[item.name]))
-    return create_model(f"{design.__name__}Entry", __base__=Entry, __doc__=design.__doc__, **made)
+            kind = Annotated[kind, AfterValidator(CHECKS[item.name])]
+        model_fields[item.name] = (kind, Field(default, description=means[item.name]))
+    return create_model(f"{design.__name__}Entry", __base__=Entry, __doc__=design.__doc__, **model_fields)
 
 
 class Parsed:
@@ -144,7 +146,7 @@ class Parsed:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def build(given: Entry) -> Any:
-            return source(**{item.name: getattr(given, item.name) for item in fields(source)})
+        def build(entry: Entry) -> Any:
+            return source(**{item.name: getattr(entry, item.name) for item in fields(source)})
 
         return core_schema.no_info_after_validator_function(build, handler.generate_schema(model_of(source)))

@@ -1,1 +1,1 @@
-"""Checks for `rankfall doctor`. Each reports what it finds and, if something is wrong, what to do."""
+"""The checks of `rankfall doctor`. Each reports its result and, if something is wrong, the remedy."""

@@ -1,4 +1,4 @@
-"""Checks of this machine: Python and packages, processors and torch's threads, disk, and the store."""
+"""Check this machine: Python and packages, processors and torch's threads, disk, and the store."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Literal
 
 from rankfall.errors import RankfallError
 
-LEAST_FREE = 1e9  # bytes
-LEAST_FILES = 10_000
+LEAST_FREE = 1e9  # bytes; with less, a run may fill the disk
+LEAST_FILES = 10_000  # files; with fewer, a run may use up the inodes
 LARGEST_SKEW = 2.0  # seconds between this clock and the file system's
 
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check. `warn` costs time or comfort; `fail` stops a run or spoils its results."""
+    """The result of a check. `warn` costs time or comfort; `fail` stops a run or spoils its results."""
 
     name: str
     state: Literal["ok", "warn", "fail"]
@@ -47,12 +47,12 @@ def packages() -> Iterator[Check]:
 
     yield ok("python", f"{platform.python_version()} at {sys.executable}")
     try:
-        wanted = [Requirement(line) for line in metadata.requires("rankfall") or []]
+        requirements = [Requirement(line) for line in metadata.requires("rankfall") or []]
     except metadata.PackageNotFoundError:
         yield warn("packages", "rankfall is not installed as a package, so its requirements are unknown: `make setup`")
         return
     versions = []
-    for requirement in wanted:
+    for requirement in requirements:
         optional = requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})
         try:
             version = metadata.version(requirement.name)
@@ -111,14 +111,14 @@ def results(folder: Path) -> Iterator[Check]:
 
 
 def store(folder: Path, verify: bool) -> Iterator[Check]:
-    """Count the cells of the store. With `verify`, also check that every file is as it was written."""
+    """Count the cells of the store. With `verify`, also check every file against its digest."""
     from rankfall.run.store import Store
     from rankfall.run.store.inventory import verify as read_all
 
-    place = Store(folder / "store")
-    read, damaged = read_all(place) if verify else (0, 0)  # first: counting cells already sets damaged files aside
-    cells = sum(1 for _ in place.records())
-    aside = place.root / "damaged"
+    stored = Store(folder / "store")
+    read, damaged = read_all(stored) if verify else (0, 0)  # first, since counting cells sets damaged files aside too
+    cells = sum(1 for _ in stored.records())
+    aside = stored.root / "damaged"
     count = len(list(aside.iterdir())) if aside.is_dir() else 0
     if count:
         yield warn("store", f"{count} damaged file{'s' * (count != 1)} in {aside}: `rankfall gc` removes them")

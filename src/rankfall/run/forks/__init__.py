@@ -1,1 +1,1 @@
-"""Fast starts of a run's jobs: a server that has imported the libraries forks a process for each job."""
+"""Start a run's jobs fast: a server imports the libraries once and forks a process for each job."""

@@ -1,6 +1,6 @@
-"""The client in a job. It asks the server of its run to fork the process that does the work, waits for it, and ends as that ends.
+"""The client in a job. It asks the server of its run to fork a worker that does the job's work, waits for it, and ends as the worker ends.
 
-Signals are passed on. If the job is killed, the server kills that process too. Without a server, or if the server's Python, folder or
+The client passes signals on. If it is killed, the server kills the worker too. Without a server, or if the server's Python, folder or
 settings differ, the job does its work itself. So does a job on a cluster, since the Snakefile removes the address there.
 """
 
@@ -22,7 +22,7 @@ THREADS = (  # libraries read them when they are imported, so they must be equal
 
 
 def run_in_fork(arguments: list[str]) -> int | None:
-    """Run `rankfall <arguments>` in a fork of the server and return its exit code. Return None if this process has to do the work."""
+    """Run `rankfall <arguments>` in a fork of the server and return its exit code; None if this process must do the work."""
     address = os.environ.get(ADDRESS)
     if not address:
         return None
@@ -57,27 +57,28 @@ def run_in_fork(arguments: list[str]) -> int | None:
 
 
 def comparable_state(environment: dict[str, str], prefix: str, cwd: str) -> dict[str, str | None]:
-    """Return what must be equal for a fork to act as a new Python would: the Python, the import path, the folder, the threads."""
+    """Return the settings that must be equal for a fork to act like a new Python: the Python, the import path, the folder, the threads."""
     settings = {name: environment.get(name) for name in (*THREADS, "PYTHONPATH", "CUDA_VISIBLE_DEVICES")}
     return {"prefix": prefix, "cwd": cwd, **settings}
 
 
 def _ask(server: socket.socket, arguments: list[str]) -> None:
+    """Send a request: this process's standard files and the length of a JSON text, then the text."""
     environment = dict(os.environ)
-    asked = {
+    request = {
         "arguments": arguments,
         "environment": environment,
         "alike": comparable_state(environment, sys.prefix, os.getcwd()),
         "umask": _umask(),
     }
-    text = json.dumps(asked).encode()
+    text = json.dumps(request).encode()
     files = array.array("i", [0, 1, 2])
     server.sendmsg([len(text).to_bytes(4, "little")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
     server.sendall(text)
 
 
 def _exit_code(code: int) -> int:
-    """Return the exit code. If a signal has ended the worker, end this process by the same signal."""
+    """Return the exit code. If a signal ended the worker, end this process by the same signal."""
     if code < 0:
         if -code not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(-code, signal.SIG_DFL)
@@ -86,11 +87,13 @@ def _exit_code(code: int) -> int:
 
 
 def _send(worker: int, number: int) -> None:
-    with suppress(ProcessLookupError):  # it has just ended
+    """Send a signal to the worker, unless it has just ended."""
+    with suppress(ProcessLookupError):
         os.kill(worker, number)
 
 
 def _umask() -> int:
-    now = os.umask(0o77)
-    os.umask(now)
-    return now
+    """Return the umask, which can only be read by setting it."""
+    mask = os.umask(0o77)
+    os.umask(mask)
+    return mask

@@ -1,13 +1,13 @@
-"""The server: imports libraries once, and forks a process for each job that asks.
+"""The server imports libraries once, and forks a worker for each job that asks.
 
     python -m rankfall.run.forks.server SOCKET PROGRAM CONFIG JOB...
 
-A job runs as in a new Python: with its own arguments, environment, standard files and signals. It builds its plan from the current files,
-and reuses by content what was analysed here. If a module that was imported here was edited since the run was planned, the job's plan
-differs from the run's, and the job stops.
+A worker acts like a new Python: it has the job's arguments, environment, standard files and signals. It checks the current files against
+the digests in its plan, so that it stops if a module was edited after the server imported it.
 
-Between requests the server imports what later jobs need, so that even the first jobs do not wait for it. JOB is a rule that has jobs, or
-"measure" and a measure's name. A request waits for a running import to end, so only modules that some job needs are imported.
+Between requests the server imports the modules that later jobs need, so that even the first jobs do not wait for them. JOB is a rule that
+has jobs, or "measure" and a measure's name. A request waits for a running import to end, so the server imports only modules that some job
+needs.
 """
 
 import array
@@ -55,11 +55,11 @@ MODELS = (
 
 
 class Server:
-    """The server. `program` is the module of the command line. `ahead` yields what to import between requests, one piece at a time."""
+    """The server. `program` is the module of the command line. `ahead` yields the imports to make between requests, a piece at a time."""
 
     def __init__(self, listening: socket.socket, program: str, ahead: Iterator[Callable[[], object]]) -> None:
         self.listening, self.program, self.ahead = listening, program, ahead
-        self.workers: dict[int, socket.socket] = {}  # by process: the connection of the job that asked for it
+        self.workers: dict[int, socket.socket] = {}  # process of a worker -> connection of its job
         self.alike = comparable_state(dict(os.environ), sys.prefix, os.getcwd())
 
     def run(self) -> None:
@@ -101,26 +101,26 @@ class Server:
         gc.freeze()  # a collection in a fork would copy shared memory
         return True
 
-    def accept(self, own: tuple[int, int]) -> None:
+    def accept(self, pipe: tuple[int, int]) -> None:
+        """Fork a worker for a job that asks, or close its connection if a fork would differ from a new Python."""
         connection, _ = self.listening.accept()
-        found = receive(connection)
-        if found is None:
+        received = receive(connection)
+        if received is None:
             return
-        asked, files = found
-        if asked["alike"] != self.alike or threading.active_count() > 1:  # a fork would lose other threads
+        request, files = received
+        if request["alike"] != self.alike or threading.active_count() > 1:  # a fork would lose other threads
             connection.close()
         else:
-            before = signal.pthread_sigmask(
-                signal.SIG_BLOCK, PASSED_ON
-            )  # a fork ignores them, as this does, until it is a job
+            # This process ignores these signals; the fork must not lose those that arrive before it has a job's handlers.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
             worker = os.fork()
             if worker == 0:
                 signal.set_wakeup_fd(-1)
                 self.selector.close()
                 for other in (self.listening, connection, *self.workers.values()):
                     other.close()
-                close(own)
-                become(self.program, asked, files, before)
+                close(pipe)
+                become(self.program, request, files, before)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             with suppress(OSError):
                 connection.sendall(f"{worker}\n".encode())
@@ -129,7 +129,7 @@ class Server:
         close(files)
 
     def answer(self) -> None:
-        """Send the exit codes of ended jobs to the processes that asked for them."""
+        """Send the exit codes of ended workers to their jobs."""
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 worker, status = ended
@@ -141,31 +141,31 @@ class Server:
                 connection.close()
 
     def kill(self, connection: object) -> None:
-        """End the job of a process that was killed after it asked for it."""
+        """Kill the worker of a job that was killed."""
         self.selector.unregister(connection)  # type: ignore[arg-type]
         for worker, other in self.workers.items():
             if other is connection:
                 os.kill(worker, signal.SIGKILL)
 
 
-def become(program: str, asked: dict[str, Any], files: list[int], mask: Iterable[int]) -> NoReturn:
+def become(program: str, request: dict[str, Any], files: list[int], mask: Iterable[int]) -> NoReturn:
     """Do the work of a job and exit as it would. Signals that were blocked before the fork, but are not in `mask`, arrive now."""
-    for each in (*PASSED_ON, signal.SIGCHLD):
-        signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
-    for number, file in enumerate(files):
-        os.dup2(file, number)
+    for number in (*PASSED_ON, signal.SIGCHLD):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    for standard, file in enumerate(files):
+        os.dup2(file, standard)
     close(file for file in files if file > 2)
     os.environ.clear()
-    os.environ.update(asked["environment"])
-    os.umask(asked["umask"])
+    os.environ.update(request["environment"])
+    os.umask(request["umask"])
     sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
     sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
     vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
-    sys.argv = ["rankfall", *asked["arguments"]]
+    sys.argv = ["rankfall", *request["arguments"]]
     code = 1
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        code = importlib.import_module(program).main(asked["arguments"])
+        code = importlib.import_module(program).main(request["arguments"])
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
         if not isinstance(end.code, int | None):
@@ -182,7 +182,7 @@ def become(program: str, asked: dict[str, Any], files: list[int], mask: Iterable
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Return a request and its standard files, or None if the process that asked was killed before it had sent everything."""
+    """Return a request and its standard files, or None if the job was killed before it had sent everything."""
     files = array.array("i")
     head, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(3 * files.itemsize))
     for _, _, data in ancillary:
@@ -198,7 +198,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | Non
 
 
 def leave(listening: socket.socket) -> None:
-    """Remove the socket and its folder, since a run that was killed cannot."""
+    """Remove the socket and its folder here, since a run that was killed cannot."""
     address = listening.getsockname()
     listening.close()
     with suppress(OSError):
@@ -207,28 +207,28 @@ def leave(listening: socket.socket) -> None:
 
 
 def close(files: Any) -> None:
+    """Close file descriptors."""
     for file in files:
         os.close(file)
 
 
 def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
-    """Yield what to read and import ahead: what jobs know of files and components, then libraries of training, figures and models, if any
-    job uses them."""
+    """Yield the work to do ahead: describe components, read files, and import libraries of training, figures and models that jobs use."""
     from rankfall import components
     from rankfall.run.guards import check_unchanged
     from rankfall.run.plan.grid import components_named_by
     from rankfall.run.plan.written import read_jobs, read_plan
 
     folder = Path(config).parent
-    about = read_jobs(folder)
-    if about is None:
+    planned = read_jobs(folder)
+    if planned is None:
         return
     plan = read_plan(folder)
-    # A job then finds the analyses of files and the descriptions of components in memory.
+    # Jobs then have the analyses of files and the descriptions of components in memory.
     yield lambda: components.prepare_descriptions(components_named_by(plan.config))
-    yield lambda: check_unchanged({name: one for code in about["code_files"] for name, one in code.items()})
+    yield lambda: check_unchanged({name: digests for code in planned["code_files"] for name, digests in code.items()})
     measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs]
-    if "train" in jobs and set(about["engines"]) - {"plain"}:
+    if "train" in jobs and set(planned["engines"]) - {"plain"}:
         yield from (make_importer(name) for name in FAST)
         yield read_kernels
     names = [*NUMERICS, *(FIGURES if jobs & {"figure", "page"} else ())]
@@ -238,12 +238,14 @@ def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
 
 
 def make_importer(name: str) -> Callable[[], object]:
+    """Return a function that imports a module."""
     return lambda: importlib.import_module(name)
 
 
 def read_kernels() -> None:
-    """Load the machine code of the engine, which takes a second or two in each job. It is not compiled here, since no job could start
-    meanwhile, not even one that does not use it."""
+    """Load the machine code of the engine, which would take a second or two in each job.
+
+    Nothing is compiled here, since no job could start meanwhile, not even one without the engine."""
     from thousandfold import cache, runtime
 
     folder = cache.cache_folder(runtime.SOURCES)
@@ -252,6 +254,7 @@ def read_kernels() -> None:
 
 
 def main() -> None:
+    """Import libraries, then serve."""
     listening = socket.socket(fileno=int(sys.argv[1]))
     listening.set_inheritable(False)
     for number in PASSED_ON:

@@ -1,4 +1,4 @@
-"""The start of a run's server."""
+"""Start a run's server."""
 
 import os
 import socket
@@ -11,17 +11,18 @@ from pathlib import Path
 from rankfall.run.forks.client import ADDRESS, THREADS
 
 SERVER = (sys.executable, "-m", "rankfall.run.forks.server")
-PROGRAM = "rankfall.cli"  # by name: the server is a layer below it
-PREFIX, NAME = "rankfall-", "forks"
-FEWEST = 4  # the fewest jobs for which a server pays: it imports what one job would import
+PROGRAM = "rankfall.cli"  # a name, since the server may not import a layer above its own
+PREFIX, NAME = "rankfall-", "forks"  # of the socket's folder, and of the socket
+FEWEST = 4  # smallest number of jobs for which a server pays: it imports as much as a job
 
 
 class Forks:
     """A server that lives as long as this object or this process. It ends when its standard input is closed."""
 
     def __init__(self, config: Path, threads: int, jobs: Iterable[str]) -> None:
-        """Start a server. `config` is the configuration's file, which the server plans once, `threads` those of a job, and `jobs` their
-        kinds."""
+        """Start a server. `config` is the file of the planned configuration, `threads` the number of a job's threads, `jobs` their
+        kinds.
+        """
         self.folder = tempfile.TemporaryDirectory(prefix=PREFIX)  # for this user only; a socket's path must be short
         address = os.path.join(self.folder.name, NAME)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -37,6 +38,7 @@ class Forks:
         self.address = address
 
     def close(self) -> None:
+        """End the server and wait until its last job has ended."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
@@ -44,8 +46,10 @@ class Forks:
 
 
 def start(config: Path, threads: int, jobs: Sequence[str]) -> Forks | None:
-    """Start a server for these jobs on this machine, and put its address into the environment. Return None if a server does not pay, or if
-    the environment has an address already, even an empty one. Each job is named by its rule, or by `measure` and a measure."""
+    """Start a server for these jobs on this machine, and put its address into the environment.
+
+    Return None if a server does not pay, or if the environment has an address already, even an empty one. The name of a job is its rule, or
+    `measure` and a measure."""
     if ADDRESS in os.environ or len(jobs) < FEWEST:
         return None
     forks = Forks(config, threads, jobs)

@@ -1,1 +1,1 @@
-"""Jobs of training and measuring: looking up results, checkpoints, signals, failures."""
+"""Jobs of training and measuring: they look up results, write checkpoints, and handle signals and failures."""

@@ -1,9 +1,9 @@
-"""The step before training: components pass their checks, and the machine's numbers agree with autograd's.
+"""Check cells before training: components pass their trials, and the machine's numbers agree with autograd's.
 
-Each check is done once. The store keeps what passes under the digest of everything that the check depends on: the code and options of a
-component with the sizes that its kind reads of the surrounding network, or the code of a cell's step with its processor; and the code
-of the check and the version of torch. A refusal is not stored: it is repeated in milliseconds, and its cause may lie outside of the
-component, such as a missing package.
+Each check runs once. The store keeps a passed check under the digest of everything that the check depends on: the component's code and
+options with the sizes that its kind reads of the surrounding network, or the code of a cell's step with its processor; and the code of the
+check and the version of torch. A refusal is not stored: repeating it takes milliseconds, and its cause may lie outside of the component,
+such as a missing package.
 """
 
 from collections import Counter
@@ -40,14 +40,16 @@ if TYPE_CHECKING:
 
 SLOW = 0.1  # seconds per call above which the component is reported as slow
 Note = Callable[[str], None]
-Asked = tuple[str, Component, Surroundings]  # kind, component, and the network around it
+Subject = tuple[str, Component, Surroundings]  # kind, component, and the network around it
 
 
 def check_cells(
     cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Note, datasets: Datasets
 ) -> dict[str, str]:
-    """Return, by cell key, why a cell cannot be trained. Raise if an engine cannot run, has no device, or disagrees with autograd, which is
-    no cell's fault. `datasets` receives the data that the checks have read, for the training after them."""
+    """Return cell key -> reason for the cells that cannot be trained.
+
+    Raise if an engine cannot run, has no device, or disagrees with autograd, since that is no cell's fault. `datasets` receives the data
+    that the checks read, for the training after them."""
     check_engines(cells, device)
     refused = find_refused_cells(cells, store, note, datasets)
     firsts = {cell.group: cell for cell in reversed(cells) if cell.engine in MACHINES and cell.key not in refused}
@@ -57,8 +59,9 @@ def check_cells(
 
 
 def check_engines(cells: "Sequence[Cell]", device: torch.device) -> None:
-    """Raise if an engine of these cells cannot run here, and compile its kernels. Measuring jobs retrain lost cells and may run without a
-    GPU."""
+    """Compile the kernels of these cells' engines; raise if an engine cannot run here.
+
+    A GPU may be missing in a measuring job, which retrains lost cells."""
     engines = Counter(cell.engine for cell in cells)
     check_installed(engines)
     if MACHINE_GPU in engines and machine_of(MACHINE_GPU).device_type != device.type:
@@ -77,29 +80,31 @@ class ComponentChecks:
 
     def __init__(self, store: "Store", note: Note) -> None:
         self.store, self.note, self.sources = store, note, Sources()
-        self.own = self.sources.fingerprint(["rankfall.trial.kinds"])
-        self.reasons: dict[str, str] = {}  # key -> the error that refuses the component, or nothing
-        self.drawn: dict[Component, Drawn] = {}  # data that tasks have drawn
+        self.trial_code = self.sources.fingerprint(["rankfall.trial.kinds"])
+        self.reasons: dict[str, str] = {}  # key -> the error that refuses the component, or an empty text
+        self.drawn: dict[Component, Drawn] = {}  # task -> data that the job drew before its trial
 
-    def find_refusals(self, asked: Iterable[Asked]) -> dict[Asked, str]:
+    def find_refusals(self, subjects: Iterable[Subject]) -> dict[Subject, str]:
         """Return why each component cannot be used, or an empty string."""
-        modules = {one: components.module_of(one[0], one[1]) for one in asked}
+        modules = {subject: components.module_of(subject[0], subject[1]) for subject in subjects}
         code = {module: self.sources.fingerprint([module]) for module in modules.values()}
-        keys = {one: self.key_of(*one, code[module]) for one, module in modules.items()}
-        new = {key: one for one, key in keys.items() if key not in self.reasons}
-        missing = {key: one for key, one in new.items() if not self.store.has_passed(key)}
-        found = {key: self.judge(*one) for key, one in missing.items()}
+        keys = {subject: self.key_of(*subject, code[module]) for subject, module in modules.items()}
+        new = {key: subject for subject, key in keys.items() if key not in self.reasons}
+        missing = {key: subject for key, subject in new.items() if not self.store.has_passed(key)}
+        reasons = {key: self.judge(*subject) for key, subject in missing.items()}
         if missing:
-            check_job()  # an edit in progress may well be refused
+            check_job()  # first: an edit in progress may be the cause of a refusal
         for key, (kind, component, _) in missing.items():
-            if not found[key]:
+            if not reasons[key]:
                 self.store.keep_trial(key, {"kind": kind, "name": component.name})
-        self.reasons |= dict.fromkeys(new, "") | found
-        return {one: self.reasons[key] for one, key in keys.items()}
+        self.reasons |= dict.fromkeys(new, "") | reasons
+        return {subject: self.reasons[key] for subject, key in keys.items()}
 
     def key_of(self, kind: str, component: Component, setting: Surroundings, code: str) -> str:
-        read = {name: value for name, value in asdict(setting).items() if name in KINDS[kind].reads}
-        return digest("trial", self.own, str(torch.__version__), kind, component.name, component.options, code, read)
+        """Return the key under which the store keeps a passed trial."""
+        sizes = {name: value for name, value in asdict(setting).items() if name in KINDS[kind].reads}
+        text = (kind, component.name, component.options, code, sizes)
+        return digest("trial", self.trial_code, str(torch.__version__), *text)
 
     def judge(self, kind: str, component: Component, setting: Surroundings) -> str:
         """Try a component. Return the error that refuses it, or an empty string."""
@@ -114,7 +119,9 @@ class ComponentChecks:
 
 
 def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Note, datasets: Datasets) -> dict[str, str]:
-    """Return, by cell key, why one of the cell's components cannot be used: its task or, as its data tell the sizes, any other part."""
+    """Return cell key -> reason for the cells with a component that cannot be used.
+
+    Tasks are tried first, since the data give the sizes for the trials of the other components."""
     checks = ComponentChecks(store, note)
     firsts = {(cell.task, cell.architecture, cell.training): cell for cell in reversed(cells)}
     data: dict[Task, Dataset | None] = {}
@@ -123,21 +130,22 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Note, data
             dataset = dataset_of(cell, store, datasets)
         except (StoreError, Unproved):
             raise
-        except Exception:  # the trial reports why; or only this seed has no data, which its training reports
+        except Exception:  # the trial reports the error, or training does if it is this seed's alone
             data[cell.task] = None
         else:
             data[cell.task], checks.drawn[cell.task.task] = dataset, (dataset, cell.data_seed)
     tasks = checks.find_refusals([("task", task.task, Surroundings()) for task in data])
-    asked: dict[tuple[Task, Architecture, Training], list[Asked]] = {}
+    subjects: dict[tuple[Task, Architecture, Training], list[Subject]] = {}
     for designs, cell in firsts.items():
-        known, asked[designs] = data[cell.task], [("task", cell.task.task, Surroundings())]
-        if known is not None and not tasks[asked[designs][0]]:
+        known, subjects[designs] = data[cell.task], [("task", cell.task.task, Surroundings())]
+        if known is not None and not tasks[subjects[designs][0]]:
             setting = setting_of(cell, shape_of(cell, known))
-            asked[designs] += [(kind, part, setting) for kind, part in components.parts_of(*designs) if kind != "task"]
-    refusals = checks.find_refusals([one for some in asked.values() for one in some])
-    reasons = {designs: next(filter(None, map(refusals.get, some)), "") for designs, some in asked.items()}
-    found = {cell.key: reasons[cell.task, cell.architecture, cell.training] for cell in cells}
-    refused = {key: line for key, line in found.items() if line}
+            parts = [(kind, part) for kind, part in components.parts_of(*designs) if kind != "task"]
+            subjects[designs] += [(kind, part, setting) for kind, part in parts]
+    refusals = checks.find_refusals([subject for group in subjects.values() for subject in group])
+    reasons = {designs: next(filter(None, map(refusals.get, group)), "") for designs, group in subjects.items()}
+    by_key = {cell.key: reasons[cell.task, cell.architecture, cell.training] for cell in cells}
+    refused = {key: line for key, line in by_key.items() if line}
     for line, count in Counter(refused.values()).items():
         note(f"refused, so {count} cell{'s' * (count != 1)} failed: {line}")
     return refused
@@ -168,28 +176,29 @@ def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
 
 
 def refuse_parts(measure: Component, store: "Store", note: Note) -> None:
-    """Raise if a measure that builds its own networks is configured with a component that cannot be used. Its fact PARTS maps options to
-    the kinds of component that they name."""
+    """Raise if a measure that builds networks has an option that names a component which cannot be used.
+
+    Its fact PARTS maps options to the kinds of component that they name."""
     checks = ComponentChecks(store, note)
-    named = {
+    parts = {
         kind: [Component.parse(value) for value in as_list(measure.options.get(option, []))]
         for option, kind in components.facts_of("measure", measure.name).get("PARTS", {}).items()
     }
-    setting = Surroundings(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
-    asked = [(kind, part, setting) for kind, some in named.items() for part in some]
-    for line in filter(None, checks.find_refusals(asked).values()):
+    setting = Surroundings(trained=False, masked=any(part.name != "none" for part in parts.get("mask", [])))
+    subjects = [(kind, part, setting) for kind, group in parts.items() for part in group]
+    for line in filter(None, checks.find_refusals(subjects).values()):
         raise Refused(line)
 
 
 def check_agreement(
     cell: "Cell", store: "Store", device: torch.device, note: Note, datasets: Datasets | None = None
 ) -> None:
-    """Raise if the machine's numbers for a cell's step differ from autograd's. `note` reports what could not be compared."""
+    """Raise if the machine's numbers for a cell's step differ from autograd's. `note` takes comparisons that could not be made."""
     from rankfall.train.machine.agreement import disagreement  # requires numba, an optional dependency
     from thousandfold.graph import Untraceable
 
-    own, where = Sources().fingerprint(["rankfall.train.machine.agreement"]), (processor(), device.type)
-    key = digest("agreement", own, str(torch.__version__), where, cell.engine, cell.group, dict(cell.code))
+    check_code, hardware = Sources().fingerprint(["rankfall.train.machine.agreement"]), (processor(), device.type)
+    key = digest("agreement", check_code, str(torch.__version__), hardware, cell.engine, cell.group, dict(cell.code))
     if store.has_passed(key):
         return
     title = f"{cell.task.name} / {cell.architecture.name} / {cell.training.name}"
@@ -200,7 +209,7 @@ def check_agreement(
         for kind, part in components.parts_of(cell.task, cell.architecture, cell.training):
             components.load(kind, part.name)
         check_job()  # programs are kept under the planned digests, so an edited text must not be traced
-        what = disagreement(
+        fault = disagreement(
             cell.architecture,
             shape_of(cell, dataset),
             cell.training,
@@ -211,22 +220,23 @@ def check_agreement(
         )
     except (StoreError, Unproved, NoKernel):
         raise
-    except Untraceable:  # autograd trains it, and says so
+    except Untraceable:  # autograd trains it, and its training reports so
         return
-    except Exception as error:  # a failing component is its cells' own failure, and their training reports it
+    except Exception as error:  # a failing component fails its cells, and their training reports it
         note(f"{cell.key}: could not check whether the machine agrees with autograd: {describe_error(error)}")
         return
-    if what:
-        raise RankfallError(f"{title}: {what}")
+    if fault:
+        raise RankfallError(f"{title}: {fault}")
     check_job()
     store.keep_trial(key, {"kind": "agreement", "name": title})
 
 
 def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":
-    """Return the first batch of the first epoch for two members. Add the last batch if it is smaller, or if the objective draws something
-    for each batch."""
+    """Return the first batch of the first epoch for two members.
+
+    Add the last batch if it is smaller, or if the objective draws something for each batch."""
     size, shuffle, seeds = cell.training.batch, cell.training.shuffle, [cell.seed, cell.seed + 1]
     last = steps_per_epoch(data.samples, size) - 1
-    found = [next(data.epoch(seeds, 0, size, shuffle, first)) for first in sorted({0, last})]
-    draws = make_draw(cell.training)(found[0]).drawn is not None
-    return found[:1] if found[0].inputs.shape == found[-1].inputs.shape and not draws else found
+    batches = [next(data.epoch(seeds, 0, size, shuffle, first)) for first in sorted({0, last})]
+    draws = make_draw(cell.training)(batches[0]).drawn is not None
+    return batches[:1] if batches[0].inputs.shape == batches[-1].inputs.shape and not draws else batches

@@ -1,4 +1,4 @@
-"""Curves of loss and accuracy of cells for TensorBoard, written while they train (`compute: {tensorboard: true}`)."""
+"""Write curves of loss and accuracy for TensorBoard while cells train (`compute: {tensorboard: true}`)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ class Curves:
 
     def __init__(self, folder: Path | None, cells: "Sequence[Cell]", epoch: int) -> None:
         self.writers = []
-        self.epoch = epoch  # epochs that are written, or were before an interruption
+        self.epoch = epoch  # epochs that are written, by this job or before an interruption
         if folder is None:
             return
         try:
@@ -31,13 +31,13 @@ class Curves:
             self.writers.append(SummaryWriter(str(folder / task / name.replace("/", "_"))))
 
     def add(self, history: TrainingHistory, epoch: int) -> None:
-        """Write the epochs that are complete and not yet written. `epoch`: their number."""
+        """Write the complete epochs that are not yet written. `epoch` is the number of complete epochs."""
         while self.writers and self.epoch < epoch:
             for name in [name for name in history.tensors if not is_count(name)]:
                 split, _, metric = name.rpartition(".")
                 values = history.mean(split, metric, self.epoch).tolist()
                 for writer, value in zip(self.writers, values):
-                    if value == value:  # not a number: the split was not evaluated, or the member had stopped
+                    if value == value:  # NaN if the split was not evaluated, or if the member had stopped
                         writer.add_scalar(f"{metric}/{split}", value, self.epoch + 1)
             self.epoch += 1
 

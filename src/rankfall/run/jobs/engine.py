@@ -1,4 +1,4 @@
-"""What training and measuring jobs share: stacks and their sizes, checkpoints, signals, failures.
+"""Helpers of training and measuring jobs: stacks and their sizes, checkpoints, signals, failures.
 
 Nothing here is part of a key.
 """
@@ -33,29 +33,30 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): a rerun of the job resumes
 Stopped = Callable[[], str | None]  # returns the signal that asked to stop, if any
-SHARE = 0.7  # of the free memory of a GPU: the estimate of a member is rough
+SHARE = 0.7  # share of a GPU's free memory that a stack may need by its estimate, which is rough
 
 
 class Interrupted(Exception):
-    """A signal asked the job to stop. The state of the running stack has been saved."""
+    """A signal asked the job to stop. The state of the running stack is saved."""
 
 
 @dataclass(frozen=True)
 class Settings:
+    """How a job computes."""
+
     device: torch.device
     stack: int = 32  # members at most
     checkpoint_seconds: float = 60.0
-    curves: Path | None = None  # folder of TensorBoard's files; None: none are written
-    workers: int = 1  # processes that compute stacks at a time
-    command: Sequence[str] = ()  # of a worker
+    curves: Path | None = None  # folder of TensorBoard's files; None: write none
+    workers: int = 1  # processes that compute stacks at the same time
+    command: Sequence[str] = ()  # arguments of `rankfall` that start a worker
 
 
 class StackCheckpoint:
-    """A checkpoint of a stack, saved on a timer and at once when a signal asks to stop. Its state has named parts that follow one
-    another."""
+    """A checkpoint of a stack, saved on a timer, and at once if a signal asks to stop. Its parts have names and follow one another."""
 
-    def __init__(self, store: "Store", keys: Sequence[str], every: float, stopped: Stopped) -> None:
-        self.store, self.every, self.stopped = store, every, stopped
+    def __init__(self, store: "Store", keys: Sequence[str], interval: float, stopped: Stopped) -> None:
+        self.store, self.interval, self.stopped = store, interval, stopped
         self.identity, self.keys = stack_id(keys), list(keys)
         self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet loaded
         self.before = 0.0  # seconds of earlier, interrupted jobs
@@ -64,9 +65,12 @@ class StackCheckpoint:
     def load(self, name: str) -> Mapping[str, Tensor] | None:
         """Return the tensors of this part in the last checkpoint, if it exists."""
         if self.parts is None:
-            tensors, about = self.store.load_checkpoint(self.identity, self.keys) or ({}, {"seconds": 0.0, "parts": []})
-            self.before = about["seconds"]
-            self.parts = {part: partial(strip_prefix, part, tensors) for part in about["parts"]}
+            tensors, record = self.store.load_checkpoint(self.identity, self.keys) or (
+                {},
+                {"seconds": 0.0, "parts": []},
+            )
+            self.before = record["seconds"]
+            self.parts = {part: partial(strip_prefix, part, tensors) for part in record["parts"]}
         return self.parts[name]() if name in self.parts else None
 
     @property
@@ -77,11 +81,13 @@ class StackCheckpoint:
         """Save the state of all parts if it is time to, and raise `Interrupted` if a signal came."""
         reason = self.stopped()
         self.parts = {**(self.parts or {}), name: state}
-        if reason or time.monotonic() - self.saved >= self.every:
+        if reason or time.monotonic() - self.saved >= self.interval:
             check_files()
-            about = {"seconds": self.seconds, "step": step, "cells": self.keys, "parts": list(self.parts)}
-            tensors = {k: v for part, now in self.parts.items() for k, v in add_prefix(part, now()).items()}
-            self.store.save_checkpoint(self.identity, tensors, about)
+            record = {"seconds": self.seconds, "step": step, "cells": self.keys, "parts": list(self.parts)}
+            tensors = {
+                k: v for part, part_state in self.parts.items() for k, v in add_prefix(part, part_state()).items()
+            }
+            self.store.save_checkpoint(self.identity, tensors, record)
             self.saved = time.monotonic()
         if reason:
             raise Interrupted(f"{reason} at step {step}")
@@ -91,7 +97,7 @@ class StackCheckpoint:
 
 
 def raise_if_stopped(stopped: Stopped) -> None:
-    """Raise `Interrupted` if a signal came while no step was taken, such as in an evaluation."""
+    """Raise `Interrupted` if a signal came outside of a step, such as in an evaluation."""
     if reason := stopped():
         raise Interrupted(f"{reason} between stacks")
 
@@ -106,29 +112,32 @@ def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Ite
 
 
 def members_at_once(cell: "Cell", settings: Settings) -> int:
-    """Return how many cells of the group are trained at once: as many as the configuration allows, and on a GPU no more than its free
-    memory holds. A stack that turns out to be too large is halved."""
+    """Return how many cells of the group are trained at once: as many as the configuration allows and, on a GPU, its free memory holds.
+
+    The job halves a stack that turns out to be too large."""
     if settings.device.type != "cuda":
         return settings.stack
-    own = member_megabytes(cell.task, cell.architecture, cell.training)
+    member = member_megabytes(cell.task, cell.architecture, cell.training)
     sharing = -(-settings.workers // max(1, len(visible_gpus())))
-    return min(settings.stack, members_that_fit(free_megabytes(settings.device) / sharing, own))
+    return min(settings.stack, members_that_fit(free_megabytes(settings.device) / sharing, member))
 
 
-def members_that_fit(free: float, own: int) -> int:
-    """Return a power of two, so that a restarted job with slightly less free memory has the same stacks and finds their checkpoints."""
-    return int(2 ** (max(1, int(SHARE * free / own)).bit_length() - 1))
+def members_that_fit(free: float, member: int) -> int:
+    """Return how many members of this size fit into free memory, in megabytes.
+
+    The number is a power of two, so that a restarted job with slightly less memory has the same stacks and finds their checkpoints."""
+    return int(2 ** (max(1, int(SHARE * free / member)).bit_length() - 1))
 
 
 def free_megabytes(device: torch.device) -> float:
     """Return the free memory of the device, including what PyTorch reserves for its next allocations."""
     free, _ = torch.cuda.mem_get_info(device)
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return (free + kept) / 2**20
+    reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return (free + reserved) / 2**20
 
 
 def visible_gpus() -> list[str]:
-    """Return the names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
+    """Return the names of the GPUs that this process may use, in the form of CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return [*map(str, range(torch.cuda.device_count()))] if visible is None else [*filter(None, visible.split(","))]
 
@@ -149,10 +158,10 @@ def stack_id(keys: Iterable[str]) -> str:
 
 
 def describe_failure(error: Exception) -> str:
-    """Describe an error and its location in one line: the last line of the user's files, not that of a library which they call."""
+    """Describe an error and its location in a line: the last line of a file in the working directory, rather than of a library."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [one for one in frames if one.filename.startswith(os.getcwd()) and "site-packages" not in one.filename]
-    last = (own or frames)[-1]
+    local = [f for f in frames if f.filename.startswith(os.getcwd()) and "site-packages" not in f.filename]
+    last = (local or frames)[-1]
     return f"{describe_error(error)} ({last.filename}:{last.lineno})"
 
 
@@ -162,8 +171,9 @@ def is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def stop_signals(worker: bool = False) -> Iterator[Stopped]:
-    """Remember SIGTERM and SIGUSR1 (SLURM's warning before a time limit) within the context, so that the running step can end first. The
-    end of its job stops a worker too."""
+    """Record SIGTERM and SIGUSR1 (SLURM's warning before a time limit) within the context, so that the running step can end first.
+
+    A worker also stops when its job has ended."""
     received: list[str] = []
     job = os.getppid()
 

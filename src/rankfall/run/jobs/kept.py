@@ -1,9 +1,9 @@
-"""Stored rows of a measure that goes from item to item. Each item's rows are stored under the components that build the item, so after an
-edit or an addition of a component only the items that use it are measured.
+"""Store the rows of a measure's items under the components that build each item. After an edit or an addition of a component, the measure
+computes only the items that use it.
 
 An item's key holds the item, its components with their options, code and files, the measure's options except those that choose items (its
-facts PARTS and CHOOSES), and the measure's code except the components that it might use for other items. While an item is measured, no
-other component may be loaded.
+facts PARTS and CHOOSES), and the measure's code except the components that it might use for other items. During the measurement of an item,
+no other component may be loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,26 +26,28 @@ if TYPE_CHECKING:
 
 
 class KeptItems:
-    """The stored rows of one measure, in a job that has fixed its keys."""
+    """The stored rows of a measure's items, a `RowCache`, in a job with fixed keys."""
 
     def __init__(self, measure: "MeasurePlan", store: "Store") -> None:
         self.measure, self.store, self.sources = measure, store, Sources()
         self.name = measure.component.name + ITEMS
         self.codes: dict[tuple[str, Component], dict[str, str]] = {}
 
-    def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
+    def keys(self, name: str, items: Sequence[Any], parts: Sequence[Parts]) -> list[str]:
+        """Return the key of each item; `name` is that of a call of `Context.rows`, `parts` the components of each item."""
         facts = components.facts_of("measure", self.measure.component.name)
         choices = {*facts.get("PARTS", {}), *facts.get("CHOOSES", ())}
         options = {option: value for option, value in self.measure.options.items() if option not in choices}
-        about = digest("items", self.measure.component.name, name, options, dict(self.measure.always))
+        common = digest("items", self.measure.component.name, name, options, dict(self.measure.always))
         plain = [asdict(item) if is_dataclass(item) else item for item in items]  # type: ignore[call-overload, arg-type]
-        of = {parts: sorted(map(self.identity, parts)) for parts in set(made)}
-        return [digest(about, item, of[parts]) for item, parts in zip(plain, made, strict=True)]
+        identities = {group: sorted(map(self.identity, group)) for group in set(parts)}
+        return [digest(common, item, identities[group]) for item, group in zip(plain, parts, strict=True)]
 
     def find(self, keys: Sequence[str]) -> dict[str, Rows]:
-        found = self.store.find_rows(self.name, keys)
-        print(f"{self.measure.name}: {len(keys)} items: {len(found)} in store", flush=True)
-        return found
+        """Return key -> stored rows of items."""
+        stored = self.store.find_rows(self.name, keys)
+        print(f"{self.measure.name}: {len(keys)} items: {len(stored)} in store", flush=True)
+        return stored
 
     def within(self, parts: Parts) -> AbstractContextManager[None]:
         """Return a context for the measurement of items built from these components."""
@@ -54,11 +56,12 @@ class KeptItems:
 
     def save(self, rows: Mapping[str, Rows]) -> None:
         """Store rows that are not empty. Rows are empty if an optional package is missing, which may be installed later."""
-        if found := {key: some for key, some in rows.items() if some}:
+        if full := {key: item_rows for key, item_rows in rows.items() if item_rows}:
             check_job()
-            self.store.save_rows(self.name, found)
+            self.store.save_rows(self.name, full)
 
     def identity(self, part: tuple[str, Component]) -> str:
+        """Return the digest of a component with its options, code and files."""
         kind, component = part
         return digest(kind, component.name, component.options, self.code_of(part))
 

@@ -48,14 +48,14 @@ Input = tuple["dict[str, Tensor]", "Dataset"]  # the weights (1, ...) and data o
 
 @dataclass(frozen=True)
 class MeasuringWork:
-    """The work of a measuring job: rows, for one cell at a time."""
+    """The work of a measuring job, which measures a cell at a time."""
 
     plan: "Plan"
     measure: "MeasurePlan"
     store: "Store"
     settings: Settings
     stopped: Stopped
-    inputs: dict[str, Input] = field(default_factory=dict)  # by cell key: inputs that have been read and not yet used
+    inputs: dict[str, Input] = field(default_factory=dict)  # cell key -> inputs that are read and not yet used
 
     def key(self, cell: "Cell") -> str:
         """Return the key under which the rows of a cell are stored."""
@@ -72,12 +72,13 @@ class MeasuringWork:
         except (Interrupted, StoreError, Unproved):
             raise
         except Exception as error:  # a component may raise anything
-            check_files()  # half an edit may well raise
+            check_files()  # first: an edit in progress may be the cause
             self.store.drop_checkpoint(stack_id([self.key(cell)]))
-            what = f"measure {self.measure.name} fails at {cell.title}: {describe_failure(error)}"
-            raise RankfallError(f"{what}; what was measured before is kept") from error
+            fault = f"measure {self.measure.name} fails at {cell.title}: {describe_failure(error)}"
+            raise RankfallError(f"{fault}; what was measured before is kept") from error
 
     def measure_cell(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
+        """Return the rows of a cell, with the name of the processor."""
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
         data = stack_data([cell], [dataset], self.settings.device)
         bound = components.bound("measure", self.measure.component)
@@ -88,21 +89,21 @@ class MeasuringWork:
             return rows
 
         rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
-        here = {"processor": processor_of(self.settings.device)}
-        return [row | here for row in rows]
+        columns = {"processor": processor_of(self.settings.device)}
+        return [row | columns for row in rows]
 
     def read(self, cells: "list[Cell]") -> dict[str, Input]:
-        """Return the weights (1, ...) and data of cells of one group, by key. A file that several cells share is read once."""
+        """Return cell key -> weights (1, ...) and data, for cells of one group. A file that several cells share is read once."""
         tensors, _ = join(load_stacks(cells, self.store, self.train), [cell.key for cell in cells])
         weights = {name: value.split(1) for name, value in tensors.items() if not name.startswith("history.")}
         datasets = datasets_of(cells, self.store)
         return {
-            cell.key: ({name: parts[place] for name, parts in weights.items()}, datasets[place])
-            for place, cell in enumerate(cells)
+            cell.key: ({name: parts[index] for name, parts in weights.items()}, datasets[index])
+            for index, cell in enumerate(cells)
         }
 
     def train(self, cells: "Sequence[Cell]") -> None:
-        """Train cells again that were lost or damaged since their training job."""
+        """Train cells again that were lost or damaged after their training job."""
         train_cells(cells, self.store, replace(self.settings, workers=1), Progress(), self.plan.origin)
 
 
@@ -111,24 +112,24 @@ def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     records = find_records(cells, job.store, job.train)
     done = [cell for cell in cells if records[cell.key].status == "done"]
     keys = {cell.key: job.key(cell) for cell in done}
-    found = job.store.find_rows(job.measure.component.name, keys.values())
-    missing = [cell for cell in done if keys[cell.key] not in found]
+    rows = job.store.find_rows(job.measure.component.name, keys.values())
+    missing = [cell for cell in done if keys[cell.key] not in rows]
     count = f"{len(done) - len(missing)} in store, {len(missing)} to measure"
     print(f"{job.measure.name}: {len(cells)} cells: {count}", flush=True)
-    settings, reached = job.settings, [0]
+    settings, measured = job.settings, [0]
     chosen = list(stacks(missing, min(settings.stack, -(-len(missing) // settings.workers) or 1)))
     if settings.workers > 1 and len(chosen) > 1:
 
         def finish(number: int) -> None:
-            reached[0] += number
-            print(f"{job.measure.name}: {reached[0]}/{len(missing)} measured", flush=True)
+            measured[0] += number
+            print(f"{job.measure.name}: {measured[0]}/{len(missing)} measured", flush=True)
 
-        Workers(settings, job.stopped, lambda: (reached[0], len(missing)), finish).compute(chosen)
-        found |= job.store.find_rows(job.measure.component.name, [keys[cell.key] for cell in missing])
-        missing = [cell for cell in missing if keys[cell.key] not in found]
-    found |= measure_missing(missing, job, 0, len(missing))
-    of_cells = {cell.key: found[keys[cell.key]] for cell in done}
-    return [row for cell in cells for row in measured_rows(cell, records[cell.key].record, of_cells.get(cell.key))]
+        Workers(settings, job.stopped, lambda: (measured[0], len(missing)), finish).compute(chosen)
+        rows |= job.store.find_rows(job.measure.component.name, [keys[cell.key] for cell in missing])
+        missing = [cell for cell in missing if keys[cell.key] not in rows]
+    rows |= measure_missing(missing, job, 0, len(missing))
+    rows_by_cell = {cell.key: rows[keys[cell.key]] for cell in done}
+    return [row for cell in cells for row in measured_rows(cell, records[cell.key].record, rows_by_cell.get(cell.key))]
 
 
 def measure_as_worker(cells: "Sequence[Cell]", job: MeasuringWork) -> None:
@@ -138,10 +139,11 @@ def measure_as_worker(cells: "Sequence[Cell]", job: MeasuringWork) -> None:
 
 
 def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork, done: int, total: int) -> dict[str, Rows]:
-    """Return rows by measure key. They are saved regularly, and also when the job ends early. `done` and `total`: cells that the whole job
-    has measured before, and of all."""
+    """Return measure key -> rows. They are saved regularly, and also when the job ends early.
+
+    `done` is the number of cells that the whole job measured before, `total` the number of all its missing cells."""
     with keep_rows(job, done, total) as keeper:
-        for together in stacks(cells, job.settings.stack):  # cells that are read at once
+        for together in stacks(cells, job.settings.stack):  # read at once, measured one at a time
             job.inputs.update(job.read(together))
             for cell in together:
                 keeper.add(job.key(cell), cell, job.measure_or_raise(cell))
@@ -152,10 +154,10 @@ def measure_without_cells(job: MeasuringWork) -> Rows:
     """Return the rows of a measure that needs no cells."""
     component, key = job.measure.component, job.plan.measure_key(job.measure.name)
     job.store.announce([], {component.name: [job.measure.key]})
-    found = job.store.find_rows(component.name, [key]) if is_reproducible(component.options) else {}
-    if key in found:
+    stored = job.store.find_rows(component.name, [key]) if is_reproducible(component.options) else {}
+    if key in stored:
         print(f"{job.measure.name}: in store", flush=True)
-        return found[key]
+        return stored[key]
     refuse_parts(component, job.store, print)
     context = Context(device=job.settings.device)
     if is_reproducible(component.options):
@@ -168,24 +170,26 @@ def measure_without_cells(job: MeasuringWork) -> Rows:
 
 
 def is_reproducible(options: Mapping[str, Any]) -> bool:
-    """Return whether the key determines the rows. Weights of a hub without a revision can change from day to day."""
+    """Return whether the key determines the rows. Without a revision, weights of a hub can change from day to day."""
     return options.get("phase") != "pretrained" or options.get("revision") is not None
 
 
 def is_timing(table: str) -> bool:
-    """Return whether all numbers of a table are provenance, such as times. Times depend on more than a key holds, and the key of a table of
-    times already names the timed networks through the table of cells."""
+    """Return whether all numbers of a table are provenance, such as times.
+
+    Times depend on more than a key holds, and the key of a table of times already names the timed networks through the table of cells."""
     floats = [column for column in tables.schema(table).columns if column.type == "float"]
     return bool(floats) and all(column.provenance for column in floats)
 
 
 def measure_tables(job: MeasuringWork, files: Mapping[str, Path]) -> Rows:
-    """Rows of a measure of tables. They are not kept: computing them is as fast as looking them up."""
-    given = {name: tables.read_frame(file, name) for name, file in files.items()}
-    return rows_of(job, Context(table=given.get, device=job.settings.device))
+    """Return the rows of a measure of tables. They are not stored, since computing them is as fast as looking them up."""
+    frames = {name: tables.read_frame(file, name) for name, file in files.items()}
+    return rows_of(job, Context(table=frames.get, device=job.settings.device))
 
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:
+    """Return the rows of a measure, checked unless they are times."""
     rows: Rows = components.bound("measure", job.measure.component)(context)
     if not is_timing(job.measure.table):
         check_job()

@@ -1,7 +1,7 @@
-"""The name of this machine's processor, as it appears in rows and records.
+"""Name this machine's processor for rows and records.
 
 The last bits of a number depend on the vectors that PyTorch uses (AVX2, AVX-512, ...) and on the family and model of the processor, by
-which its libraries choose code. So the name consists of these: processors with equal names compute equal bits.
+which its libraries choose code. The name consists of these, so that processors with equal names compute equal bits.
 """
 
 import os
@@ -23,29 +23,29 @@ NOISE = ("(R)", "(TM)", "(tm)", "CPU ", "Processor")
 
 @cache
 def processor() -> str:
-    """Return a name such as `AMD EPYC, family 25 model 17, AVX512`. Vectors limited by the environment are named as limited."""
-    about = fields(CPUINFO.read_text()) if CPUINFO.is_file() else {}
-    return name(about, torch.backends.cpu.get_cpu_capability(), os.environ.get("NUMBA_CPU_NAME", ""))
+    """Return a name such as `AMD EPYC, family 25 model 17, AVX512`, with the vectors that the environment allows."""
+    description = fields(CPUINFO.read_text()) if CPUINFO.is_file() else {}
+    return name(description, torch.backends.cpu.get_cpu_capability(), os.environ.get("NUMBA_CPU_NAME", ""))
 
 
 def processor_of(device: torch.device) -> str:
-    """Return the name of what computes on a device: a GPU, or this machine's processor."""
+    """Return the name of the GPU of a device, or of this machine's processor."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
 
 
-def name(about: dict[str, str], vectors: str, compiled_for: str = "") -> str:
+def name(description: dict[str, str], vectors: str, compiled_for: str = "") -> str:
     """Build the name from Linux's description of a processor or, without it, from Python's description of the machine."""
-    called = about.get("model name") or platform.processor() or platform.machine()
+    model = description.get("model name") or platform.processor() or platform.machine()
     for noise in NOISE:
-        called = called.replace(noise, " ")
-    called = " ".join(called.partition("@")[0].replace(",", " ").split())
-    if "cpu family" in about:
-        kind = f"family {about['cpu family']} model {about.get('model', '?')}"
-    elif "CPU part" in about:  # ARM
-        kind = f"implementer {about.get('CPU implementer', '?')} part {about['CPU part']}"
+        model = model.replace(noise, " ")
+    model = " ".join(model.partition("@")[0].replace(",", " ").split())
+    if "cpu family" in description:
+        kind = f"family {description['cpu family']} model {description.get('model', '?')}"
+    elif "CPU part" in description:  # ARM
+        kind = f"implementer {description.get('CPU implementer', '?')} part {description['CPU part']}"
     else:
         kind = platform.machine()
-    return ", ".join([called, kind, vectors] + [f"numba for {compiled_for}"] * bool(compiled_for))
+    return ", ".join([model, kind, vectors] + [f"numba for {compiled_for}"] * bool(compiled_for))
 
 
 def fields(text: str) -> dict[str, str]:
@@ -62,8 +62,10 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
 
 
 def peak_megabytes() -> int:
-    """Return the peak memory of this program so far. On Linux `ru_maxrss` also counts the process before it executed this program: a fork
-    as large as its parent, such as Snakemake with a large plan. So `VmHWM`, which counts this program alone, is preferred."""
+    """Return the peak memory of this program so far.
+
+    On Linux, `ru_maxrss` also counts the process before it executed this program: a fork as large as its parent, such as Snakemake with a
+    large plan. `VmHWM` counts this program alone."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:  # not Linux

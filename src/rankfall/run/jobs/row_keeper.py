@@ -1,9 +1,9 @@
-"""Checks of rows before they are stored, and the times at which they are saved: regularly, and also when the job ends early.
+"""Check rows before they are stored, and save them regularly, and also when the job ends early.
 
-A measure is tried in the job that uses it: the job measures its first cell again after the second and compares the rows. Cells are
-measured one at a time, so no number depends on the stack. It can still depend on earlier measurements, if the measure keeps state between
-calls, or on chance, if it does not draw from `context.stream`. The store keeps a measure that passed under the measure's key and the
-version of torch, so the trial costs one cell, once.
+The job that uses a measure tries it: it measures its first cell again after the second and compares the rows. Cells are measured one at a
+time, so no number depends on the stack. It can still depend on earlier measurements, if the measure keeps state between calls, or on
+chance, if it does not draw from `context.stream`. The store keeps a passed trial under the measure's key and the version of torch, so that
+a trial costs the time of one cell, once.
 """
 
 import json
@@ -33,7 +33,7 @@ REMEDY = "draw random numbers from context.stream, and keep nothing between call
 
 
 class RowKeeper:
-    """Rows by measure key, of cells that are measured one after another. None is stored before the measure has passed its trial."""
+    """The rows of cells by measure key. None is stored before the measure passed its trial."""
 
     def __init__(self, job: "MeasuringWork", done: int, total: int) -> None:
         self.job, self.done, self.total = job, done, total
@@ -42,6 +42,7 @@ class RowKeeper:
         self.repeats, self.saved = Repeats(job), time.monotonic()
 
     def add(self, key: str, cell: "Cell", rows: Rows) -> None:
+        """Add the rows of a cell, and save all unsaved rows if the time has come."""
         check_numbers(cell, rows, self.job)
         self.unsaved[key] = rows
         self.repeats.take(cell, rows)
@@ -64,26 +65,26 @@ class RowKeeper:
 
 @contextmanager
 def keep_rows(job: "MeasuringWork", done: int, total: int) -> Iterator[RowKeeper]:
-    """Return a context for the measurement of cells. If the measure is refused, no rows are stored."""
-    rows = RowKeeper(job, done, total)
+    """Yield a `RowKeeper` for the measurement of cells. If the measure is refused, no unsaved rows are stored."""
+    keeper = RowKeeper(job, done, total)
     try:
-        yield rows
-        rows.repeats.finish()
+        yield keeper
+        keeper.repeats.finish()
     except Refused:
-        rows.unsaved.clear()
+        keeper.unsaved.clear()
         raise
     finally:
-        if rows.unsaved:
-            rows.save()
+        if keeper.unsaved:
+            keeper.save()
 
 
 def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
-    """Raise if rows of a cell do not fit their table. A check of the whole table could not name the cell."""
+    """Raise if rows of a cell do not fit their table. The check is for each cell, so that the message can name the cell."""
     name, table = job.measure.name, schema(job.measure.table)
     taken = {column.name for column in CELL_COLUMNS} - {"processor"} if table.inferred else set()
-    if mine := sorted(taken.intersection(column for row in rows for column in row)):
+    if duplicates := sorted(taken.intersection(column for row in rows for column in row)):
         raise RankfallError(
-            f"measure {name} gives a column {mine[0]!r}, which every table of networks has already\nfix: give it another name"
+            f"measure {name} gives a column {duplicates[0]!r}, which every table of networks has already\nfix: give it another name"
         )
     try:
         conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
@@ -92,13 +93,13 @@ def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
 
 
 class Repeats:
-    """The trial of one job's measure. `over` is true once it has passed, in this job or an earlier one. `finish` raises `Refused`."""
+    """The trial of a job's measure. `over` is true once it passed, in this job or an earlier one. `finish` raises `Refused`."""
 
     def __init__(self, job: "MeasuringWork") -> None:
         self.job, self.store = job, job.store
         self.key = digest("measured again", str(torch.__version__), job.measure.key)
         self.over = self.store.has_passed(self.key)
-        self.seen: list[tuple[Cell, Rows]] = []  # the first two
+        self.seen: list[tuple[Cell, Rows]] = []  # the first two cells
 
     def take(self, cell: "Cell", rows: Rows) -> None:
         """Take the rows of a cell that was just measured. The trial runs after the second cell of a job."""
@@ -138,6 +139,6 @@ def first_difference(before: Rows, after: Rows) -> str:
     if len(before) != len(after):
         return f"{len(before)} rows, then {len(after)}"
     pairs = enumerate(zip(before, after, strict=True), 1)
-    number, one, other = next((number, *pair) for number, pair in pairs if text(pair[0]) != text(pair[1]))
-    name = next(name for name in one.keys() | other.keys() if text(one.get(name)) != text(other.get(name)))
-    return f"{name} of row {number} is {one.get(name)}, then {other.get(name)}"
+    number, first, second = next((number, *pair) for number, pair in pairs if text(pair[0]) != text(pair[1]))
+    name = next(name for name in first.keys() | second.keys() if text(first.get(name)) != text(second.get(name)))
+    return f"{name} of row {number} is {first.get(name)}, then {second.get(name)}"

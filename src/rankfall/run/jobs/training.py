@@ -1,5 +1,6 @@
-"""A training job: check the components of the cells that the store does not have, train them in stacks, and store every finished stack at
-once."""
+"""A training job: check the components of the cells that the store lacks, train these cells in stacks, and store each stack when it
+ends.
+"""
 
 import math
 import time
@@ -54,10 +55,11 @@ def train_cells(
     progress: "Progress",
     origin: "Callable[[Cell], dict[str, Any]]",
 ) -> None:
-    """Train the missing cells, so that the store has every cell as done, diverged or failed. A cell whose component cannot be used is
-    failed, with the reason. `origin` returns what to record about a cell's origin."""
-    found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
-    missing = [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
+    """Train the missing cells, so that the store has every cell as done, diverged or failed.
+
+    A cell whose component cannot be used is failed, with the reason. `origin` returns the columns of a record on a cell's origin."""
+    stored = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
+    missing = [cell for cell in cells if cell.key not in stored or stored[cell.key].status == "failed"]
     with stop_signals() as stopped:
         datasets: Datasets = {}
         refused = check_cells(missing, store, settings.device, progress.note, datasets) if missing else {}
@@ -93,18 +95,20 @@ def train_as_worker(
 
 @dataclass(frozen=True)
 class TrainingWork:
-    """The work of a training job: one stack at a time, resumed from its checkpoint. A stack that fails is halved until a failing cell is
-    alone."""
+    """The work of a training job: one stack at a time, resumed from its checkpoint.
+
+    A stack that fails is halved until a failing cell is alone."""
 
     store: "Store"
     settings: Settings
     progress: "Progress"
     origin: "Callable[[Cell], dict[str, Any]]"
     stopped: Stopped
-    datasets: Datasets = field(default_factory=dict)  # that the checks have read
-    untraced: set[str] = field(default_factory=set)  # groups that the machine was to train and cannot trace
+    datasets: Datasets = field(default_factory=dict)  # data that the checks read
+    untraced: set[str] = field(default_factory=set)  # groups that are planned for the machine, which cannot trace them
 
     def train(self, cells: "list[Cell]") -> None:
+        """Train and store a stack. If it fails, store a single cell as failed, or train the halves of a larger stack."""
         raise_if_stopped(self.stopped)
         began = time.monotonic()
         failure: Exception
@@ -114,7 +118,7 @@ class TrainingWork:
         except (Interrupted, StoreError, Unproved, NoKernel):  # a full disk is not the cells' fault
             raise
         except Exception as error:  # a component may raise anything
-            check_files()  # half an edit may well raise
+            check_files()  # first: an edit in progress may be the cause
             reason, full, failure = describe_failure(error), is_out_of_memory(error), error
         self.store.drop_checkpoint(stack_id(cell.key for cell in cells))
         if len(cells) == 1:
@@ -128,8 +132,9 @@ class TrainingWork:
         self.train(cells[len(cells) // 2 :])
 
     def train_by_engine(self, cells: "list[Cell]") -> None:
-        """Train a stack by the planned engine. Autograd trains what the machine cannot trace. This is so on any computer, since
-        traceability depends on the code alone."""
+        """Train a stack by the planned engine, or by autograd if the machine cannot trace it.
+
+        The choice is the same on any computer, since it depends on the code alone."""
         engine, group = cells[0].engine, cells[0].group
         if engine in MACHINES and group not in self.untraced:
             from thousandfold.graph import Untraceable
@@ -171,7 +176,7 @@ def save_failed(
 def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
     """Train cells of one group from the beginning or from their checkpoint, evaluate and store them."""
     first, training, device, progress = cells[0], cells[0].training, job.settings.device, job.progress
-    # Data and networks as they are before the first step.
+    # Data and networks before the first step.
     datasets = datasets_of(cells, job.store, job.datasets)
     shape, data = shape_of(first, datasets[0]), stack_data(cells, datasets, device)
     members = recipe.initial(
@@ -217,7 +222,7 @@ def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
     }
     records = []
     for k, cell in enumerate(cells):
-        metrics = {split: {name: float(value[k]) for name, value in of.items()} for split, of in final.items()}
+        metrics = {split: {name: float(value[k]) for name, value in values.items()} for split, values in final.items()}
         ending = describe_ending(members, k, metrics)
         records.append({**job.origin(cell), **shared, **ending, "chance": float(data.chance[k]), "final": metrics})
     check_job()
@@ -228,23 +233,26 @@ def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
 
 
 def select_splits(splits: Iterable[str], epochs: int) -> list[str]:
-    """Return the splits on which a cell is evaluated at the end. For an untrained network, training samples are like any others, so the
-    test split suffices, and a large network would spend minutes on the rest."""
+    """Return the splits on which a cell is evaluated at the end.
+
+    An untrained network skips its training samples: to it they are like test samples, and a large network would spend minutes on them."""
     names = list(splits)
     return [name for name in names if name != TRAIN or epochs or TEST not in names]
 
 
 def describe_ending(members: Members, k: int, final: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """Return the status, reason and number of steps of a member. The loss of a member that no step has shown to diverge may still not be
-    finite: at initialisation, after its last step, or on the test set alone."""
+    """Return the status, reason and number of steps of a member.
+
+    A member that diverged in no step may still have a loss that is not finite: at initialisation, after its last step, or on the test
+    set."""
     status, steps = int(members.status[k]), int(members.last_step[k])
     reasons = {
         RUNNING: "",
         STOPPED: "stop_loss reached",
         DIVERGED: f"loss or gradient not finite at step {steps + 1}",
     }
-    nowhere = [split for split, found in final.items() if not math.isfinite(found["loss"])]
-    if status != DIVERGED and nowhere:
-        first = min(nowhere, key=lambda split: (split != TRAIN, split))  # in a fixed order of splits
+    not_finite = [split for split, metrics in final.items() if not math.isfinite(metrics["loss"])]
+    if status != DIVERGED and not_finite:
+        first = min(not_finite, key=lambda split: (split != TRAIN, split))  # in a fixed order of splits
         status, reasons[DIVERGED] = DIVERGED, f"loss on {first} not finite after {steps} steps"
     return {"status": "diverged" if status == DIVERGED else "done", "reason": reasons[status], "steps": steps}

@@ -1,8 +1,8 @@
-"""Workers: several processes of one job, each of which computes one stack after another, on a GPU of its own if there are several.
+"""Workers: several processes of a job, which compute a stack at a time, each on its own GPU if there are several.
 
-The job divides its cells into stacks as it does without workers, so the results have the same bits. A worker is the job's own command with
-`--worker`. It reads the cells of a stack from its input, and answers when their results are in the store. If a worker is killed, its stack
-is left to the next attempt of the job, and a new worker computes the other stacks.
+The job divides its cells into stacks in the same way as without workers, so the results have the same bits. A worker runs the command of
+the job with `--worker`. It reads the cells of a stack from its input, and answers when their results are in the store. If a worker is
+killed, its stack waits for the next attempt of the job, and a new worker computes the other stacks.
 """
 
 import json
@@ -27,14 +27,16 @@ from rankfall.run.jobs.engine import Settings, Stopped, raise_if_stopped, visibl
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
 
-WAIT = 0.2  # seconds between looks at signals
+WAIT = 0.2  # seconds between two checks for signals
 FINISHED = "finished\n"  # answer of a worker
 MPS = "nvidia-cuda-mps-control"  # NVIDIA's server by which kernels of several processes run on a GPU at the same time
 
 
 class Workers:
-    """The workers of a job. `finished` is called after each stack with its number of cells. `counts` returns the finished and all cells of
-    the job, which the worker's lines in the log show."""
+    """The workers of a job.
+
+    `finished` is called after each stack with its number of cells. `counts` returns the numbers of finished and of all cells of the job,
+    which the worker's lines in the log show."""
 
     def __init__(
         self,
@@ -47,12 +49,14 @@ class Workers:
         self.waiting: deque[Sequence[Cell]] = deque()
         self.running = set[subprocess.Popen[str]]()
         self.killed: list[str] = []
-        self.code = 0  # of a worker that has reported an error
+        self.code = 0  # exit code of a worker that reported an error
         self.ending = False  # whether no further stack is started
 
     def compute(self, stacks: "Sequence[Sequence[Cell]]") -> None:
-        """Compute all stacks. Raise `Interrupted` after a signal, which is passed on, and an error if a worker was killed. Exit with the
-        code of a worker that has reported an error itself."""
+        """Compute all stacks.
+
+        Pass a signal on to the workers and raise `Interrupted`. Raise an error if a worker was killed. Exit with the code of a worker that
+        reported an error itself."""
         self.waiting.extend(stacks)
         number = min(self.settings.workers, len(stacks))
         with assign_gpus(number, self.settings.device) as environments, ThreadPoolExecutor(number) as pool:
@@ -81,7 +85,7 @@ class Workers:
             worker.terminate()
 
     def feed(self, environment: Mapping[str, str]) -> None:
-        """Give stacks to one worker, and to a new one if it was killed. After an error of its own, such as a full disk, none is started."""
+        """Give stacks to a worker, and to a new one if it was killed. After a worker's own error, such as a full disk, start none."""
         worker = None
         with suppress(IndexError):  # no stack is waiting
             while not self.ending:
@@ -90,9 +94,8 @@ class Workers:
                 assert worker.stdin and worker.stdout
                 with suppress(BrokenPipeError):
                     print(json.dumps([[cell.key for cell in stack], *self.counts()]), file=worker.stdin, flush=True)
-                if any(
-                    line == FINISHED for line in worker.stdout
-                ):  # a component may print something when it is imported
+                # A component may print lines when it is imported.
+                if any(line == FINISHED for line in worker.stdout):
                     self.finished(len(stack))
                     continue
                 code, worker = self.close(worker), None
@@ -104,6 +107,7 @@ class Workers:
             self.close(worker)
 
     def start(self, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
+        """Start a worker, which no server forks, since its environment differs."""
         command = [sys.executable, "-m", "rankfall.cli", *self.settings.command]
         worker = subprocess.Popen(
             command,
@@ -116,6 +120,7 @@ class Workers:
         return worker
 
     def close(self, worker: "subprocess.Popen[str]") -> int:
+        """Close a worker's input, wait for its end, and return its exit code."""
         assert worker.stdin
         with suppress(BrokenPipeError):
             worker.stdin.close()
@@ -125,8 +130,10 @@ class Workers:
 
 
 def read_stacks(cells: "Sequence[Cell]") -> "Iterator[tuple[list[Cell], int, int]]":
-    """Yield, in a worker, the stacks that its job sends, with the job's numbers of finished and of all cells. The job is told that a stack
-    is finished when the next one is asked for. What components print goes to the log."""
+    """Yield, in a worker, the stacks that its job sends, with the job's numbers of finished and of all cells.
+
+    A request for the next stack tells the job that the last one is finished. Standard output goes to the log, since components may
+    print."""
     by_key = {cell.key: cell for cell in cells}
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
@@ -138,31 +145,33 @@ def read_stacks(cells: "Sequence[Cell]") -> "Iterator[tuple[list[Cell], int, int
 
 @contextmanager
 def assign_gpus(number: int, device: torch.device) -> Iterator[list[dict[str, str]]]:
-    """Yield the environment of each worker, in which it sees one GPU. A configured number, as in `cuda:1`, is that of all workers. While
-    several workers share a GPU, MPS serves it, if it is installed and the site does not run it already."""
+    """Yield the environment of each worker, in which it sees one GPU.
+
+    With a configured GPU, as in `cuda:1`, all workers use that GPU. MPS serves a GPU that several workers share, if MPS is installed and
+    the site does not run it already."""
     gpus: list[str] = visible_gpus() if device.index is None else []
     with ExitStack() as servers:
-        seen = [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in gpus] or [{}]
+        environments = [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in gpus] or [{}]
         if (
             number > len(gpus) > 0
             and device.type == "cuda"
             and shutil.which(MPS)
             and not os.environ.get("CUDA_MPS_PIPE_DIRECTORY")
         ):
-            seen = [servers.enter_context(serve_gpu(gpu)) for gpu in gpus]
-        yield [seen[k % len(seen)] for k in range(number)]
+            environments = [servers.enter_context(serve_gpu(gpu)) for gpu in gpus]
+        yield [environments[k % len(environments)] for k in range(number)]
 
 
 @contextmanager
 def serve_gpu(gpu: str) -> Iterator[dict[str, str]]:
     """Run a server of one GPU, and yield the environment of its clients, which see it as number 0."""
     with tempfile.TemporaryDirectory(prefix="mps", ignore_cleanup_errors=True) as folder:
-        where = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-        environment = {**os.environ, **where, "CUDA_VISIBLE_DEVICES": gpu}
+        folders = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        environment = {**os.environ, **folders, "CUDA_VISIBLE_DEVICES": gpu}
         if subprocess.run([MPS, "-d"], env=environment, stdin=subprocess.DEVNULL, check=False).returncode:
             yield {"CUDA_VISIBLE_DEVICES": gpu}
             return
         try:
-            yield {**where, "CUDA_VISIBLE_DEVICES": "0"}
+            yield {**folders, "CUDA_VISIBLE_DEVICES": "0"}
         finally:
             subprocess.run([MPS], input="quit\n", text=True, env=environment, check=False)

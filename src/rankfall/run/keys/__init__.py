@@ -1,1 +1,1 @@
-"""Keys: digests of the code and files that a number depends on, computed by reading code, not by running it."""
+"""Keys: digests of the code and files that a number depends on. Computing them reads code and runs none."""

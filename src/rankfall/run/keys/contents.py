@@ -1,4 +1,4 @@
-"""The hash of a file's bytes. A large file is read once, and its hash is remembered as long as the file's state does not change.
+"""Hash a file's bytes. A large file is read once; its hash is cached for as long as the file's state does not change.
 
 The state is size, inode, and the times of the last change of content (`mtime`) and of content or attributes (`ctime`, which no program can
 set back, so that `touch -r` and unpacked archives are noticed). A file that was changed within the last seconds may change again without a
@@ -21,15 +21,15 @@ from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
 from rankfall.errors import RankfallError
 
-LARGE = 2**24  # bytes; fewer are read within a hundredth of a second or two
+LARGE = 2**24  # bytes: a smaller file is read in about 0.02 s, so a cache would save nothing
 SETTLED = 2.0  # seconds: the coarsest clock of a file system
 
 
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hex. Raise OSError, or `RankfallError` if it is not a file."""
-    what = describe_non_file(path)
-    if what is not None:
-        raise RankfallError(f"{path}: is {what}, not a file")
+    non_file = describe_non_file(path)
+    if non_file is not None:
+        raise RankfallError(f"{path}: is {non_file}, not a file")
     stat, home = path.stat(), cache_home()
     settled = time.time() - max(stat.st_mtime_ns, stat.st_ctime_ns) / 1e9 > SETTLED
     if stat.st_size < LARGE or not settled or home is None:
@@ -37,8 +37,8 @@ def hash_file(path: Path) -> str:
     entry = home / "contents" / hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:32]
     state = f"{stat.st_size} {stat.st_ino} {stat.st_mtime_ns} {stat.st_ctime_ns}"
     with suppress(OSError, ValueError):
-        known, digest = entry.read_text(encoding="ascii").rsplit(" ", 1)
-        if known == state and len(digest) == 64:
+        cached_state, digest = entry.read_text(encoding="ascii").rsplit(" ", 1)
+        if cached_state == state and len(digest) == 64:
             use(entry)
             return digest
     digest = _read(path)
@@ -48,30 +48,33 @@ def hash_file(path: Path) -> str:
 
 
 def _read(path: Path) -> str:
+    """Return the SHA-256 of a file, read in full."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Return (name within the folder, path) of every file, sorted, without hidden and compiled ones. Links are followed, but each folder is
-    visited once, since links may be circular."""
+    """Return (name within the folder, path) of every file, sorted, without hidden and compiled files.
+
+    Links are followed, but each folder is visited once, since links may be circular."""
     return iter(sorted(_walk(folder)))
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, Path]]:
     seen = set()
-    for place, folders, names in os.walk(folder, followlinks=True, onerror=_fail):
-        stat = os.stat(place)
+    for parent, folders, names in os.walk(folder, followlinks=True, onerror=_fail):
+        stat = os.stat(parent)
         if (stat.st_dev, stat.st_ino) in seen:
             folders.clear()
             continue
         seen.add((stat.st_dev, stat.st_ino))
         folders[:] = sorted(name for name in folders if name[0] != "." and name != "__pycache__")
         for name in names:
-            path = Path(place, name)
+            path = Path(parent, name)
             if name[0] != "." and path.is_file():
                 yield path.relative_to(folder).as_posix(), path
 
 
 def _fail(error: OSError) -> None:
+    """Raise the errors that `os.walk` ignores by default."""
     raise error

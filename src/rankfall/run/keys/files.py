@@ -35,37 +35,37 @@ from rankfall.sources.fingerprint import OWN, SHORT
 PACKAGE = Path(components.__file__).parent
 COLUMNS, DESCRIPTIONS = "columns of ", "descriptions of "  # prefixes of a table's name in keys
 PATH = re.compile(r"[./\\]")  # characters that no plain word contains
-SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # this can only be the name of a file or folder
+SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # a text that can only be the name of a file or folder
 
 
 def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
     """Return name -> digest of the files that a component reads. `path` is where the configuration names the component."""
-    found = description(kind, component.name, path)
-    if found is None:
+    described = description(kind, component.name, path)
+    if described is None:
         return {}
-    places = dict(_data(found, path))
-    words = found.facts.get("READS", {})
+    paths = dict(_data(described, path))
+    words = described.facts.get("READS", {})
     for option, value in component.options.items():
-        _must_exist(value, found.facts.get("FILES", {}).get(option), f"{path}.{option}")
-        if found.options[option].choices:  # a word, even if a folder has this name
+        _must_exist(value, described.facts.get("FILES", {}).get(option), f"{path}.{option}")
+        if described.options[option].choices:  # a word, even if a folder has this name
             continue
-        for text in (one for one in as_list(value) if isinstance(one, str)):
-            place = _installed_source(words[text]) if text in words else _existing_path(text, kind)
-            if place is not None:
-                places[words.get(text, text)] = place
+        for text in (text for text in as_list(value) if isinstance(text, str)):
+            existing = _installed_source(words[text]) if text in words else _existing_path(text, kind)
+            if existing is not None:
+                paths[words.get(text, text)] = existing
             elif text not in words and SURELY.match(text):
                 raise problem(f"{path}.{option}", f"{show_value(text)} does not exist")
-    return {name: content(place) for name, place in sorted(places.items())}
+    return {name: content(file) for name, file in sorted(paths.items())}
 
 
 def data_of(kind: str, name: str, path: str) -> dict[str, str]:
     """Return name -> digest of the files that DATA names in a file of lists, such as published numbers, and of the statement of a claim."""
-    found = components.describe(kind, name)
-    if found is None:
+    described = components.describe(kind, name)
+    if described is None:
         return {}
     if kind == "claim":
-        found = replace(found, facts={**found.facts, "DATA": [STATEMENT]})
-    return {file: content(place) for file, place in sorted(_data(found, path))}
+        described = replace(described, facts={**described.facts, "DATA": [STATEMENT]})
+    return {name: content(file) for name, file in sorted(_data(described, path))}
 
 
 def digests(name: str) -> Iterator[str]:
@@ -83,28 +83,28 @@ def places(name: str) -> Iterator[Path]:
             yield installed
         if spec is not None and spec.origin and os.path.isfile(data := Path(spec.origin).parent / file):
             yield data
-    if os.path.exists(place := os.path.expanduser(name)):
-        yield Path(place)
+    if os.path.exists(expanded := os.path.expanduser(name)):
+        yield Path(expanded)
 
 
-def content(place: Path) -> str:
+def content(path: Path) -> str:
     """Return the digest of a file, or of all files in a folder except hidden and compiled ones."""
     try:
-        if not place.is_dir():
-            return hash_file(place)[:SHORT]
-        lines = [f"{name} {hash_file(path)[:SHORT]}" for name, path in files_in(place)]
+        if not path.is_dir():
+            return hash_file(path)[:SHORT]
+        lines = [f"{name} {hash_file(file)[:SHORT]}" for name, file in files_in(path)]
     except OSError as error:
-        raise RankfallError(f"{place}: cannot be read: {cause(error)}") from None
+        raise RankfallError(f"{path}: cannot be read: {cause(error)}") from None
     return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:SHORT]
 
 
 def table_digests(table: str) -> dict[str, str]:
-    """Return name -> digest of a table's columns and of its descriptions, as it is declared. Empty if it has the columns of its rows."""
-    declared = components.describe_columns(table)
-    if declared is None or declared.table is None:
+    """Return name -> digest of a table's columns and of their descriptions; empty if the table declares no columns."""
+    columns = components.describe_columns(table)
+    if columns is None or columns.table is None:
         return {}
-    text = hashlib.sha256(canonical(asdict(declared.table)).encode()).hexdigest()[:SHORT]
-    return {f"{COLUMNS}{table}": declared.table.digest, f"{DESCRIPTIONS}{table}": text}
+    digest = hashlib.sha256(canonical(asdict(columns.table)).encode()).hexdigest()[:SHORT]
+    return {f"{COLUMNS}{table}": columns.table.digest, f"{DESCRIPTIONS}{table}": digest}
 
 
 def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
@@ -112,15 +112,15 @@ def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
     if words is None or not isinstance(value, str) or value in words or os.path.exists(os.path.expanduser(value)):
         return
     allowed = [*words, "the path of a file or folder"]
-    raise problem(path, f"{show_value(value)} does not exist", allowed=allowed, given=value)
+    raise problem(path, f"{show_value(value)} does not exist", allowed=allowed, name=value)
 
 
-def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
+def _data(described: Description, path: str) -> Iterator[tuple[str, Path]]:
     """Yield the files that DATA names."""
-    module, folder = found.location.module, found.location.file.parent
+    module, folder = described.location.module, described.location.file.parent
     if module.partition(".")[0] == OWN:
         module, folder = OWN, PACKAGE
-    for file in found.facts.get("DATA", ()):
+    for file in described.facts.get("DATA", ()):
         if not (folder / file).is_file():
             raise problem(path, f"its component says DATA = {show_value(file)}, but {folder / file} is not a file")
         yield f"{module}/{file}", folder / file
@@ -139,5 +139,5 @@ def _existing_path(text: str, kind: str) -> Path | None:
     """Return the option as an existing path, or None. Plain words in a figure's options name what it shows, never files."""
     if not re.search(r"\w", text) or (kind == "figure" and not PATH.search(text)):
         return None
-    place = os.path.expanduser(text)
-    return Path(place) if os.path.lexists(place) else None  # a broken link is reported, and does not count as a word
+    path = os.path.expanduser(text)
+    return Path(path) if os.path.lexists(path) else None  # a broken link is reported, and does not count as a word

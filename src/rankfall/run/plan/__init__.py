@@ -1,4 +1,4 @@
-"""The plan: from a configuration to cells, keys and shards. It depends only on configuration and code, never on the state of the disk."""
+"""The plan: cells, keys and shards of a configuration. It depends only on configuration and code, never on the state of the disk."""
 
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.run.config.types import Compute, Config

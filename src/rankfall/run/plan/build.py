@@ -1,4 +1,4 @@
-"""Construction of the plan: cells with their keys, in shards, and measures, tables and figures with their fingerprints."""
+"""Build the plan: cells with their keys, in shards, and measures, tables and figures with their fingerprints."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ CLAIMS, EVIDENCE = "claims", "evidence"  # the measure that decides claims, and 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a configuration means."""
+    """The cells, measures and figures of a configuration, with everything that jobs need of it."""
 
     config: Config
     cells: list[Cell]
@@ -39,23 +39,23 @@ class Plan:
     selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
     labels: Mapping[str, str] = field(default_factory=dict)  # name -> its label in figures and on the page
     colours: Mapping[str, str] = field(default_factory=dict)  # name -> #rrggbb
-    left_out: Mapping[str, Counter[str]] = field(default_factory=dict)  # measure -> why not measured -> cells
+    left_out: Mapping[str, Counter[str]] = field(default_factory=dict)  # measure -> why not measured -> number of cells
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:
         """The cells of each (task, shard)."""
-        found: dict[tuple[str, str], list[Cell]] = {}
+        shards: dict[tuple[str, str], list[Cell]] = {}
         for cell in self.cells:
-            found.setdefault((cell.task.name, cell.shard), []).append(cell)
-        return dict(sorted(found.items()))
+            shards.setdefault((cell.task.name, cell.shard), []).append(cell)
+        return dict(sorted(shards.items()))
 
     @cached_property
     def tables(self) -> dict[str, list[str]]:
         """The measures that fill each measured table."""
-        found: dict[str, list[str]] = {}
+        tables: dict[str, list[str]] = {}
         for measure in self.measures.values():
-            found.setdefault(measure.table, []).append(measure.name)
-        return dict(sorted(found.items()))
+            tables.setdefault(measure.table, []).append(measure.name)
+        return dict(sorted(tables.items()))
 
     @property
     def modules(self) -> list[str]:
@@ -71,7 +71,7 @@ class Plan:
         return [cell for cell in self.shards[task, shard] if cell.key in self.selected[measure]]
 
     def origin(self, cell: Cell) -> dict[str, Any]:
-        """Return what to record with a cell's result, so that a later plan can say why it is stale."""
+        """Return the part of a cell's record that tells a later plan why the result is stale."""
         return {
             "spec": cell.spec,
             "data_key": cell.data_key,
@@ -84,10 +84,10 @@ class Plan:
 
 def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     """Return the plan of a configuration, which is a mapping or the path of a YAML or JSON file."""
-    written = parse(read(source))
-    sources = components.prepare_descriptions(components_named_by(written))
-    config = resolve_config(written)
-    labels, colours = check_labels(written), check_colours(written)
+    parsed = parse(read(source))
+    sources = components.prepare_descriptions(components_named_by(parsed))
+    config = resolve_config(parsed)
+    labels, colours = check_labels(parsed), check_colours(parsed)
     entries = EntryPlans(config, sources)
     lend(entries.modules)  # planning makes the users' quantities of the plan available
     measures = {name: entries.measure(name) for name in config.measures}
@@ -101,9 +101,9 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     selected, left_out = select(measures, filters, cells)
     for section, planned in (("measures", measures.values()), ("figures", figures.values())):
         _check_claim_names(section, planned)
-    some = list(alike(cells)) if figures else []
+    series = list(alike(cells)) if figures else []
     for figure in figures.values():
-        check_figure_options(figure, measures.values(), some, selected)
+        check_figure_options(figure, measures.values(), series, selected)
     if not cells and all(measure.needs == "cells" for measure in measures.values()):
         hint = "name cells, or a measure that needs none, such as orders"
         raise problem("grid", "has no cells, and no measure needs none, so there is nothing to compute", hint=hint)
@@ -122,9 +122,11 @@ def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[st
 
 def _check_claim_names(section: str, planned: Iterable[FigurePlan]) -> None:
     """Raise if an option names a claim that does not exist."""
-    for one in planned:
-        if "claims" in one.options and one.component.name in (CLAIMS, EVIDENCE):
+    for entry in planned:
+        if "claims" in entry.options and entry.component.name in (CLAIMS, EVIDENCE):
             known = [claim.name for claim in claims()]
-            for name in one.options["claims"]:
+            for name in entry.options["claims"]:
                 if name not in known:
-                    raise problem(f"{section}.{one.name}.claims", f"{name!r} is not a claim", allowed=known, given=name)
+                    raise problem(
+                        f"{section}.{entry.name}.claims", f"{name!r} is not a claim", allowed=known, name=name
+                    )

@@ -1,11 +1,9 @@
-"""A cell, and the hashes that identify it.
+"""A cell, and the hashes that identify it:
 
-spec   the specification: task, architecture, training, seed; without labels, with defaults filled in, without unread
-fields
-key    spec + fingerprint of the code that computes the cell + data key
-data   task + seed, if the data depend on it, + fingerprint of the code that generates the data
-group  what cells of one stack must have in common: the spec without the seed and without hyperparameters that each
-member has for itself
+- `spec`: task, architecture, training and seed, without labels, with all defaults, without unread fields;
+- `key`: spec, fingerprint of the code that computes the cell, and data key;
+- `data_key`: task, seed if the data depend on it, and fingerprint of the code that generates the data;
+- `group`, which cells of one stack must share: the spec without the seed and without the hyperparameters that members may differ in.
 """
 
 import hashlib
@@ -17,14 +15,14 @@ from typing import Any, NamedTuple
 from rankfall.design import Architecture, Component, Task, Training, canonical, names
 from rankfall.run.plan.cost import Cost
 
-LENGTH = 24  # hex digits of a key: 96 bits
+LENGTH = 24  # hex digits of a key: 96 bits, so that no two cells share a key by chance
 PER_MEMBER = frozenset({"lr", "weight_decay", "clip", "schedule", "stop_loss"})
-UNTRAINED = frozenset({"objective", "epochs", "dtype"})  # the fields that remain of a training of no epochs
+UNTRAINED = frozenset({"objective", "epochs", "dtype"})  # fields of a training without epochs that count
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One network, trained or left at initialisation: the unit of staleness."""
+    """One network, trained or at initialisation: the unit of caching."""
 
     task: Task
     architecture: Architecture
@@ -61,7 +59,7 @@ class Cell:
 
 
 class Alike(NamedTuple):
-    """Adjacent cells of a list that differ only in their seeds. What does not depend on the seed is computed once for all of them."""
+    """Adjacent cells of a list that differ only in their seeds, so that most of the plan is computed once for all of them."""
 
     cells: list[Cell]
 
@@ -85,14 +83,14 @@ class Alike(NamedTuple):
         """Return the cells that have one of these seeds."""
         if len(seeds) == len(self.cells):
             return self
-        wanted = set(seeds)
-        return Alike([cell for cell in self.cells if cell.seed in wanted])
+        accepted = set(seeds)
+        return Alike([cell for cell in self.cells if cell.seed in accepted])
 
 
 def alike(cells: Iterable[Cell]) -> Iterator[Alike]:
-    """Group adjacent cells that differ only in their seeds. The order of the cells is kept."""
+    """Group adjacent cells that differ only in their seeds, in the order of the cells."""
     parts = groupby(cells, lambda cell: (id(cell.task), id(cell.architecture), id(cell.training)))
-    return (Alike(list(some)) for _, some in parts)
+    return (Alike(list(series)) for _, series in parts)
 
 
 def digest(*parts: Any) -> str:
@@ -115,10 +113,10 @@ def spec_content(task: Task, architecture: Architecture, training: Training) -> 
 
 
 def training_content(training: Training, *, stacked: bool = False) -> dict[str, Any]:
-    """Return the fields of a training as plain data. With `stacked`, only those that all members of a stack must have in common."""
-    left_out = PER_MEMBER if stacked else frozenset()
-    counts = frozenset(names(Training)) if training.epochs else UNTRAINED
-    return {name: _content(getattr(training, name)) for name in sorted(counts - left_out)}
+    """Return the fields of a training as plain data; with `stacked`, only the fields that all members of a stack share."""
+    omitted = PER_MEMBER if stacked else frozenset()
+    fields = frozenset(names(Training)) if training.epochs else UNTRAINED
+    return {name: _content(getattr(training, name)) for name in sorted(fields - omitted)}
 
 
 def _content(value: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Cells from the grid's combinations: keys, groups and shards. Two combinations that describe the same cell are an error.
+"""Make cells from the grid's combinations, with keys, groups and shards. Two combinations that describe the same cell are an error.
 
-Everything that does not depend on the seed is computed once per combination (`Shared`). Only two hashes of short texts are per cell.
+Everything that does not depend on the seed is computed once per combination (`Shared`). A cell costs only two hashes of short texts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,11 +24,12 @@ from rankfall.run.plan.grid import Series, drop_seeds
 from rankfall.run.plan.history import read_history
 from rankfall.sources.fingerprint import Sources
 
-# The arithmetic of training and of drawing data, without the jobs around them: an edit of a job makes nothing stale.
+# Roots of the code that trains and that draws data. They contain no jobs, so that an edit of a job makes nothing stale.
 TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.loop")
 DATA_ROOTS = ("rankfall.tasks._dataset",)
-ALONE = 300.0  # modelled seconds of a network: measured seconds vary, and would move networks from job to job
-Costs = tuple[Filter, float]  # the cells of a measure, and the seconds that it declares per cell
+# Modelled seconds from which a network is a pack by itself. Measured seconds vary, and would move networks from job to job.
+ALONE = 300.0
+Costs = tuple[Filter, float]  # the cells of a measure, and the seconds per cell that it declares
 
 
 @dataclass(frozen=True)
@@ -46,31 +47,30 @@ class Shared:
     data_code: Mapping[str, str]
     data_fingerprint: str
     seeded: bool  # whether the data depend on the seed
-    data_keys: dict[int | None, str]  # seed -> key of its data, filled as they are needed by all that share the data
-    order: tuple[Any, ...]
+    data_keys: dict[int | None, str]  # seed -> key of its data; a cache of all combinations with the same data
+    order: tuple[Any, ...]  # sort key of the combination
 
 
 @dataclass(frozen=True)
 class Draft:
-    """Cells of one combination without keys and shards, which depend on the cost of other cells."""
+    """Cells of a combination, still without keys and shards: shards depend on the cost of other cells."""
 
     series: Series
     shared: Shared
 
 
 class Drafts:
-    """A factory of drafts. What many cells have in common is computed once."""
+    """A factory of drafts, which computes common parts once."""
 
     def __init__(self, sources: Sources, compute: Compute) -> None:
         self.sources, self.compute, self.history = sources, compute, read_history(compute.costs)
         self.files: dict[tuple[str, Component], dict[str, str]] = {}
         self.codes: dict[tuple[frozenset[str], tuple[tuple[str, str], ...]], Mapping[str, str]] = {}
         self.data_keys: dict[tuple[str, str], dict[int | None, str]] = {}  # (task's content, code) -> keys
-        self.taken: dict[str, list[Series]] = {}  # by the digest of the parts that all seeds have in common
+        self.taken: dict[str, list[Series]] = {}  # digest of the spec without the seed -> earlier series
 
     def draft(self, series: Series) -> Draft:
-        """Return the draft of a series. Drop cells that differ from earlier cells of their entry only in unread fields, since both are one
-        cell."""
+        """Return the draft of a series without the cells that equal earlier cells of their entry except in unread fields."""
         shared = self.share(series)
         same = self.taken.setdefault(shared.digest, [])
         for other in same:
@@ -78,15 +78,19 @@ class Drafts:
             if not both:
                 continue
             seed = next(seed for seed in series.seeds if seed in both)
-            mine, theirs = describe_cell(series, seed), describe_cell(other, seed)
-            if (mine, series.origin) != (theirs, other.origin) or series.architecture is other.architecture:
-                what = f"{mine} is already made by {other.origin} as {theirs}"
-                raise problem(series.origin, what, hint="take it out of one of them, or exclude it")
+            description, other_description = describe_cell(series, seed), describe_cell(other, seed)
+            if (description, series.origin) != (
+                other_description,
+                other.origin,
+            ) or series.architecture is other.architecture:
+                fault = f"{description} is already made by {other.origin} as {other_description}"
+                raise problem(series.origin, fault, hint="take it out of one of them, or exclude it")
             series = drop_seeds(series, both)
         same.append(series)
         return Draft(series, shared)
 
     def share(self, series: Series) -> Shared:
+        """Return the common parts of all seeds of a series."""
         task, architecture, training = series.task, series.architecture, series.training
         content = spec_content(task, architecture, training)
         spec = digest(content)
@@ -99,7 +103,7 @@ class Drafts:
             (*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(components.module_of(kind, part) for kind, part in used))
         )
         data_files = self.files_of("task", task.task, f"tasks.{task.name}")
-        files: dict[str, str] = {}  # of the other parts: the cell's key contains the data key
+        files: dict[str, str] = {}  # without the task's files, which are in the data key, and so in the cell's key
         for kind, part in used:
             if kind != "task":
                 files |= self.files_of(kind, part, f"{series.origin} ({architecture.name}, {training.name})")
@@ -110,7 +114,7 @@ class Drafts:
             content=content,
             digest=spec,
             group=group,
-            # One thread takes one network after another. A stack saves the time between steps, which is nothing if steps are long.
+            # One thread steps one network after another. A stack saves only the time between steps, which is small if steps are long.
             alone=engine != PLAIN
             and self.compute.threads == 1
             and cell_seconds(task, architecture, training, engine) >= ALONE,
@@ -133,14 +137,14 @@ class Drafts:
         return self.codes[ident]
 
     def files_of(self, kind: str, component: Component, path: str) -> dict[str, str]:
+        """Return name -> digest of the files that a component reads, computed once."""
         if (kind, component) not in self.files:
             self.files[kind, component] = files_of(kind, component, path)
         return self.files[kind, component]
 
 
 def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
-    """Return the cells in canonical order: by labels, depth, spec and seed, whatever the order of the configuration. `costs` are of
-    measures."""
+    """Return the cells ordered by labels, depth, spec and seed, whatever the order of the configuration. `costs` are of measures."""
     drafts = in_order(map(Drafts(sources, compute).draft, series))
     return [
         cell
@@ -151,44 +155,50 @@ def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, cos
 
 
 def in_order(drafts: Iterable[Draft]) -> list[Draft]:
-    """Sort drafts by what they are, then by seed. Drafts that differ only in their seeds are split so that all seeds are in order."""
-    found: dict[tuple[Any, ...], list[Draft]] = {}
+    """Sort drafts by labels, depth and spec, then by seed. Drafts that differ only in their seeds are split, so that all seeds are in
+    order.
+    """
+    by_order: dict[tuple[Any, ...], list[Draft]] = {}
     for draft in drafts:
-        found.setdefault(draft.shared.order, []).append(draft)
+        by_order.setdefault(draft.shared.order, []).append(draft)
     ordered = []
-    for _, same in sorted(found.items(), key=itemgetter(0)):
+    for _, same in sorted(by_order.items(), key=itemgetter(0)):
         seeded = sorted((seed, number) for number, draft in enumerate(same) for seed in draft.series.seeds)
-        for number, some in groupby(seeded, itemgetter(1)):
-            series = same[number].series._replace(seeds=[seed for seed, _ in some])
+        for number, pairs in groupby(seeded, itemgetter(1)):
+            series = same[number].series._replace(seeds=[seed for seed, _ in pairs])
             ordered.append(Draft(series, same[number].shared))
     return ordered
 
 
 def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> list[list[tuple[str, list[int]]]]:
-    """Return the (shard, seeds) of each draft. A shard is trained in one job and measured in one job per measure, so its size depends on
-    the longest of these jobs."""
+    """Return the (shard, seeds) of each draft.
+
+    A shard is trained in one job and measured in one job per measure, so its size depends on the longest of these jobs."""
     seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
     packed = []
     for draft in drafts:
-        dearest = _dearest(draft, costs)
-        own = seconds.setdefault(draft.series.task.name, {})
+        slowest = _slowest(draft, costs)
+        pack_seconds = seconds.setdefault(draft.series.task.name, {})
         packs = list(_packs(draft))
         for pack, seeds in packs:
             for seed in seeds:
-                own[pack] = own.get(pack, 0.0) + dearest[seed]
+                pack_seconds[pack] = pack_seconds.get(pack, 0.0) + slowest[seed]
         packed.append((draft.series.task.name, packs))
-    homes = {name: shard.shards(own, compute.shard_minutes * compute.workers) for name, own in seconds.items()}
+    homes = {
+        name: shard.shards(pack_seconds, compute.shard_minutes * compute.workers)
+        for name, pack_seconds in seconds.items()
+    }
     return [[(homes[name][pack], seeds) for pack, seeds in packs] for name, packs in packed]
 
 
-def _dearest(draft: Draft, costs: Sequence[Costs]) -> dict[int, float]:
-    """Return, by seed, the seconds of training or of the slowest measure, whichever is longer."""
-    found = dict.fromkeys(draft.series.seeds, draft.shared.cost.seconds)
-    for of, seconds in costs:
+def _slowest(draft: Draft, costs: Sequence[Costs]) -> dict[int, float]:
+    """Return seed -> seconds of training or of the slowest measure, whichever is longer."""
+    slowest = dict.fromkeys(draft.series.seeds, draft.shared.cost.seconds)
+    for accepted, seconds in costs:
         if seconds > draft.shared.cost.seconds:
-            for seed in select_seeds(draft.series, of):
-                found[seed] = max(found[seed], seconds)
-    return found
+            for seed in select_seeds(draft.series, accepted):
+                slowest[seed] = max(slowest[seed], seconds)
+    return slowest
 
 
 def _packs(draft: Draft) -> Iterator[tuple[shard.Pack, list[int]]]:
@@ -203,11 +213,12 @@ def _packs(draft: Draft) -> Iterator[tuple[shard.Pack, list[int]]]:
 
 
 def spec_of(shared: Shared, seed: int) -> str:
+    """Return the spec of a cell."""
     return digest_of(f'["spec","{shared.digest}",{seed}]')
 
 
 def finish(draft: Draft, seeds: Iterable[int], home: str) -> Iterator[Cell]:
-    """Yield the cells of one shard."""
+    """Yield the cells of a draft in one shard."""
     series, shared = draft.series, draft.shared
     keys, end = shared.data_keys, f'","{shared.fingerprint}","'
     for seed in seeds:

@@ -1,9 +1,9 @@
-"""The engine that computes the training steps of a cell: machine (thousandfold, in `engine/`, for everything that can be traced),
-machine_gpu (the same on a GPU) or plain (autograd, for everything).
+"""Choose the engine of a cell's training steps: machine (thousandfold, in `engine/`, for everything that can be traced), machine_gpu (the
+same on a GPU) or plain (autograd, for everything).
 
-The choice depends on the configuration and the code alone, never on what is installed on a computer. The engines' numbers differ by
-rounding, so the sources of the engine are in the keys of the cells that it trains. The machine runs the components' own code. A component
-that cannot be traced declares `TRACED = False`. If it does not, the job notices and trains its cells by autograd.
+The choice depends on the configuration and the code alone, never on the installed packages. The engines' numbers differ by rounding, so the
+sources of the engine are in the keys of the cells that it trains. The machine runs the components' own code. A component that cannot be
+traced declares `TRACED = False`. If it does not, the job notices and trains its cells by autograd.
 """
 
 import importlib.util
@@ -27,9 +27,9 @@ ROOTS = {
 }
 UNTRIED = "where a job cannot trace a network, autograd trains it"
 UNTRACED = "the machine cannot trace them: what it stops at is in the log of their job"
-TOKENS = 128  # the most tokens measured on the machine
-SEQUENCES = 4  # the fewest: a vector holds 4 to 16 sequences at one position
-# On a GPU, recorded steps of autograd are as fast for smaller stacks and for wider networks (docs/cluster.md).
+TOKENS = 128  # longest sequence for which the machine was measured
+SEQUENCES = 4  # smallest batch: a vector holds 4 to 16 sequences at one position
+# Smallest stack and largest width on a GPU: for others, recorded steps of autograd are as fast (docs/cluster.md).
 MEMBERS, WIDTH = 128, 128
 
 
@@ -37,13 +37,13 @@ def engine_of(compute: Compute, task: Task, architecture: Architecture, training
     """Return the engine of a cell. Raise if the configuration requires an engine that does not support the cell."""
     if not training.epochs or compute.engine == PLAIN:
         return PLAIN
-    why = refusal(compute.device, task, architecture, training)
-    if why and compute.engine == MACHINE:
-        what = f"{MACHINE!r} does not serve {task.name} / {architecture.name} / {training.name}: {why}"
+    reason = refusal(compute.device, task, architecture, training)
+    if reason and compute.engine == MACHINE:
+        fault = f"{MACHINE!r} does not serve {task.name} / {architecture.name} / {training.name}: {reason}"
         raise problem(
-            "compute.engine", what, hint="`auto` computes such cells by autograd and all others by the machine"
+            "compute.engine", fault, hint="`auto` computes such cells by autograd and all others by the machine"
         )
-    if why or (compute.engine != MACHINE and why_slower(compute, architecture)):
+    if reason or (compute.engine != MACHINE and why_slower(compute, architecture)):
         return PLAIN
     return MACHINE if compute.device == "cpu" else MACHINE_GPU
 
@@ -88,31 +88,36 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
 def engines(
     cells: Iterable[Cell], compute: Compute, trained: Mapping[str, str | None] | None = None
 ) -> dict[tuple[str, str], Counter[str]]:
-    """Return, by (engine, why not the machine), how many cells of each architecture the engine trains. `trained` maps the keys of stored
-    cells to the engine that did train them, which a plan cannot tell from the code if the machine cannot trace it."""
+    """Return (engine, why not the machine) -> number of cells of each architecture that the engine trains.
+
+    `trained` maps the keys of stored cells to the engine that trained them. It differs from the plan's if the machine cannot trace a
+    cell."""
     reasons: dict[tuple[Task, Architecture, Training], str] = {}
-    found: dict[tuple[str, str], Counter[str]] = {}
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for cell in cells:
         if not cell.training.epochs:
             continue
         designs = cell.task, cell.architecture, cell.training
         if designs not in reasons:
             reasons[designs] = why_plain(cell, compute)
-        engine, why = cell.engine, reasons[designs]
+        engine, reason = cell.engine, reasons[designs]
         if engine in MACHINES and trained is not None:
             if cell.key not in trained:
-                why = UNTRIED
+                reason = UNTRIED
             elif trained[cell.key] not in (*MACHINES, None):
-                engine, why = PLAIN, UNTRACED
-        found.setdefault((engine, why), Counter())[cell.architecture.name] += 1
-    return found
+                engine, reason = PLAIN, UNTRACED
+        counts.setdefault((engine, reason), Counter())[cell.architecture.name] += 1
+    return counts
 
 
 def why_plain(cell: Cell, compute: Compute) -> str:
+    """Return why the machine does not train a cell; an empty text if it does."""
     if cell.engine in MACHINES:
         return ""
-    why = refusal(compute.device, cell.task, cell.architecture, cell.training) or why_slower(compute, cell.architecture)
-    return why or f"asked for by compute.engine: {compute.engine}; without it a faster engine computes them"
+    reason = refusal(compute.device, cell.task, cell.architecture, cell.training) or why_slower(
+        compute, cell.architecture
+    )
+    return reason or f"asked for by compute.engine: {compute.engine}; without it a faster engine computes them"
 
 
 def check_installed(engines: Iterable[str]) -> None:

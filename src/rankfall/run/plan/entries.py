@@ -1,4 +1,4 @@
-"""Measures and figures of a plan, each with the code that it depends on besides the cells."""
+"""Plan measures and figures, each with the code that it depends on besides that of the cells."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from rankfall.run.keys.files import data_of, files_of
 from rankfall.run.plan.cell import digest
 from rankfall.sources.fingerprint import Sources
 
-MEASURE_ROOTS = {  # by the needs of a measure: modules that prepare its input, without jobs
+MEASURE_ROOTS = {  # needs of a measure -> modules that prepare its input, without jobs
     "cells": ("rankfall.measure.apply",),
     "nothing": ("rankfall.measure.context",),
     "tables": ("rankfall.measure.context",),
@@ -62,14 +62,15 @@ class MeasurePlan(FigurePlan):
 
 
 class EntryPlans:
-    """Plans the measures and figures of one configuration, whose components are resolved."""
+    """A planner of the measures and figures of a configuration with resolved components."""
 
     def __init__(self, config: Config, sources: Sources) -> None:
         self.config, self.sources = config, sources
         self.modules = modules_of(config)
         self.table_of = {name: self._find_table(name) for name in config.measures}
         self.needs = {
-            name: facts_of("measure", one.component.name).get("NEEDS", "cells") for name, one in config.measures.items()
+            name: facts_of("measure", entry.component.name).get("NEEDS", "cells")
+            for name, entry in config.measures.items()
         }
         self.tables = {*CELL_TABLES, *self.table_of.values()}
 
@@ -90,9 +91,9 @@ class EntryPlans:
             used += parts_always(component.options, facts, path)
             always, _ = self._code(roots, files, used, path)
             used += parts_chosen(component.options, facts, builds)
-        wanted = self._read_tables(facts, path) if needs == "tables" else []
-        wanted += sorted({table for kind in facts.get("FINDS", ()) for table in sources_of(kind, self.modules)})
-        tables = tuple(table for table in dict.fromkeys(wanted) if table in self._tables_for_measures)
+        read = self._read_tables(facts, path) if needs == "tables" else []
+        read += sorted({table for kind in facts.get("FINDS", ()) for table in sources_of(kind, self.modules)})
+        tables = tuple(table for table in dict.fromkeys(read) if table in self._tables_for_measures)
         code = self._code(roots, files, used, path)
         return MeasurePlan(name, component, tables, *code, self.table_of[name], needs, facts.get("COST", {}), always)
 
@@ -103,14 +104,14 @@ class EntryPlans:
         tables = self._read_tables(facts, path)
         for table in tables:
             if table not in self.tables:
-                what = f"it is drawn from table {table!r}, which no measure of this configuration makes"
-                raise problem(path, what, allowed=sorted(self.tables))
+                fault = f"it is drawn from table {table!r}, which no measure of this configuration makes"
+                raise problem(path, fault, allowed=sorted(self.tables))
         files = files_of("figure", component, path) | self._files_found_by(facts, path)
         roots = [module_of("figure", component), *find_quantity_modules(facts, self.modules)]
         return FigurePlan(name, component, tuple(tables), *self._code(roots, files, (), path))
 
     def _find_table(self, name: str) -> str:
-        """Return the table that a measure fills, as its file declares it."""
+        """Return the table that a measure fills, from the declaration in its file."""
         component, path = self.config.measures[name].component, f"measures.{name}"
         facts = facts_of("measure", component.name)
         if "TABLE" not in facts and ":" in component.name:
@@ -122,59 +123,62 @@ class EntryPlans:
 
     @cached_property
     def _tables_for_measures(self) -> set[str]:
-        """The tables that measures of tables may read. Of each other's tables they may read only those computed from tables of cells, so
-        that there are no cycles."""
-        found = {*CELL_TABLES}
+        """The tables that measures of tables may read.
+
+        Among tables of such measures, these are only those computed from tables of cells, so that there are no cycles."""
+        tables = {*CELL_TABLES}
         for name, entry in self.config.measures.items():
             facts = facts_of("measure", entry.component.name)
-            if self.needs[name] != "tables" or ({*facts.get("TABLES", ())} <= found and not facts.get("FINDS")):
-                found.add(self.table_of[name])
-        return found
+            if self.needs[name] != "tables" or ({*facts.get("TABLES", ())} <= tables and not facts.get("FINDS")):
+                tables.add(self.table_of[name])
+        return tables
 
     def _read_tables(self, facts: Mapping[str, Any], path: str) -> list[str]:
         """Return the tables that a measure of tables or a figure reads."""
         if not facts.get("TABLES"):
-            what = "its component does not say which TABLES it reads"
-            raise problem(path, what, allowed=components.names("table"))
+            fault = "its component does not say which TABLES it reads"
+            raise problem(path, fault, allowed=components.names("table"))
         return [_check_table(table, path, "TABLES = [{}]") for table in facts["TABLES"]]
 
     def _files_found_by(self, facts: Mapping[str, Any], path: str) -> dict[str, str]:
         """Return the files (DATA) of the declarations that a component FINDS, with their digests."""
-        found = [(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, self.modules)]
-        files = (data_of(kind, name, f"{path} ({kind} of {name})") for kind, name in found)
-        return {file: content for some in files for file, content in some.items()}
+        declared = [(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, self.modules)]
+        files = (data_of(kind, name, f"{path} ({kind} of {name})") for kind, name in declared)
+        return {file: content for digests in files for file, content in digests.items()}
 
     def _code(self, roots: list[str], files: Mapping[str, str], used: Parts, path: str) -> tuple[dict[str, str], str]:
         """Return the digests of the code that roots and components import, and of their files, by file and combined."""
         used = list(used)
         roots = [*roots, *(module_of(kind, part) for kind, part in used)]
-        files = {**files, **{name: one for kind, part in used for name, one in files_of(kind, part, path).items()}}
+        for kind, part in used:
+            files = {**files, **files_of(kind, part, path)}
         fingerprint = self.sources.fingerprint(roots)
         return {**self.sources.code_files(roots), **files}, digest(fingerprint, files) if files else fingerprint
 
 
 def modules_of(config: Config) -> list[str]:
-    """Return the users' quantities that a configuration measures, or whose tables it fills. Such a table is named by its module."""
+    """Return the modules of users' quantities that a configuration measures, or whose tables it fills."""
     measured = [entry.component.name for entry in config.measures.values()]
     tables = [str(facts_of("measure", name).get("TABLE")) for name in measured]
     return sorted({name for name in (*measured, *tables) if "." in name and ":" not in name})
 
 
 def find_quantity_modules(facts: Mapping[str, Any], modules: list[str]) -> list[str]:
-    """Return the modules that a component loads if it FINDS declarations of quantities: those of this package and those of users."""
+    """Return the modules, of this package and of users, that a component loads if it FINDS declarations of quantities."""
     located = [components.locate(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, modules)]
     return [location.module for location in located if location is not None]
 
 
 def parts_always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
-    """Yield the components from which a measure builds its own networks, as its file lists them (`BUILDS`; for other kinds the plainest),
-    and the components that options name by module. Its job ends if it uses another."""
+    """Yield the components from which a measure builds networks, and the components that options name by module.
+
+    BUILDS of the measure's file lists them; for kinds that it does not name, they are the plainest. A job that uses another one ends."""
     built = facts.get("BUILDS", {})
     for kind, names in sorted((built and {kind: [name] for kind, name in PLAIN.items()} | built).items()):
         known = components.names(kind)
         for name in names:
             if name not in known:
-                raise problem(path, f"its component says BUILDS = {show_value(built)}", allowed=known, given=name)
+                raise problem(path, f"its component says BUILDS = {show_value(built)}", allowed=known, name=name)
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
     for option in sorted(options.keys() - facts.get("PARTS", {}).keys()):
@@ -185,8 +189,9 @@ def parts_always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str
 
 
 def parts_chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -> Iterator[tuple[str, Component]]:
-    """Yield the components that options choose (`PARTS`). With `builds`, for a measure that builds networks without BUILDS, also yield
-    every component of a network."""
+    """Yield the components that options choose (`PARTS`).
+
+    With `builds`, for a measure that builds networks and declares no BUILDS, also yield every component of a network."""
     kinds = sorted(set(parts(Architecture).values())) if builds else []
     chosen = [(kind, Component(name)) for kind in kinds for name in components.names(kind)]
     for option, kind in facts.get("PARTS", {}).items():
@@ -194,14 +199,14 @@ def parts_chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: b
     yield from ((kind, part) for kind, part in chosen if components.locate(kind, part.name) is not None)
 
 
-def _check_table(table: Any, path: str, said: str) -> str:
-    """Return a declared table: one of this package, or one named by a user's module."""
-    why = ""
+def _check_table(table: Any, path: str, declaration: str) -> str:
+    """Return a declared table of this package or of a user's module; raise if there is none. `declaration` is the text that names it."""
+    reason = ""
     if isinstance(table, str):
         try:
             components.describe_columns(table)
             return table
         except RankfallError as error:
-            why = f": {error}" if "." in table else ""
-    what = f"its component says {said.format(show_value(table))}{why}"
-    raise problem(path, what, allowed=components.names("table"), given=table)
+            reason = f": {error}" if "." in table else ""
+    fault = f"its component says {declaration.format(show_value(table))}{reason}"
+    raise problem(path, fault, allowed=components.names("table"), name=table)

@@ -1,10 +1,10 @@
-"""Checks that a figure can be drawn from what a configuration measures: networks, columns and models in its options will exist.
+"""Check that the networks, columns and models in a figure's options will exist when it is drawn.
 
-A figure would report the same errors, but only after hours. The meaning of an option follows from its name. In figures of any author
+A figure would report the same errors, but only after hours. The meaning of an option follows from its name. In figures of any author,
 `where` filters rows by any column, and `task`, `architectures` and the others of ENTRIES name entries of the configuration. In figures of
-this package `panels`, `depths` and so on name values of cells, `numbers` and the others of COLUMNS name columns, and an option with the
-name of an option of the measure, in singular or plural, names values of that (`models` of `model`). In other packages `width` may be in
-inches. What only a run can know (that every network diverges) is left to the figure.
+this package, `panels`, `depths` and so on name values of cells, and `numbers` and the others of COLUMNS name columns. If a measure has an
+option of the same name, in singular or plural, the figure's option names its values (`models` of `model`). In other packages, such names
+may mean something else: `width` may be in inches. The figure itself reports what only a run can show, such as that every network diverges.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from rankfall.run.plan.cell import Alike
 if TYPE_CHECKING:
     from rankfall.run.plan.build import FigurePlan, MeasurePlan
 
-# Options that name values of a column of cells. In this order each narrows the choice of the next.
+# Option -> column of cells whose values it names. In this order, each option narrows the choice of the next.
 OF_CELLS = {
     "task": "task",
     "tasks": "task",
@@ -34,8 +34,8 @@ OF_CELLS = {
 }
 ENTRIES = ("task", "tasks", "training", "trainings", "architecture", "architectures")
 COLUMNS = ("numbers", "lines", "panels", "x")
-Row = tuple[dict[str, Any], Alike]  # the columns of cells, which but for seed and key are those of the first
-LATE = ("key", "status", "reason")  # columns of cells that are known only after a run
+Row = tuple[dict[str, Any], Alike]  # cells that differ only in seed and key, after the columns of the first of them
+LATE = ("key", "status", "reason")  # columns of cells that only a run can fill
 
 
 def check_figure_options(
@@ -44,11 +44,10 @@ def check_figure_options(
     cells: list[Alike],
     selected: Mapping[str, frozenset[str]],
 ) -> None:
-    """Raise if an option of the figure names something that its tables will not have. `selected` maps measures to the keys of their
-    cells."""
+    """Raise if an option of the figure names a value or column that its tables will lack. `selected` maps measures to keys of cells."""
     path, options = f"figures.{figure.name}", figure.options
-    found = description("figure", figure.component.name, path)
-    shipped = found is not None and found.location.shipped
+    described = description("figure", figure.component.name, path)
+    shipped = described is not None and described.location.shipped
     if not shipped:
         options = {name: value for name, value in options.items() if name in ("where", *ENTRIES)}
     feeding = [measure for measure in measures if measure.table in figure.tables]
@@ -60,12 +59,9 @@ def check_figure_options(
     columns = [(f"where.{column}", column) for column in where]
     columns += [(option, column) for option in COLUMNS for column in as_list(options.get(option) or [])]
     for option, column in columns:
-        if (
-            isinstance(column, str) and column not in names and not first.inferred
-        ):  # else it has the columns of its rows
-            raise problem(
-                f"{path}.{option}", f"table {first.name!r} has no column {column!r}", allowed=names, given=column
-            )
+        if isinstance(column, str) and column not in names and not first.inferred:
+            fault = f"table {first.name!r} has no column {column!r}"
+            raise problem(f"{path}.{option}", fault, allowed=names, name=column)
     of_cells = next((table for table in tables if table.cells), None)
     if of_cells is not None or shipped:
         filling = {selected[measure.name] for measure in feeding if of_cells and measure.table == of_cells.name}
@@ -73,63 +69,67 @@ def check_figure_options(
 
 
 def _cells_with_rows(filling: set[frozenset[str]], cells: list[Alike]) -> list[Alike]:
-    """Return the cells that have rows in a table. `filling`: the keys of cells of each measure that fills it; none do for `cells`."""
+    """Return the cells that have rows in a table. `filling` holds the keys of cells of each measure that fills it; none fills `cells`."""
     if not filling:
         return cells
-    there = ([cell for cell in some.cells if any(cell.key in keys for keys in filling)] for some in cells)
-    return [Alike(left) for left in there if left]
+    measured = ([cell for cell in series.cells if any(cell.key in keys for keys in filling)] for series in cells)
+    return [Alike(remaining) for remaining in measured if remaining]
 
 
-def _check_measured(path: str, option: str, wanted: list[Any], feeding: list["MeasurePlan"]) -> None:
+def _check_measured(path: str, option: str, values: list[Any], feeding: list["MeasurePlan"]) -> None:
     """Raise if no measure has one of the values. If its option is null or empty, the measure decides when it runs."""
     names = {option, f"{option}s", option.removesuffix("s")}
-    given = [value for measure in feeding for name, value in measure.options.items() if name in names]
-    if not given or any(one in (None, []) for one in given):
+    options = [value for measure in feeding for name, value in measure.options.items() if name in names]
+    if not options or any(value in (None, []) for value in options):
         return
-    known = [parts(value)[0] if isinstance(value, Mapping) else value for one in given for value in as_list(one)]
-    for value in wanted:
+    items = [item for value in options for item in as_list(value)]
+    known = [parts(item)[0] if isinstance(item, Mapping) else item for item in items]
+    for value in values:
         if value not in known and not isinstance(value, bool | None):
-            raise problem(
-                path, f"{show_value(value)} is not measured", allowed=map(str, dict.fromkeys(known)), given=value
-            )
+            fault = f"{show_value(value)} is not measured"
+            raise problem(path, fault, allowed=map(str, dict.fromkeys(known)), name=value)
 
 
 def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> None:
     """Raise if no cell remains after a filter or an option, or if a named value does not occur."""
     known = {column.name for column in CELL_COLUMNS if not column.provenance} - set(LATE)
-    asked = [(f"where.{column}", column, [as_list(value)]) for column, value in where.items() if column in known]
+    filters = [(f"where.{column}", column, [as_list(value)]) for column, value in where.items() if column in known]
     for option, column in OF_CELLS.items():
         if options.get(option) not in (None, []):
-            asked.append((option, column, [[one] for one in as_list(options[option])]))
+            filters.append((option, column, [[item] for item in as_list(options[option])]))
     panels = options["panels"] if isinstance(options.get("panels"), Mapping) else {}
-    if not asked and not panels:
+    if not filters and not panels:
         return
-    rows = [(cell_columns(some.cells[0]), some) for some in cells]
-    for option, column, groups in asked:
+    rows = [(cell_columns(series.cells[0]), series) for series in cells]
+    for option, column, groups in filters:
         rows = _narrow(f"{path}.{option}", column, groups, rows)
     for title, names in panels.items():
         if not isinstance(names, list) or not names:
             raise problem(f"{path}.panels.{title}", f"{show_value(names)} is not a list of architectures")
-        _narrow(f"{path}.panels.{title}", "architecture", [[one] for one in names], rows)
+        _narrow(f"{path}.panels.{title}", "architecture", [[item] for item in names], rows)
 
 
 def _narrow(path: str, column: str, groups: list[list[Any]], rows: list[Row]) -> list[Row]:
     """Return the cells that have one of the values. Raise for a group of values none of which occurs."""
-    found = [some.seeds if column == "seed" else [columns[column]] for columns, some in rows]
-    there = {str(one): one for values in found for one in values}
-    good = set[str]()
+    cell_values = [series.seeds if column == "seed" else [columns[column]] for columns, series in rows]
+    present = {str(value): value for values in cell_values for value in values}
+    matching = set[str]()
     for group in groups:
-        own = {name for name, one in there.items() if any(matches_in_table(one, wanted) for wanted in group)}
-        if not own:
-            what = f"no cell that it could draw has {column} {' or '.join(map(_write_value, group))}"
-            raise problem(path, what, allowed=sorted(there) or ["nothing"], given=group[0])
-        good |= own
+        names = {name for name, value in present.items() if any(matches_in_table(value, item) for item in group)}
+        if not names:
+            fault = f"no cell that it could draw has {column} {' or '.join(map(_write_value, group))}"
+            raise problem(path, fault, allowed=sorted(present) or ["nothing"], name=group[0])
+        matching |= names
     if column != "seed":
-        return [row for row, (one,) in zip(rows, found) if str(one) in good]
-    left = ((columns, some.with_seeds([seed for seed in some.seeds if str(seed) in good])) for columns, some in rows)
-    return [(columns, some) for columns, some in left if some.cells]
+        return [row for row, (value,) in zip(rows, cell_values) if str(value) in matching]
+    narrowed = (
+        (columns, series.with_seeds([seed for seed in series.seeds if str(seed) in matching]))
+        for columns, series in rows
+    )
+    return [(columns, series) for columns, series in narrowed if series.cells]
 
 
 def _write_value(value: Any) -> str:
+    """Return a value of a filter as text, with the options of a component."""
     name, options = parts(value)
     return " ".join([name, *(f"{key}={option}" for key, option in options.items())])

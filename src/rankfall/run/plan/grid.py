@@ -1,4 +1,4 @@
-"""The grid: from entries with axes to the combinations of task, architecture and training, each with its seeds.
+"""Expand the grid: from entries with axes to the combinations of task, architecture and training, each with its seeds.
 
 A combination is built, checked and compared once for all its seeds, so a million cells take little longer than a thousand.
 """
@@ -34,7 +34,7 @@ SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "train
 
 
 class Series(NamedTuple):
-    """One combination of the entry `origin`, with its seeds."""
+    """A combination of the entry `origin`, with its seeds."""
 
     task: Task
     architecture: Architecture
@@ -44,17 +44,17 @@ class Series(NamedTuple):
 
     @property
     def seed(self) -> int:
-        """No seed: a rule for components does not depend on it."""
+        """An invalid seed, since rules for components do not depend on it."""
         return -1
 
 
 class Grid:
-    """The grid of one configuration whose components are resolved, and its expansion."""
+    """The grid of a configuration with resolved components, and its expansion."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.rules = Rules()
-        self.made: dict[tuple[Any, ...], Any] = {}
+        self.built: dict[tuple[Any, ...], Any] = {}  # specifications, each built once for all combinations that use it
 
     def series(self) -> Iterator[Series]:
         """Yield all combinations, entry by entry."""
@@ -62,7 +62,7 @@ class Grid:
         for number, entry in enumerate(self.config.grid):
             path = f"grid.{number}"
             for raw in (entry.axes, *(entry.axes | extra for extra in entry.include)):
-                total += math.prod(len(values(given, f"{path}.{axis}")) for axis, given in raw.items())
+                total += math.prod(len(values(items, f"{path}.{axis}")) for axis, items in raw.items())
                 if total > CELLS:
                     raise problem(path, f"with this entry the grid has {total:,} cells", allowed=[f"at most {CELLS:,}"])
             axes = self.axes(entry.axes, path)
@@ -74,57 +74,57 @@ class Grid:
                 yield from self.cross(axes | self.axes(raw, inner), inner)
 
     def exclude(self, crossed: list[Series], entry: Crossing, path: str) -> Iterator[Series]:
-        """Yield the combinations without the excluded cells. An exclude that matches no cell is an error, since it was meant to match
-        some."""
-        left = crossed
+        """Yield the combinations without the excluded cells. An exclude that matches no cell is an error."""
+        remaining = crossed
         for index, raw in enumerate(entry.exclude):
             inner = f"{path}.exclude.{index}"
-            wanted: Filter = parse_filter(raw, inner)
-            nobody = find_unmatched(crossed, wanted)
-            if nobody:
-                raise problem(f"{inner}.{nobody[0]}", f"{show_value(nobody[1])} matches no cell of this entry")
-            if not any(select_seeds(one, wanted) for one in crossed):
+            excluded: Filter = parse_filter(raw, inner)
+            unmatched = find_unmatched(crossed, excluded)
+            if unmatched:
+                raise problem(f"{inner}.{unmatched[0]}", f"{show_value(unmatched[1])} matches no cell of this entry")
+            if not any(select_seeds(series, excluded) for series in crossed):
                 raise problem(inner, "matches no cell of this entry")
-            left = [kept for one in left if (kept := drop_seeds(one, select_seeds(one, wanted))).seeds]
-        if not left and not entry.include:
+            reduced = (drop_seeds(series, select_seeds(series, excluded)) for series in remaining)
+            remaining = [series for series in reduced if series.seeds]
+        if not remaining and not entry.include:
             raise problem(path, "makes no cells: everything is excluded")
-        yield from left
+        yield from remaining
 
     def axes(self, raw: Mapping[Any, Any], path: str) -> dict[str, list[Any]]:
         """Return every axis with its checked values."""
         checked: dict[str, list[Any]] = {}
-        for axis, given in raw.items():
+        for axis, items in raw.items():
             where = f"{path}.{axis}"
             if axis in LABELS:
-                checked[axis] = [self.label(axis, item, where) for item in values(given, where)]
+                checked[axis] = [self.label(axis, item, where) for item in values(items, where)]
             elif axis == "seed":
-                checked[axis] = [_seed(item, where) for item in values(given, where)]
+                checked[axis] = [_seed(item, where) for item in values(items, where)]
             elif axis in ARCHITECTURE:
-                checked[axis] = [_field(Architecture, axis, item, where) for item in values(given, where)]
+                checked[axis] = [_field(Architecture, axis, item, where) for item in values(items, where)]
             elif axis in TRAINING:
                 field = axis.removeprefix("training.")
-                checked[axis] = [_field(Training, field, item, where) for item in values(given, where)]
+                checked[axis] = [_field(Training, field, item, where) for item in values(items, where)]
             elif isinstance(axis, str) and axis.startswith("task."):
-                checked[axis] = values(given, where)
+                checked[axis] = values(items, where)
                 check_plain(checked[axis], where)
             else:
                 raise unknown_key(
                     path, axis, (*LABELS, "seed", *ARCHITECTURE, *TRAINING, "task.<option>", "exclude", "include")
                 )
             for first, second in itertools.pairwise(
-                sorted(canonical(asdict(one) if isinstance(one, Component) else one) for one in checked[axis])
+                sorted(canonical(asdict(item) if isinstance(item, Component) else item) for item in checked[axis])
             ):
                 if first == second:
                     raise problem(where, f"{first} is there twice")
         return checked
 
-    def label(self, axis: str, given: Any, path: str) -> str:
+    def label(self, axis: str, name: Any, path: str) -> str:
+        """Return the name of an entry; raise if there is no such entry."""
         known = getattr(self.config, SECTIONS[axis])
-        if not isinstance(given, str) or given not in known:
-            raise problem(
-                path, f"{show_value(given)} is not one of the {SECTIONS[axis]}", allowed=sorted(known), given=given
-            )
-        return given
+        if not isinstance(name, str) or name not in known:
+            fault = f"{show_value(name)} is not one of the {SECTIONS[axis]}"
+            raise problem(path, fault, allowed=sorted(known), name=name)
+        return name
 
     def cross(self, axes: Mapping[str, list[Any]], origin: str) -> Iterator[Series]:
         """Yield the cross product of an entry's axes."""
@@ -148,26 +148,25 @@ class Grid:
         self.rules.refuse(series, f"{path} ({task.name}, {architecture.name}, {training.name})")
         return series
 
-    # Each specification is built once, for all combinations that use it.
-
     def task(self, name: str, change: dict[str, Any], path: str) -> Task:
+        """Return a task with changed options."""
         plain = self.config.tasks[name]
         if not change:
             return plain
         ident = ("task", name, canonical(change))
-        if ident not in self.made:
+        if ident not in self.built:
             component = Component(plain.task.name, plain.task.options | change)
-            self.made[ident] = replace(plain, task=resolve("task", component, f"{path}.task"))
-        return self.made[ident]
+            self.built[ident] = replace(plain, task=resolve("task", component, f"{path}.task"))
+        return self.built[ident]
 
     def build(self, axis: str, name: str, change: dict[str, Any], task: Task, path: str) -> Any:
-        """Return an architecture or a training for a task."""
+        """Return an architecture or a training for a task, with changed fields."""
         ident = (axis, name, task.name, tuple(change.items()))
-        if ident not in self.made:
+        if ident not in self.built:
             where = path if change else f"{SECTIONS[axis]}.{name}"
             complete = self.rules.complete if axis == "architecture" else self.rules.complete_training
-            self.made[ident] = complete(replace(getattr(self.config, SECTIONS[axis])[name], **change), task, where)
-        return self.made[ident]
+            self.built[ident] = complete(replace(getattr(self.config, SECTIONS[axis])[name], **change), task, where)
+        return self.built[ident]
 
 
 def components_named_by(config: Config) -> Iterator[tuple[str, str]]:
@@ -193,36 +192,37 @@ def resolve_config(config: Config) -> Config:
     change: dict[str, dict[str, Any]] = {}
     for kind in ("measure", "figure"):
         for name, entry in getattr(config, f"{kind}s").items():
-            made = {kind: resolve(kind, entry.component, f"{kind}s.{name}")}
-            change.setdefault(f"{kind}s", {})[name] = entry.model_copy(update=made)
+            resolved = {kind: resolve(kind, entry.component, f"{kind}s.{name}")}
+            change.setdefault(f"{kind}s", {})[name] = entry.model_copy(update=resolved)
     for section in SECTIONS.values():
         for name, design in getattr(config, section).items():
             path = f"{section}.{name}"
-            made = {
+            resolved = {
                 field: resolve(kind, getattr(design, field), path if kind == "task" else f"{path}.{field}")
                 for field, kind in parts(type(design)).items()
                 if getattr(design, field) is not None
             }
-            change.setdefault(section, {})[name] = replace(design, **made)
+            change.setdefault(section, {})[name] = replace(design, **resolved)
     return config.model_copy(update=change)
 
 
 def drop_seeds(series: Series, seeds: Collection[int]) -> Series:
     """Return the series without these seeds."""
-    gone = set(seeds)
-    return series._replace(seeds=[seed for seed in series.seeds if seed not in gone]) if gone else series
+    dropped = set(seeds)
+    return series._replace(seeds=[seed for seed in series.seeds if seed not in dropped]) if dropped else series
 
 
-def _field(design: type, field: str, given: Any, path: str) -> Any:
-    """Return one value of a field, checked as in an entry."""
+def _field(design: type, field: str, value: Any, path: str) -> Any:
+    """Return a value of a field, checked like that of an entry."""
     try:
-        made = getattr(model_of(design).model_validate({"name": "x", field: given}), field)
+        checked = getattr(model_of(design).model_validate({"name": "x", field: value}), field)
     except ValidationError as error:
         raise translate(error, path.removesuffix(field).rstrip(".")) from None
-    return resolve(parts(design)[field], made, path) if isinstance(made, Component) else made
+    return resolve(parts(design)[field], checked, path) if isinstance(checked, Component) else checked
 
 
-def _seed(given: Any, path: str) -> int:
-    if type(given) is not int or not 0 <= given < 2**63:
-        raise problem(path, f"{show_value(given)} is not a seed", allowed=["integers from 0", 'ranges such as "0..4"'])
-    return given
+def _seed(value: Any, path: str) -> int:
+    """Return a seed; raise unless it is an integer from 0 that fits into 63 bits."""
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise problem(path, f"{show_value(value)} is not a seed", allowed=["integers from 0", 'ranges such as "0..4"'])
+    return value

@@ -1,8 +1,8 @@
 """Measured costs of cells: a file that `rankfall plan --calibrate` writes and `compute.costs` names.
 
 Shards must not depend on the state of the disk, or jobs would compute other shards than were planned. So measured seconds and megabytes
-reach the plan only through this file, which changes only on request. A measured group of cells (those that can be stacked, and so cost the
-same) uses its own numbers. Any other group uses those of the model times the median ratio of measured to modelled costs.
+reach the plan only through this file, which changes only on request. A measured group (cells that can be stacked, and so cost the same) has
+its measured costs. Any other group has its modelled costs times the median ratio of measured to modelled costs.
 """
 
 import json
@@ -29,23 +29,23 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class History(BaseModel):
-    """Measured costs by group. Without measurements, the model applies."""
+    """Measured costs by group, with modelled costs for all other groups."""
 
     scale: Positive  # median of measured over modelled costs
     groups: dict[str, Cost]
 
     def cost_of(self, group: str, task: Task, architecture: Architecture, training: Training, engine: str) -> Cost:
-        found = self.groups.get(group)
-        return found or Cost(self.scale * cost.cell_seconds(task, architecture, training, engine))
+        """Return the cost of a cell of a group."""
+        return self.groups.get(group) or Cost(self.scale * cost.cell_seconds(task, architecture, training, engine))
 
 
 def read_history(path: str | None) -> History:
     """Read the file of measured costs. Without a path, return an empty history."""
     if path is None:
         return History(scale=1.0, groups={})
-    what = describe_non_file(path)
-    if what is not None:
-        raise problem(KEY, f"{path} is {what}, not a file")
+    non_file = describe_non_file(path)
+    if non_file is not None:
+        raise problem(KEY, f"{path} is {non_file}, not a file")
     try:
         return History.model_validate_json(Path(path).read_bytes())
     except OSError as error:
@@ -63,14 +63,14 @@ def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") ->
     stacks: dict[str, Counter[str]] = {}  # by group: the number of cells in each of its stacks
     known = {cell.spec: cell for cell in cells}
     for record in records:
-        about = record.record
-        cell = known.get(str(about.get("spec")))
-        if cell is None or not about.get("seconds") or about.get("status") == "failed":
+        stored = record.record
+        cell = known.get(str(stored.get("spec")))
+        if cell is None or not stored.get("seconds") or stored.get("status") == "failed":
             continue
-        seconds.setdefault(cell.group, []).append(float(about["seconds"]))
-        stacks.setdefault(cell.group, Counter())[str(about.get("stack", cell.key))] += 1
-        if about.get("megabytes"):
-            megabytes[cell.group] = max(megabytes.get(cell.group, 0), int(about["megabytes"]))
+        seconds.setdefault(cell.group, []).append(float(stored["seconds"]))
+        stacks.setdefault(cell.group, Counter())[str(stored.get("stack", cell.key))] += 1
+        if stored.get("megabytes"):
+            megabytes[cell.group] = max(megabytes.get(cell.group, 0), int(stored["megabytes"]))
     groups, ratios = {}, []
     for cell in sorted(known.values(), key=lambda cell: (cell.group, cell.seed)):
         if cell.group in seconds and cell.group not in groups:
@@ -89,5 +89,6 @@ def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") ->
 
 
 def write_history(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a file of measured costs."""
     with atomic(path) as file:
         file.write((json.dumps(content, indent=1) + "\n").encode())

@@ -1,7 +1,8 @@
-"""The cells of a measure, as its entry selects them. The measure must support all selected cells. Without `cells` it measures those that it
-supports, and the plan says what is left out. No two entries may give the same rows, or measure networks of one setting in two ways.
+"""Select the cells of each measure. The measure must support all cells that its entry selects. Without `cells` it measures the cells that
+it supports, and the plan lists those that it leaves out. No two entries may give the same rows, or measure networks of one setting in two
+ways.
 
-The facts `INPUTS`, `TARGETS`, `SEQUENCES`, `REFUSES` and `REQUIRES` of a measure's component are read here (`rules.py` explains them).
+The facts `INPUTS`, `TARGETS`, `SEQUENCES`, `REFUSES` and `REQUIRES` of a measure's component decide (`rules.py` explains them).
 """
 
 import functools
@@ -13,12 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall import components
 from rankfall.run.config.match import find_unmatched, parse_filter, select_seeds
 from rankfall.run.config.problems import problem, show_value
-from rankfall.run.config.rules import (
-    beyond,
-    lengths,
-    objection,
-    task_facts,
-)
+from rankfall.run.config.rules import beyond, lengths, objection, task_facts
 from rankfall.run.plan.cell import Alike, Cell, alike
 
 if TYPE_CHECKING:
@@ -30,123 +26,139 @@ HINT = "name the right cells in `cells`"
 def select(
     measures: Mapping[str, "MeasurePlan"], filters: Mapping[str, dict[str, Any]], cells: list[Cell]
 ) -> tuple[dict[str, frozenset[str]], dict[str, Counter[str]]]:
-    """Return the keys of each measure's cells, and by measure the reasons why it does not support further cells, with counts."""
+    """Return measure -> keys of its cells, and measure -> reasons why it does not support further cells, with their numbers."""
     grid = list(alike(cells))
     both = {name: _cells_of(measure, filters[name], grid) for name, measure in measures.items()}
-    found = {name: chosen for name, (chosen, _) in both.items()}
-    made: dict[frozenset[str], frozenset[str]] = {}
+    selected = {name: chosen for name, (chosen, _) in both.items()}
+    distinct: dict[frozenset[str], frozenset[str]] = {}
     keys = {}
-    for name, chosen in found.items():
-        own = frozenset(cell.key for some in chosen for cell in some.cells)
-        keys[name] = made.setdefault(own, own)  # measures of the same cells share one set
-    for one, other in itertools.combinations(measures.values(), 2):
-        _tell_apart(one, other, keys[one.name], found[one.name], found[other.name])
-    return keys, {name: left for name, (_, left) in both.items() if left}
+    for name, chosen in selected.items():
+        measured = frozenset(cell.key for series in chosen for cell in series.cells)
+        keys[name] = distinct.setdefault(measured, measured)  # measures of the same cells share one set
+    for first, second in itertools.combinations(measures.values(), 2):
+        _tell_apart(first, second, keys[first.name], selected[first.name], selected[second.name])
+    return keys, {name: reasons for name, (_, reasons) in both.items() if reasons}
 
 
 def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -> tuple[list[Alike], Counter[str]]:
-    """Return the cells that a measure measures, and the reasons why it does not measure more, with counts."""
+    """Return the cells that a measure measures, and the reasons why it leaves out others, with their numbers."""
     path = f"measures.{measure.name}.cells"
     if measure.needs != "cells":
         if raw:
             raise problem(path, f"this measure needs {measure.needs}, so it takes no filter of cells")
         return [], Counter()
-    wanted = parse_filter(raw, path) if raw else {}
-    nobody = find_unmatched(cells, wanted)
-    if nobody:
-        raise problem(f"{path}.{nobody[0]}", f"{show_value(nobody[1])} matches no cell of the grid")
-    found = [kept for some in cells if (kept := some.with_seeds(select_seeds(some, wanted))).cells]
-    if not found:
+    accepted = parse_filter(raw, path) if raw else {}
+    unmatched = find_unmatched(cells, accepted)
+    if unmatched:
+        raise problem(f"{path}.{unmatched[0]}", f"{show_value(unmatched[1])} matches no cell of the grid")
+    filtered = (series.with_seeds(select_seeds(series, accepted)) for series in cells)
+    chosen = [series for series in filtered if series.cells]
+    if not chosen:
         raise problem(path, "matches no cell of the grid")
-    why_not = _objections(measure, path if raw else path.removesuffix(".cells"))
-    able, left = [], Counter[str]()
-    for some in found:
-        why = why_not(some.cells[0])
-        if why is None:
-            able.append(some)
+    objection_to = _objections(measure, path if raw else path.removesuffix(".cells"))
+    supported, reasons = [], Counter[str]()
+    for series in chosen:
+        reason = objection_to(series.cells[0])
+        if reason is None:
+            supported.append(series)
         elif raw:
-            raise problem(path, f"{' / '.join(some.cells[0].labels)}: {why}", hint=HINT)
+            raise problem(path, f"{' / '.join(series.cells[0].labels)}: {reason}", hint=HINT)
         else:
-            left[why] += len(some.cells)
-    if not able:
-        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {_say_reasons(left)}")
-    return able, left
+            reasons[reason] += len(series.cells)
+    if not supported:
+        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {_say_reasons(reasons)}")
+    return supported, reasons
 
 
-def _say_reasons(left: Counter[str]) -> str:
-    """Say why no cell is measured. If cells have different reasons, give the two most frequent ones with their counts."""
-    (most, _), *others = left.most_common()
+def _say_reasons(reasons: Counter[str]) -> str:
+    """Describe why no cell is measured: the only reason, or the two most frequent ones with their numbers of cells."""
+    (most, _), *others = reasons.most_common()
     if not others:
         return most
-    said = "; ".join(f"{why} ({count} of {left.total()} cells)" for why, count in left.most_common(2))
-    return said if len(others) == 1 else f"{said}; and {len(others) - 1} more"
+    text = "; ".join(f"{reason} ({count} of {reasons.total()} cells)" for reason, count in reasons.most_common(2))
+    return text if len(others) == 1 else f"{text}; and {len(others) - 1} more"
 
 
 def _objections(measure: "MeasurePlan", path: str) -> Callable[[Cell], str | None]:
-    """Return a function that says why the measure does not support a cell, or None if it does. The answer depends on no seed."""
+    """Return a function that returns why the measure does not support a cell, or None if it does. No answer depends on the seed."""
     name, facts = measure.component.name, components.facts_of("measure", measure.component.name)
     facts_of, task_of = functools.cache(components.facts_of), functools.cache(lambda task: task_facts(task, path))
-    asked = lengths(facts, measure.options)
+    measured_lengths = lengths(facts, measure.options)
 
-    def why_not(cell: Cell) -> str | None:
-        for fact, has in task_of(cell.task.task.name).items():
-            able = facts.get(fact, has)
-            able = [able] if isinstance(able, str) else able
-            if has not in able:
-                return f"measure {name!r} is for {' or '.join(able)}, but task {cell.task.name!r} has {has}"
-        return objection("measure", name, facts, cell, facts_of) or beyond(cell, asked)
+    def objection_to(cell: Cell) -> str | None:
+        for fact, value in task_of(cell.task.task.name).items():
+            accepted = facts.get(fact, value)
+            accepted = [accepted] if isinstance(accepted, str) else accepted
+            if value not in accepted:
+                return f"measure {name!r} is for {' or '.join(accepted)}, but task {cell.task.name!r} has {value}"
+        return objection("measure", name, facts, cell, facts_of) or beyond(cell, measured_lengths)
 
-    return why_not
+    return objection_to
 
 
 def _tell_apart(
-    one: "MeasurePlan", other: "MeasurePlan", keys: frozenset[str], first: list[Alike], second: list[Alike]
+    first: "MeasurePlan",
+    second: "MeasurePlan",
+    keys: frozenset[str],
+    first_cells: list[Alike],
+    second_cells: list[Alike],
 ) -> None:
-    """Raise if two entries would fill a table with the same rows, since a row does not say which entry requested it. `keys` are the keys of
-    the first entry's cells."""
-    if one.table != other.table or one.component.name != other.component.name:
+    """Raise if two entries would fill a table with the same rows, since a row does not tell which entry requested it.
+
+    `keys` are the keys of the first entry's cells."""
+    if first.table != second.table or first.component.name != second.component.name:
         return
-    if one.needs != "cells":
-        if one.key == other.key:
-            raise problem(f"measures.{other.name}", f"is the same as measures.{one.name}", hint="take one of them out")
+    if first.needs != "cells":
+        if first.key == second.key:
+            raise problem(
+                f"measures.{second.name}", f"is the same as measures.{first.name}", hint="take one of them out"
+            )
         return
-    common = next((cell for some in second for cell in some.cells if cell.key in keys), None)
+    common = next((cell for series in second_cells for cell in series.cells if cell.key in keys), None)
     if common is not None:
-        what = f"measures.{one.name} fills table {one.table!r} too, and both are for {' / '.join(common.labels)}"
+        fault = f"measures.{first.name} fills table {first.table!r} too, and both are for {' / '.join(common.labels)}"
         hint = "write one entry, or name different cells in `cells`"
         raise problem(
-            f"measures.{other.name}", f"{what}, depth {common.architecture.depth}, seed {common.seed}", hint=hint
+            f"measures.{second.name}", f"{fault}, depth {common.architecture.depth}, seed {common.seed}", hint=hint
         )
-    if one.component != other.component:
-        _refuse_two_ways(one, other, [some.cells[0] for some in first], [some.cells[0] for some in second])
+    if first.component != second.component:
+        _refuse_two_ways(
+            first, second, [series.cells[0] for series in first_cells], [series.cells[0] for series in second_cells]
+        )
 
 
-def _refuse_two_ways(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:
-    """Raise if two entries measure networks of one setting with different options. Their numbers would be averaged and compared as if they
-    were one quantity."""
-    places = {_read_place(cell): cell for cell in first}
-    for cell in {_read_place(cell): cell for cell in second}.values():
-        mate = next((places[place] for place in places if _share_setting(place, _read_place(cell))), None)
+def _refuse_two_ways(
+    first: "MeasurePlan", second: "MeasurePlan", first_cells: list[Cell], second_cells: list[Cell]
+) -> None:
+    """Raise if two entries measure networks of one setting with different options.
+
+    Their numbers would be averaged and compared as if they were one quantity."""
+    settings = {_setting_of(cell): cell for cell in first_cells}
+    for cell in {_setting_of(cell): cell for cell in second_cells}.values():
+        mate = next((settings[key] for key in settings if _share_setting(key, _setting_of(cell))), None)
         if mate is None:
             continue
-        options = sorted({*one.options, *other.options})
-        differ = [name for name in options if one.options.get(name) != other.options.get(name)]
+        options = sorted({*first.options, *second.options})
+        differ = [name for name in options if first.options.get(name) != second.options.get(name)]
         ways = " and ".join(
-            f"{name} {show_value(one.options.get(name))} and {show_value(other.options.get(name))}" for name in differ
+            f"{name} {show_value(first.options.get(name))} and {show_value(second.options.get(name))}"
+            for name in differ
         )
-        what = f"measures.{one.name} fills table {one.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
-        what += f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "
-        what += f"ways, {ways}"
+        fault = (
+            f"measures.{first.name} fills table {first.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
+        )
+        fault += f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "
+        fault += f"ways, {ways}"
         hint = "give both the same options, or measure them in configurations of their own"
-        raise problem(f"measures.{other.name}", what, hint=hint)
+        raise problem(f"measures.{second.name}", fault, hint=hint)
 
 
-def _read_place(cell: Cell) -> tuple[Any, ...]:
-    """Return the setting of a cell, sizes last, as the scorecard has it (`report/settings.py`)."""
+def _setting_of(cell: Cell) -> tuple[Any, ...]:
+    """Return the setting of a cell, sizes last, like the scorecard's (`report/settings.py`)."""
     design = cell.architecture
     return (cell.task, cell.training, design.depth), (design.width, design.heads, design.head_width, design.mlp_width)
 
 
-def _share_setting(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Return whether two cells have one setting. A size that a network does not read equals any other."""
-    return one[0] == other[0] and all(a == b or a is None or b is None for a, b in zip(one[1], other[1]))
+def _share_setting(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Return whether two cells have the same setting. A size that a network does not read equals any size."""
+    return first[0] == second[0] and all(a == b or a is None or b is None for a, b in zip(first[1], second[1]))

@@ -1,6 +1,6 @@
-"""Shards: which cells one job handles.
+"""Divide cells into shards, the cells of a job.
 
-Cells that can be stacked should be in the same job, and a growing grid should leave existing jobs as they were. So:
+Cells that can be stacked should be in the same job, and a growing grid should leave existing jobs unchanged. So:
 
 - a pack is (group, seed // 32): stackable cells, 32 seeds at a time. It is never divided. A network that gains nothing from a stack is a
   pack by itself, with its spec in place of its group (`cells.py`);
@@ -18,54 +18,57 @@ from typing import NamedTuple
 
 from rankfall.run.plan.cell import digest
 
-SEEDS = 32
-BITS = 32  # of the hash of a group
-MOST = 256  # shards per task: beyond this, starting jobs costs more than their work
-WHOLE = "0"  # the name of a task's only shard
+SEEDS = 32  # seeds of a pack: the default size of a stack
+BITS = 32  # bits of the hash of a group
+MOST = 256  # shards of a task: with more, starting jobs costs more than their work
+WHOLE = "0"  # name of a task's only shard
 
 
 class Pack(NamedTuple):
     """Cells that always stay together."""
 
-    block: int  # of 32 seeds
+    block: int  # number of the block of SEEDS seeds
     address: int  # hash of the group and the block
 
     @property
     def place(self) -> int:
+        """The position on the line that is cut into shards."""
         return self.block << BITS | self.address
 
 
 def pack(group: str, seed: int) -> Pack:
+    """Return the pack of a seed's cell of a group."""
     block = seed // SEEDS
     return Pack(block, int(digest("pack", group, block)[: BITS // 4], 16))
 
 
 def shards(seconds: Mapping[Pack, float], shard_minutes: float) -> dict[Pack, str]:
-    """Return the shard of each pack of a task. `seconds` are the costs of the packs. If there would be too many shards, their time is
-    doubled, repeatedly if necessary."""
-    packs = sorted(seconds, key=lambda one: one.place)
-    places = [one.place for one in packs]
-    until = [0.0, *accumulate(seconds[one] for one in packs)]
+    """Return the shard of each pack of a task. `seconds` are the costs of the packs.
+
+    While there would be too many shards, their longest time is doubled."""
+    packs = sorted(seconds, key=lambda pack: pack.place)
+    places = [pack.place for pack in packs]
+    ends = [0.0, *accumulate(seconds[pack] for pack in packs)]  # seconds until the end of each pack
     longest = 60 * shard_minutes
-    while longest * MOST < until[-1]:
+    while longest * MOST < ends[-1]:
         longest *= 2
-    while len(cut := list(_cut(places, until, longest, 0, len(places)))) > MOST:
+    while len(cut := list(_cut(places, ends, longest, 0, len(places)))) > MOST:
         longest *= 2
-    return {one: name for first, last, name in cut for one in packs[first:last]}
+    return {pack: name for first, last, name in cut for pack in packs[first:last]}
 
 
 def _cut(
-    places: list[int], until: list[float], longest: float, first: int, last: int, name: str = WHOLE
+    places: list[int], ends: list[float], longest: float, first: int, last: int, name: str = WHOLE
 ) -> Iterator[tuple[int, int, str]]:
     """Yield the shards (first, last, name) of the packs from `first` to before `last`."""
     differing = places[first] ^ places[last - 1]
-    if until[last] - until[first] <= longest or not differing:
+    if ends[last] - ends[first] <= longest or not differing:
         yield first, last, name
         return
     low = differing.bit_length() - 1  # the highest differing bit separates them
     middle = bisect_left(places, places[last - 1] >> low << low, first, last)
     for start, end in ((first, middle), (middle, last)):
-        yield from _cut(places, until, longest, start, end, _name(places[start] >> low, low))
+        yield from _cut(places, ends, longest, start, end, _name(places[start] >> low, low))
 
 
 def _name(number: int, low: int) -> str:

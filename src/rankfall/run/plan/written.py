@@ -1,4 +1,4 @@
-"""A written plan: what jobs read, so that they plan nothing, in a folder named by its digest.
+"""Write and read the plan that jobs read instead of planning, in a folder named by its digest.
 
     results/plan/0123456789abcdef01234567/
         config.json                 the whole configuration
@@ -7,7 +7,7 @@
         shards/TASK/SHARD.pickle    the cells of a shard, and which of them each measure measures
         data/TASK.pickle            one cell for each data set of a task
 
-If a file is missing or damaged, a job plans the whole grid (`commands/_planned.py`). This takes longer and changes no result.
+If a file is missing or damaged, a job plans the whole grid (`commands/_planned.py`), which takes longer and changes no result.
 """
 
 import json
@@ -26,14 +26,7 @@ from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell, alike
 
 FOLDER, CONFIG, JOBS, WITHOUT_CELLS = "plan", "config.json", "jobs.json", "plan.pickle"
-OWN = (
-    "seed",
-    "key",
-    "spec",
-    "data_key",
-    "data_seed",
-    "shard",
-)  # fields of a cell that differ between cells that are alike
+OWN = ("seed", "key", "spec", "data_key", "data_seed", "shard")  # fields in which cells that are alike differ
 
 
 class DamagedPlan(RankfallError):
@@ -41,10 +34,12 @@ class DamagedPlan(RankfallError):
 
 
 def shard_file(task: str, shard: str) -> str:
+    """Return the file of a shard's cells, within the plan's folder."""
     return f"shards/{task}/{shard}.pickle"
 
 
 def data_file(task: str) -> str:
+    """Return the file with a cell for each data set of a task, within the plan's folder."""
     return f"data/{task}.pickle"
 
 
@@ -61,9 +56,10 @@ def write_parts(folder: Path, plan: Plan) -> None:
 
 
 def pack_cells(plan: Plan, cells: Sequence[Cell]) -> bytes:
-    """Return cells as bytes. What alike cells have in common is written once, since there may be a million cells."""
+    """Return cells as bytes. Common fields of alike cells are written once, since there may be a million cells."""
     rows = [
-        (some.cells[0], [tuple(getattr(cell, name) for name in OWN) for cell in some.cells]) for some in alike(cells)
+        (series.cells[0], [tuple(getattr(cell, name) for name in OWN) for cell in series.cells])
+        for series in alike(cells)
     ]
     measured = {
         name: [number for number, cell in enumerate(cells) if cell.key in keys] for name, keys in plan.selected.items()
@@ -83,30 +79,31 @@ def read_plan(folder: Path, *files: str) -> Plan:
     selected: dict[str, frozenset[str]] = dict.fromkeys(plan.measures, frozenset())
     for file in files:
         rows, measured = _unpickle(folder / file)
-        some = [replace(first, **dict(zip(OWN, values))) for first, different in rows for values in different]
+        file_cells = [replace(first, **dict(zip(OWN, values))) for first, different in rows for values in different]
         selected |= {
-            name: selected[name].union(some[number].key for number in numbers) for name, numbers in measured.items()
+            name: selected[name].union(file_cells[number].key for number in numbers)
+            for name, numbers in measured.items()
         }
-        cells += some
+        cells += file_cells
     return replace(plan, cells=cells, selected=selected)
 
 
 def read_jobs(folder: Path) -> dict[str, Any] | None:
     """Return the content of jobs.json, or None if it is missing, damaged or of another version."""
     try:
-        about = json.loads((folder / JOBS).read_text(encoding="utf-8"))
+        content = json.loads((folder / JOBS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return about if "code_files" in about and "engines" in about else None
+    return content if "code_files" in content and "engines" in content else None
 
 
 def _unpickle(path: Path) -> Any:
-    """Read a file of this user's or root's: in a folder that users share, unpickling another's file would run its code."""
+    """Read a file that this user or root owns: in a shared folder, unpickling another user's file would run that user's code."""
     try:
         if path.stat().st_uid not in (os.getuid(), 0):
             raise PermissionError("another user wrote it")
         return pickle.loads(path.read_bytes())
-    except Exception as error:  # damaged bytes raise anything
+    except Exception as error:  # damaged bytes may raise any exception
         raise DamagedPlan(f"{path} cannot be read: {error}") from error
 
 

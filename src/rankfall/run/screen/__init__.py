@@ -1,1 +1,1 @@
-"""The display of a running workflow: Snakemake's events, drawn on a terminal or printed in lines."""
+"""Display a running workflow: Snakemake's events, drawn on a terminal or printed in lines."""

@@ -1,4 +1,4 @@
-"""Snakemake as a child process. Its output and events go to files, and signals to this process reach it in the way that loses least.
+"""Run Snakemake as a child process. Its output and events go to files, and it gets this process's signals in the way that loses least.
 
 The child has its own process group, so that Ctrl-C in a terminal does not kill its jobs, which have a checkpoint to write. If this process
 is killed, Snakemake continues.
@@ -17,7 +17,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 
 EVENTS = "RANKFALL_EVENTS"  # the environment variable that the logger plugin reads
-JOB = "rankfall.cli"  # in the command of every job, and in no command with which Snakemake asks a cluster
+JOB = "rankfall.cli"  # part of the command of every job, and of no command that Snakemake sends to a cluster
 
 
 class Child:
@@ -27,11 +27,10 @@ class Child:
         self.folder = tempfile.TemporaryDirectory(prefix="rankfall-run-")
         self.output_file, self.event_file = (Path(self.folder.name) / name for name in ("output", "events"))
         self.event_file.touch()
-        self.rest = ""  # an event that is not yet complete
+        self.incomplete = ""  # start of an event that is not yet complete
         self.interrupts = 0
-        self.signalled: set[tuple[int, tuple[str, ...]]] = (
-            set()
-        )  # processes that were asked to end, with their commands
+        # processes that got SIGTERM, with their commands
+        self.signalled: set[tuple[int, tuple[str, ...]]] = set()
         with self.output_file.open("wb") as output:
             self.process = subprocess.Popen(
                 command,
@@ -53,7 +52,7 @@ class Child:
 
     def new_events(self) -> Iterator[dict[str, Any]]:
         """Yield the events since the last call."""
-        *lines, self.rest = (self.rest + self.events.read()).split("\n")
+        *lines, self.incomplete = (self.incomplete + self.events.read()).split("\n")
         for line in lines:
             try:
                 event = json.loads(line)
@@ -84,25 +83,26 @@ class Child:
             os.killpg(self.process.pid, signal.SIGINT)
             return
         jobs = self.started()
-        # Once: a second one would interrupt it while it cancels the jobs of a cluster.
+        # Only once: a second signal would interrupt Snakemake while it cancels the jobs of a cluster.
         self.process.send_signal(signal.SIGINT)
         self.terminate(jobs)
 
     def stop_new_jobs(self) -> None:
-        """Ask jobs to end that have started since. Snakemake still starts jobs that it had already chosen, and a shell its program."""
+        """Ask jobs to end that started after the interrupt: Snakemake still starts jobs that it had chosen, and a shell its program."""
         self.terminate(self.started(), JOB)
 
     def started(self) -> list[psutil.Process]:
-        """Return the processes that Snakemake and its jobs have started, but for the server of forks, whose group is its own."""
-        found = []
+        """Return Snakemake's child processes, without the fork server, which has a process group of its own."""
+        processes = []
         with suppress(psutil.Error):
             for process in psutil.Process(self.process.pid).children(recursive=True):
                 with suppress(ProcessLookupError):  # it has ended
-                    found += [process] if os.getpgid(process.pid) == self.process.pid else []
-        return found
+                    if os.getpgid(process.pid) == self.process.pid:
+                        processes.append(process)
+        return processes
 
     def terminate(self, processes: Iterable[psutil.Process], word: str = "") -> None:
-        """Send each process whose command has this word SIGTERM, once, and again if it runs another program by then."""
+        """Send SIGTERM to each process whose command has this word: once, and again if it runs another program by then."""
         for process in processes:
             with suppress(psutil.Error):  # it has ended
                 program = process.pid, tuple(process.cmdline())

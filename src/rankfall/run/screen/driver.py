@@ -1,4 +1,4 @@
-"""The driver that runs Snakemake as a child process and shows its progress: a live view on a terminal, else one line per job."""
+"""Run Snakemake as a child process and show its progress: a live view on a terminal, else a line per job."""
 
 import os
 import shlex
@@ -25,7 +25,7 @@ INTERRUPTED = 130  # exit code after Ctrl-C
 
 
 def print_line(line: str) -> None:
-    """Print one line. If the reader has closed the pipe (`make run | head`), discard the output and let the run continue."""
+    """Print a line. If the reader closed the pipe (`make run | head`), discard the output and let the run continue."""
     try:
         print(line, flush=True)
     except BrokenPipeError:
@@ -34,7 +34,7 @@ def print_line(line: str) -> None:
 
 @dataclass
 class Driver:
-    """One run of Snakemake from start to end."""
+    """A run of Snakemake from start to end."""
 
     child: Child
     state: RunState
@@ -59,35 +59,34 @@ class Driver:
         return INTERRUPTED if signal.SIGINT in self.signals and code else code
 
     def show(self, terminal: bool) -> int:
-        """Show a view that changes in place on a terminal, else a line when the run begins, for each job that ends, and at least
-        every 20 seconds."""
+        """Show a view that changes in place on a terminal, else lines: when the run begins, when a job ends, and every 20 seconds."""
         from rich.live import Live
 
         from rankfall.run.screen.screen import console, describe_start, say_ended, say_running, view
 
-        started, said = False, self.state.began
+        announced, last_line = False, self.state.began
         with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
             while True:
                 code = self.child.code(PAUSE)
                 ended = self.update(code is not None)
                 if live is not None:
-                    shown = self.title + (" (stopping: jobs write their checkpoints)" if self.state.stopping else "")
-                    live.update(view(self.state, self.reached, time.time(), shown), refresh=True)
+                    title = self.title + (" (stopping: jobs write their checkpoints)" if self.state.stopping else "")
+                    live.update(view(self.state, self.reached, time.time(), title), refresh=True)
                 else:
                     lines = [say_ended(self.state, job, self.reached, time.time()) for job in ended]
-                    if self.began and not started:
-                        started = True
+                    if self.began and not announced:
+                        announced = True
                         lines.insert(0, describe_start(self.state, self.title))
-                    if not lines and time.time() - said >= SAY:
+                    if not lines and time.time() - last_line >= SAY:
                         lines = [say_running(self.state, self.reached, time.time())]
                     for text in lines:
-                        said = time.time()
+                        last_line = time.time()
                         print_line(text)
                 if code is not None:
                     return code
 
     def update(self, last: bool = False) -> list[Job]:
-        """Process new events and return the jobs that have ended since the last call."""
+        """Process new events and return the jobs that ended since the last call."""
         ended = []
         if self.signals:
             self.child.stop_new_jobs()
@@ -99,8 +98,8 @@ class Driver:
         now = time.monotonic()
         if now - self.looked >= LOOK or last:
             self.looked = now
-            found = {number: read_reached(Path(job.log)) for number, job in self.state.running.items() if job.log}
-            self.reached = {number: one for number, one in found.items() if one is not None}
+            logs = {number: read_reached(Path(job.log)) for number, job in self.state.running.items() if job.log}
+            self.reached = {number: progress for number, progress in logs.items() if progress is not None}
         if self.began:
             self.keep_output()
             if self.record is not None:
@@ -125,13 +124,13 @@ class Driver:
 
     @contextmanager
     def pass_signals_on(self) -> Iterator[None]:
-        """Pass signals on: one that ends this process interrupts the child as Ctrl-C does, one that pauses it pauses the child."""
+        """Pass signals on to the child: signals that end this process interrupt it like Ctrl-C, and Ctrl-Z pauses it."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.signals.append(number)
             self.unwritten.append({"event": "rankfall_stopping"})
             self.state.stopping = True
-            self.child.interrupt()  # for any signal: at SIGTERM, Snakemake takes a lock that its own thread may hold, and deadlocks
+            self.child.interrupt()  # SIGINT for any signal: at SIGTERM, Snakemake takes a lock that its own thread may hold
 
         def pause(number: int, frame: FrameType | None) -> None:
             self.child.end(signal.SIGSTOP)
@@ -149,8 +148,8 @@ class Driver:
 
 def command(config: Path, profile: Path, more: Sequence[str]) -> list[str]:
     """Return the command that starts Snakemake."""
-    found = str(find_profile(profile))
-    return [sys.executable, "-m", "snakemake", "--configfile", str(config), "--workflow-profile", found, *more]
+    profile_folder = str(find_profile(profile))
+    return [sys.executable, "-m", "snakemake", "--configfile", str(config), "--workflow-profile", profile_folder, *more]
 
 
 def command_line(config: Path, profile: Path, more: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The last lines of a run: where its results are, or why it ended and which command to run next."""
+"""Write the last lines of a run: where its results are, or why it ended and which command to run next."""
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ def say_finished(state: RunState, results: Path, config: Path, seconds: float) -
 
 
 def say_nothing_to_do(results: Path, config: Path, published: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a run whose work files all exist. `published`: files that were missing or differed."""
+    """Yield the lines of a run whose work files all exist. `published` names the files that were missing or differed."""
     if published:
         more = f" and {len(published) - FAILED} more" if len(published) > FAILED else ""
         yield f"==> published again: {', '.join(published[:FAILED])}{more}"
@@ -38,10 +38,12 @@ def say_where(results: Path) -> Iterator[str]:
 
 
 def page_of(results: Path) -> Path:
+    """Return the path of the page."""
     return results / "report" / "index.html"
 
 
 def option(results: Path) -> str:
+    """Return the command-line option for a folder of results; empty for the default folder."""
     return "" if results == Path("results") else f" --results {results}"
 
 
@@ -78,29 +80,31 @@ def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, aga
     if state.refused == "LockException":
         yield say_locked(other, again, unlock)
         return
-    ours = [line for line in text.splitlines() if line.startswith("error: ")]
-    if ours:
-        yield ours[-1]
+    errors = [line for line in text.splitlines() if line.startswith("error: ")]
+    if errors:
+        yield errors[-1]
         return
-    said = [line for part in state.said for line in part.splitlines() if line.strip()]
-    yield from said[:12] or text.splitlines()[-12:]
+    lines = [line for error in state.errors for line in error.splitlines() if line.strip()]
+    yield from lines[:12] or text.splitlines()[-12:]
 
 
 def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
     """Return the error of a locked folder: another run uses it, or a killed run left its lock."""
     if other is None:
-        what = "another Snakemake is working on these results, or a killed one has left its lock"
+        holder = "another Snakemake is working on these results, or a killed one has left its lock"
     elif is_alive(other):
         since = f"since {other['began_at']}" if other.get("began_at") else ""
-        what = f"`{other['command']}` is working on these results (process {other['pid']} on {other['host']}, {since})"
-        return f"error: {what}: wait for it, or watch it with `rankfall status --watch --config {other['config']}`"
+        holder = (
+            f"`{other['command']}` is working on these results (process {other['pid']} on {other['host']}, {since})"
+        )
+        return f"error: {holder}: wait for it, or watch it with `rankfall status --watch --config {other['config']}`"
     else:
-        what = f"`{other['command']}` (process {other['pid']} on {other['host']}) ended without removing its lock"
-    return f"error: {what}: if nothing runs, type `{unlock}`, then `{again}`"
+        holder = f"`{other['command']}` (process {other['pid']} on {other['host']}) ended without removing its lock"
+    return f"error: {holder}: if nothing runs, type `{unlock}`, then `{again}`"
 
 
 def is_alive(record: Mapping[str, Any]) -> bool:
-    """Return whether the process of a record runs. A process on another machine counts as running, since it cannot be checked."""
+    """Return whether the process of a record runs. A process on another machine counts as running, since this machine cannot see it."""
     if record.get("host") != socket.gethostname():
         return True
     return is_running(int(record["pid"]))

@@ -1,4 +1,4 @@
-"""The progress and the errors of jobs, from their logs (`train/progress.py`, `run/jobs/measuring.py`); durations and counts in words."""
+"""Read the progress and the errors of jobs from their logs (`train/progress.py`, `run/jobs/measuring.py`); write durations and counts."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from rankfall.terminal import clean
 
 READ = 4096  # bytes of a log's beginning, and of its end
-TAIL = 16_384  # bytes of a log's end that are searched for an error
+TAIL = 16_384  # bytes of a log's end in which an error is searched
 ERROR = re.compile(r"^(error: |checkpointed on |[\w.]*(Error|Exception|Interrupt|Unproved)\b)")
 SILENT = "it ended without a word: killed, or taken away by the scheduler"
 CELLS = re.compile(r"^(?:\S+: )?(\d+) cells: (\d+) in store, (\d+) to (?:train|measure)", re.MULTILINE)
@@ -21,14 +21,14 @@ class Reached:
     """The progress of a job."""
 
     cells: int = 0  # finished cells
-    of: int = 0  # all cells of the job
-    share: float = 0.0  # finished share of what it had to compute
+    total: int = 0  # all cells of the job
+    share: float = 0.0  # finished share of the cells that were missing
     rate: float = 0.0  # training steps per second, summed over networks
     detail: str = ""
 
 
 def read_reached(log: Path) -> Reached | None:
-    """Return the progress of the job with this log, or None if there is no log or it does not tell."""
+    """Return the progress of the job with this log, or None if there is no log, or no progress in it."""
     try:
         with log.open("rb") as file:
             text = file.read(READ)
@@ -43,14 +43,14 @@ def read_reached(log: Path) -> Reached | None:
 
 def parse_log(text: str) -> Reached | None:
     """Return the progress of a job whose log has this text."""
-    begun = CELLS.search(text)
-    if begun is None:
+    start = CELLS.search(text)
+    if start is None:
         return None
-    total, stored, missing = map(int, begun.groups())
+    total, stored, missing = map(int, start.groups())
     steps, measured = STEP.findall(text), MEASURED.findall(text)
     if steps:
-        done, _, members, step, of, rate = (float(number) for number in steps[-1])
-        computed = done - stored + members * step / max(of, 1)
+        done, _, members, step, last_step, rate = (float(number) for number in steps[-1])
+        computed = done - stored + members * step / max(last_step, 1)
         loss = LOSS.findall(text)
         detail = f"loss {loss[-1][0]} to {loss[-1][1]}" if loss else ""
         return Reached(int(done), total, computed / max(missing, 1), rate, detail)
@@ -70,13 +70,13 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600} h" + (f" {whole % 3600 // 60} min" if whole % 3600 // 60 else "")
 
 
-def count(number: int, what: str) -> str:
+def count(number: int, noun: str) -> str:
     """Return a count with its noun: `1 job`, `12 jobs`."""
-    return f"{number} {what}{'s' * (number != 1)}"
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def error_in(log: Path) -> str:
-    """Return in one line why a job ended: the last error in its log with its fix, or else the log's last line, or SILENT if it is empty."""
+    """Return in a line why a job ended: the last error in its log with its fix, else the log's last line, or SILENT if the log is empty."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - TAIL))
@@ -84,7 +84,7 @@ def error_in(log: Path) -> str:
     except OSError:
         return SILENT
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    named = [at for at, line in enumerate(lines) if ERROR.match(line)]
-    said = lines[named[-1] : named[-1] + 2] if named else lines[-1:] or [SILENT]
-    said = [line.strip() for at, line in enumerate(said) if at == 0 or line.strip().startswith("fix: ")]
-    return clean("; ".join(said).removeprefix("error: "))
+    starts = [index for index, line in enumerate(lines) if ERROR.match(line)]
+    message = lines[starts[-1] : starts[-1] + 2] if starts else lines[-1:] or [SILENT]
+    message = [line.strip() for index, line in enumerate(message) if index == 0 or line.strip().startswith("fix: ")]
+    return clean("; ".join(message).removeprefix("error: "))

@@ -1,4 +1,4 @@
-"""The display of a run: on a terminal one view that changes in place, elsewhere a line when it begins and a line for each job that ends."""
+"""Draw a run: on a terminal a view that changes in place, elsewhere a line when the run begins and a line for each job that ends."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from rankfall.run.screen.logs import Reached, clock, count
 from rankfall.run.screen.state import STAGES, Job, RunState
 
 JOBS = 6  # running jobs that are shown
-BAR = 24  # columns
+BAR = 24  # characters of a progress bar
 
 
 def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> RenderableType:
@@ -36,10 +36,11 @@ def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str
 
 
 def headline(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> Text:
+    """Return the finished jobs, the time so far and the remaining time."""
     left = say_left(state, reached, now)
-    about = f", {left}" if left and state.count < state.total else ""
+    remaining = f", {left}" if left and state.count < state.total else ""
     return Text(
-        f"{title}: {state.count} of {count(state.total, 'job')}, {clock(now - state.began)}{about}", style="bold"
+        f"{title}: {state.count} of {count(state.total, 'job')}, {clock(now - state.began)}{remaining}", style="bold"
     )
 
 
@@ -55,26 +56,26 @@ def stages(state: RunState) -> Table:
 
 def training(state: RunState, reached: Mapping[str, Reached]) -> str:
     """Return the cells and the steps per second of running training jobs."""
-    found = {
-        number: one for number, one in reached.items() if getattr(state.running.get(number), "rule", "") == "train"
-    }
-    if not found:
+    jobs = [job for number, job in reached.items() if getattr(state.running.get(number), "rule", "") == "train"]
+    if not jobs:
         return ""
-    rate, cells, of = (sum(getattr(one, name) for one in found.values()) for name in ("rate", "cells", "of"))
+    rate, cells, total = (sum(getattr(job, name) for job in jobs) for name in ("rate", "cells", "total"))
     steps = f", {rate:,.0f} training steps a second" if rate else ""
-    return f"{cells:.0f} of {of:.0f} networks of the running jobs are trained{steps}"
+    return f"{cells:.0f} of {total:.0f} networks of the running jobs are trained{steps}"
 
 
-def line(job: Job, found: Reached | None, now: float) -> str:
-    """Return the line of one running job."""
+def line(job: Job, progress: Reached | None, now: float) -> str:
+    """Return the line of a running job."""
     so_far = f"{job.name}, {clock(now - job.began)}"
-    if found is None or not found.of:
+    if progress is None or not progress.total:
         return so_far
-    rate = f", {found.rate:,.0f} steps a second" if found.rate else ""
-    return f"{so_far}: {found.cells} of {found.of} cells{rate}{', ' + found.detail if found.detail else ''}"
+    rate = f", {progress.rate:,.0f} steps a second" if progress.rate else ""
+    detail = f", {progress.detail}" if progress.detail else ""
+    return f"{so_far}: {progress.cells} of {progress.total} cells{rate}{detail}"
 
 
 def console() -> Console:
+    """Return a console that neither highlights nor wraps."""
     return Console(highlight=False, soft_wrap=False)
 
 
@@ -85,23 +86,25 @@ def describe_start(state: RunState, title: str) -> str:
 
 
 def say_running(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
-    """Return the line that says in a pipe what runs and how long the run still takes."""
+    """Return the line that lists, in a pipe, the running jobs and the remaining time."""
     if not state.totals:
         return f"==> Snakemake starts, {clock(now - state.began)} so far"
     jobs = [line(job, reached.get(number), now) for number, job in state.running.items()]
     more = f" and {len(jobs) - JOBS} more" if len(jobs) > JOBS else ""
     failed = f", {count(len(state.failed), 'job')} failed" if state.failed else ""
     left = say_left(state, reached, now)
-    about = f", {left}" if left else ""
+    remaining = f", {left}" if left else ""
     running = "; ".join(jobs[:JOBS]) or "no job"
-    return f"[{state.count}/{state.total}] {clock(now - state.began)} so far{about}{failed}; running: {running}{more}"
+    return (
+        f"[{state.count}/{state.total}] {clock(now - state.began)} so far{remaining}{failed}; running: {running}{more}"
+    )
 
 
 def say_ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
-    """Return the line of a job that is done or has failed."""
+    """Return the line of a job that is done or failed."""
     left = say_left(state, reached, now)
-    about = f", {left}" if left and job.place < state.total else ""
-    when = f"{clock(now - state.began)} so far{about}"
+    remaining = f", {left}" if left and job.place < state.total else ""
+    when = f"{clock(now - state.began)} so far{remaining}"
     if job.error:
         return f"[{job.place}/{state.total}] failed: {job.name}: {job.error}; log: {job.log}; {when}"
     return f"[{job.place}/{state.total}] {job.name}: {clock(job.seconds or 0.0)}; {when}"

@@ -1,4 +1,4 @@
-"""The state of a run: which jobs are running, done or failed. Snakemake's events update it."""
+"""Hold the state of a run, which Snakemake's events update: jobs that run, are done, or failed."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 from rankfall.run.screen.logs import SILENT, error_in
 
-STAGES = {  # rule -> what its jobs do
+STAGES = {  # rule -> name of its jobs on the screen
     "data": "data sets",
     "train": "training",
     "measure": "measuring networks",
@@ -22,7 +22,7 @@ VERBS = {"measure_freely": "measure"}  # rule -> command, where they differ
 
 @dataclass
 class Job:
-    """A job that has started."""
+    """A started job."""
 
     rule: str
     name: str  # such as `train sorting 0-31`
@@ -44,13 +44,12 @@ class RunState:
     running: dict[str, Job] = field(default_factory=dict)  # by Snakemake's job ID
     finished: list[Job] = field(default_factory=list)
     failed: dict[str, Job] = field(default_factory=dict)  # by output; a job that succeeds in a later attempt is removed
-    costs: Mapping[str, tuple[str, float, int]] = field(
-        default_factory=dict
-    )  # output -> rule, estimated seconds, cells
+    # output -> rule, estimated seconds, cells
+    costs: Mapping[str, tuple[str, float, int]] = field(default_factory=dict)
     config: str = ""  # file from which all jobs read the configuration
     cores: int = 1
-    slower: float = 1.0  # seconds by the clock of a second of processor time, by the load when the run began
-    said: list[str] = field(default_factory=list)  # errors of Snakemake itself
+    slower: float = 1.0  # seconds by the clock for a second of processor time, from the load when the run began
+    errors: list[str] = field(default_factory=list)  # of Snakemake itself
     refused: str = ""  # kind of the error that ended Snakemake
     lacks: list[str] = field(default_factory=list)  # tables and figures that the page lacks
     no_page: str = ""  # why there is no page
@@ -95,20 +94,21 @@ class RunState:
                 return self.end_job(str(event["jobid"]), event)
             case "error":
                 self.refused = str(event.get("exception") or "error")
-                self.said.append(str(event.get("text", "")))
+                self.errors.append(str(event.get("text", "")))
             case "text" if event.get("level") in ("ERROR", "CRITICAL"):
-                self.said.append(str(event.get("text", "")))
+                self.errors.append(str(event.get("text", "")))
         return None
 
     def begin_job(self, event: Mapping[str, Any]) -> None:
-        """Add a job that has started or, on a cluster, was submitted."""
+        """Add a job that started or, on a cluster, was submitted."""
         rule, wildcards = str(event["rule_name"]), event.get("wildcards") or {}
-        name = " ".join([VERBS.get(rule, rule), *(str(one) for what, one in wildcards.items() if what != "digest")])
-        first = [(event.get(what) or [""])[0] for what in ("output", "log")]
-        self.running[str(event["jobid"])] = Job(rule, name, first[0], first[1], float(event["time"]))
+        words = [str(value) for wildcard, value in wildcards.items() if wildcard != "digest"]
+        name = " ".join([VERBS.get(rule, rule), *words])
+        output, log = ((event.get(files) or [""])[0] for files in ("output", "log"))
+        self.running[str(event["jobid"])] = Job(rule, name, output, log, float(event["time"]))
 
     def end_job(self, number: str, event: Mapping[str, Any]) -> Job | None:
-        """Move a job that is done or has failed, and return it. None for `all`, and for one that was stopped or will be tried again."""
+        """Move a job that is done or failed, and return it; None for `all`, and for a job that was stopped or will be tried again."""
         job = self.running.pop(number, None)
         if job is None:
             return None

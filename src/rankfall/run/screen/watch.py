@@ -1,6 +1,6 @@
-"""The record of a run, and the display of a run that another terminal or another machine has started and whose results it sees.
+"""Record a run, and show a run that another terminal, or another machine with the same results, started.
 
-The record is a file beside the run's logs: a line that describes the run, then its events. The time of the file is that of the last sign of
+The record is a file beside the run's logs: a line that describes the run, then its events. The file's time is that of the last sign of
 life.
 """
 
@@ -23,13 +23,13 @@ from rankfall.run.screen.logs import Reached, clock, count, read_reached
 from rankfall.run.screen.state import RunState
 
 EVERY = 2.0  # seconds between two signs of life
-SAY = 20.0  # seconds between two lines, if there is no terminal
+SAY = 20.0  # seconds between two lines without a terminal
 LOOK = 1.0  # seconds between two reads of the record
 SILENT = 60.0  # seconds without a new record after which its process may be dead
 
 
 class RunRecord:
-    """The writer of a run's record while the run lasts. The last record stays."""
+    """The writer of a run's record. The record of the last run stays."""
 
     def __init__(self, results: Path, config: Path, command: str, pid: int, state: RunState) -> None:
         self.path = record_file(results)
@@ -56,33 +56,34 @@ class RunRecord:
                     file.write("\n".join([*lines, ""]))
             if lines or time.time() - self.signed >= EVERY:
                 self.signed = time.time()
-                os.utime(self.path, (self.signed, self.signed))  # by this machine's clock, as the times of events
+                os.utime(self.path, (self.signed, self.signed))  # by this machine's clock, like the times of events
         except (StoreError, OSError):  # on a full disk the jobs report the error
             return
 
 
 def record_file(results: Path) -> Path:
+    """Return the path of the record."""
     return results / "logs" / "run.jsonl"
 
 
 def read_record(results: Path) -> tuple[dict[str, Any], RunState] | None:
-    """Return the description and the state of the last run, or None if there is no record that can be read."""
+    """Return the description and the state of the last run, or None if no record can be read."""
     try:
         first, *lines = record_file(results).read_text(encoding="utf-8").split("\n")
-        about = json.loads(first)
-        state = RunState(**about["state"])
+        description = json.loads(first)
+        state = RunState(**description["state"])
         for line in lines[:-1]:  # the last is empty or incomplete
             state.take(json.loads(line))
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return about, state
+    return description, state
 
 
 @dataclass(frozen=True)
 class Seen:
     """The state of a run at one reading of its record."""
 
-    about: Mapping[str, Any]
+    about: Mapping[str, Any]  # description of the run
     state: RunState
     reached: Mapping[str, Reached]
     now: float  # the time of the record, by the clock of the machine that runs it
@@ -97,21 +98,22 @@ def read_state(results: Path) -> Seen:
     file = record_file(results)
     if not file.exists():
         raise RankfallError(f"{file} is missing: `make run` writes it; no run of these results has begun")
-    found = read_record(results)
-    if found is None:
+    record = read_record(results)
+    if record is None:
         raise RankfallError(
             f"{file} is damaged, or of another version of Rankfall, and cannot tell what the run does; the next `make run` writes it anew"
         )
-    about, state = found
+    description, state = record
     logs = {
-        number: read_reached(local_log(job.log, about["results"], results)) for number, job in state.running.items()
+        number: read_reached(local_log(job.log, description["results"], results))
+        for number, job in state.running.items()
     }
-    reached = {number: one for number, one in logs.items() if one is not None}
-    return Seen(about, state, reached, file.stat().st_mtime)
+    reached = {number: progress for number, progress in logs.items() if progress is not None}
+    return Seen(description, state, reached, file.stat().st_mtime)
 
 
 def local_log(log: str, recorded: str, results: Path) -> Path:
-    """Return the path of a log on this machine, which may see the results under another path."""
+    """Return the path of a log on this machine, where the results may have another path than the recorded one."""
     path = Path(log)
     return results / path.relative_to(recorded) if path.is_relative_to(recorded) else path
 
@@ -122,8 +124,8 @@ def watch(results: Path, terminal: bool) -> int:
 
     from rankfall.run.screen.screen import console, say_running, view
 
-    # How long a record has not changed is measured by this process alone, since the clocks of two machines may differ.
-    said, last, since = -SAY, 0.0, time.monotonic()
+    # This process measures by its own clock for how long a record has not changed, since the clocks of two machines may differ.
+    last_line, last, since = -SAY, 0.0, time.monotonic()
     with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
         while True:
             seen, now = read_state(results), time.monotonic()
@@ -132,8 +134,8 @@ def watch(results: Path, terminal: bool) -> int:
                 break
             if live is not None:
                 live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
-            elif now - said >= SAY:
-                said = now
+            elif now - last_line >= SAY:
+                last_line = now
                 print(f"{seen.title}: {say_running(seen.state, seen.reached, seen.now)}", flush=True)
             time.sleep(LOOK)
     return print_end(seen)

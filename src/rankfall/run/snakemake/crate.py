@@ -1,4 +1,4 @@
-"""Pack a run as an RO-Crate, a ZIP file for a paper's supplement: results, what they are made of, and how these belong together.
+"""Pack a run as an RO-Crate, a ZIP file for a paper's supplement: results, their sources, and the relations between them.
 
 The crate conforms to Workflow Run RO-Crate 0.5 (https://w3id.org/ro/wfrun/workflow/0.5), which builds on RO-Crate 1.1.
 """
@@ -30,11 +30,9 @@ PROFILES = {  # address -> name, version
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
 TYPES = {".parquet": "application/vnd.apache.parquet", ".rst": "text/x-rst"}
-BESIDE = (
-    "statement.yaml",
-    "published.csv",
-)  # a job names them by the module beside them, as in lab.squares.rule/statement.yaml
-OURS = ("rankfall/", "thousandfold/")  # sources that a release of Rankfall has
+# Files beside a module. A job names them by that module, as in lab.squares.rule/statement.yaml.
+BESIDE = ("statement.yaml", "published.csv")
+OURS = ("rankfall/", "thousandfold/")  # sources in a release of Rankfall
 
 
 def write_crate(run: RunPlan, target: Path, license_url: str | None, lacking: Mapping[str, str]) -> int:
@@ -56,7 +54,7 @@ def write_crate(run: RunPlan, target: Path, license_url: str | None, lacking: Ma
         "name": "Rankfall",
         "version": __version__,
         "programmingLanguage": {"@id": "#snakemake"},
-        "softwareRequirements": refer(one["@id"] for one in software),
+        "softwareRequirements": refer(entity["@id"] for entity in software),
     }
     action = {
         "@id": "#run",
@@ -68,7 +66,7 @@ def write_crate(run: RunPlan, target: Path, license_url: str | None, lacking: Ma
         "endTime": as_time(max(path.stat().st_mtime for path in results.values())),
         "actionStatus": f"http://schema.org/{'Failed' if lacking else 'Completed'}ActionStatus",
     }
-    lacks = "".join(f" Not made: {name}: {why}" for name, why in lacking.items())
+    lacks = "".join(f" Not made: {name}: {reason}" for name, reason in lacking.items())
     root = {
         "@id": "./",
         "@type": "Dataset",
@@ -81,7 +79,7 @@ def write_crate(run: RunPlan, target: Path, license_url: str | None, lacking: Ma
         "mentions": {"@id": "#run"},
         "hasPart": refer(files),
     }
-    about = {
+    metadata = {
         "@id": "ro-crate-metadata.json",
         "@type": "CreativeWork",
         "about": {"@id": "./"},
@@ -92,7 +90,7 @@ def write_crate(run: RunPlan, target: Path, license_url: str | None, lacking: Ma
     works = {url: {"name": name, "version": version} for url, (name, version) in PROFILES.items()}
     works |= {license_url: {"name": license_url}} if license_url else {}
     context += [{"@id": url, "@type": "CreativeWork", **work} for url, work in works.items()]
-    graph = [about, root, action, *files.values(), *software, *context]
+    graph = [metadata, root, action, *files.values(), *software, *context]
     with atomic(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("ro-crate-metadata.json", json.dumps({"@context": CONTEXT, "@graph": graph}, indent=1))
         for name, content in contents.items():
@@ -101,8 +99,9 @@ def write_crate(run: RunPlan, target: Path, license_url: str | None, lacking: Ma
 
 
 def find_sources(run: RunPlan) -> dict[str, Path]:
-    """Return the modules of tasks, networks and measures that are no part of Rankfall, with the statements of claims and the published
-    numbers beside them: name in the crate -> file."""
+    """Return name in the crate -> file, for the sources that are no part of Rankfall.
+
+    These are modules of tasks, networks and measures, and the statements of claims and the published numbers beside them."""
     computed = [job for job in run.jobs.values() if job.kind in ("data", "train", "measure")]
     parts = {name.partition("/") for job in computed for name in job.code()}
     names = {
@@ -110,8 +109,10 @@ def find_sources(run: RunPlan) -> dict[str, Path]:
         for module, _, file in parts
     }
     ours = {name for name in names if name.startswith(OURS)}
-    found = {name: [path for root in sys.path if (path := Path(root, name)).is_file()] for name in sorted(names - ours)}
-    return {f"sources/{name}": paths[0] for name, paths in found.items() if paths}
+    paths_by_name = {
+        name: [path for root in sys.path if (path := Path(root, name)).is_file()] for name in sorted(names - ours)
+    }
+    return {f"sources/{name}": paths[0] for name, paths in paths_by_name.items() if paths}
 
 
 def describe_file(name: str, content: bytes) -> Entity:
@@ -125,7 +126,7 @@ def describe_software(results: Iterable[Path]) -> list[Entity]:
     """Describe the software that the tables name in their metadata."""
     tables = [json.loads(about_of(pq.read_schema(path))["versions"]) for path in results if path.suffix == ".parquet"]
     software = {}
-    for name, version in {(name, version) for one in tables for name, version in one.items() if version}:
+    for name, version in {(name, version) for versions in tables for name, version in versions.items() if version}:
         url = "https://www.python.org/" if name == "python" else f"https://pypi.org/project/{name}/{version}/"
         software[url] = {"@id": url, "@type": "SoftwareApplication", "name": name, "version": version, "url": url}
     return [software[url] for url in sorted(software)]

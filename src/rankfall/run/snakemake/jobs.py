@@ -1,4 +1,4 @@
-"""The jobs of a plan. The name of each file contains the digest of everything that the file depends on:
+"""Name the jobs of a plan and their files. The name of a file contains the digest of everything that the file depends on:
 
     results/work/measure/residuals/sorting/0-31.10/3fa9c1d2....parquet
     results/logs/measure/residuals/sorting/0-31.10/3fa9c1d2....log
@@ -45,7 +45,7 @@ class PlannedJob:
 
     key: str  # kind/name/..., such as train/sorting/0, measure/paths/sorting/0, measure/orders, table/cells, page
     digest: str
-    what: str  # description of its inputs, such as "32 cells"
+    summary: str  # its inputs in words, such as "32 cells"
     inputs: tuple[str, ...] = ()  # input files, relative to the folder of results
     code: Callable[[], Code] = field(default=dict, repr=False, compare=False)  # called only to explain a difference
 
@@ -72,7 +72,7 @@ class PlannedJob:
         return f"logs/{self.key}/{self.digest}.log"
 
     def check(self, expected: str | None) -> None:
-        """Raise if a run has planned this job with another digest."""
+        """Raise if a run planned this job with another digest."""
         if expected is not None and expected != self.digest:
             raise RankfallError(
                 f"{self.key.replace('/', ' ')}: the configuration or the code changed since this run was planned; "
@@ -81,12 +81,12 @@ class PlannedJob:
 
 
 class PlanJobs:
-    """The jobs of one plan, each created at its first use."""
+    """The jobs of a plan, each created at its first use."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._jobs: dict[str, PlannedJob] = {}
-        self._specs: dict[int, str] = {}  # by identity: the plan keeps them all
+        self._specs: dict[int, str] = {}  # identity of an entry -> digest; the plan keeps all entries alive
         self._row_codes: dict[str, dict[str, str]] = {}
 
     @property
@@ -136,105 +136,115 @@ class PlanJobs:
     # Digest and inputs of each kind of job.
 
     def _data(self, key: str, task: str) -> PlannedJob:
-        cells = [cell for (name, _), some in self.plan.shards.items() if name == task for cell in some]
+        """Return the job that draws the data sets of a task."""
+        cells = [cell for (name, _), shard_cells in self.plan.shards.items() if name == task for cell in shard_cells]
         data_keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
         code = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
         return PlannedJob(key, digest("data", task, data_keys, rows), f"{len(data_keys)} data sets", code=code)
 
     def _train(self, key: str, task: str, shard: str) -> PlannedJob:
+        """Return the job that trains a shard."""
         cells = self.plan.shards[task, shard]
         ceiling = self._sources.code_files(CEILING_ROOTS)
         rows = _merge([self._table_code("cells"), self._table_code("training"), ceiling])
         code = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
-        # The keys of the cells cover the data. The file of data sets is an input so that a faulty data set fails one job, not all.
+        # The keys of the cells cover the data. The file of data sets is an input, so that a faulty data set fails one job and not all.
         inputs = (self.job("data", task).files[0],)
         return PlannedJob(key, digest("train", self._digest_rows(cells), rows), f"{len(cells)} cells", inputs, code)
 
     def _measure(self, key: str, name: str, task: str, shard: str) -> PlannedJob:
+        """Return the job that measures the cells of a shard."""
         measure, cells = self.plan.measures[name], self.plan.measured_cells(name, task, shard)
         rows = self._table_code(measure.table)
         code = partial(_merge, [measure.code, rows])
         inputs = (self.job("train", task, shard).files[0],)
-        made_of = digest("measure", measure.key, self._digest_rows(cells), rows)
-        return PlannedJob(key, made_of, f"{len(cells)} cells", inputs, code)
+        job_digest = digest("measure", measure.key, self._digest_rows(cells), rows)
+        return PlannedJob(key, job_digest, f"{len(cells)} cells", inputs, code)
 
     def _measure_freely(self, key: str, name: str) -> PlannedJob:
         """Return the job of a measure that needs no cells. It reads tables or nothing."""
         measure = self.plan.measures[name]
-        rows, given = self._table_code(measure.table), [self.job("table", table) for table in measure.tables]
-        what = f"{len(given)} tables" if given else "itself alone"
-        made_of = digest("measure", measure.key, [table.digest for table in given], rows)
+        rows, tables = self._table_code(measure.table), [self.job("table", table) for table in measure.tables]
+        summary = f"{len(tables)} tables" if tables else "itself alone"
+        job_digest = digest("measure", measure.key, [table.digest for table in tables], rows)
         code = partial(_merge, [measure.code, rows])
-        return PlannedJob(key, made_of, what, tuple(table.files[0] for table in given), code)
+        return PlannedJob(key, job_digest, summary, tuple(table.files[0] for table in tables), code)
 
     def _table(self, key: str, name: str) -> PlannedJob:
+        """Return the job that combines the files of a table."""
         code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name), table_digests(name)])
         parts = self._table_parts(name)
         inputs = tuple(part.files[name == "training"] for part in parts)
-        made_of = digest("table", name, [part.digest for part in parts], code)
-        return PlannedJob(key, made_of, f"{len(parts)} files", inputs, lambda: code)
+        job_digest = digest("table", name, [part.digest for part in parts], code)
+        return PlannedJob(key, job_digest, f"{len(parts)} files", inputs, lambda: code)
 
     def _figure(self, key: str, name: str) -> PlannedJob:
+        """Return the job that draws a figure."""
         figure = self.plan.figures[name]
-        given = [self.job("table", table) for table in figure.tables]
+        tables = [self.job("table", table) for table in figure.tables]
         looks = [self.plan.labels, self.plan.colours]
-        digests = [table.digest for table in given]
-        made_of = digest("figure", figure.component.name, figure.options, figure.fingerprint, digests, looks)
+        digests = [table.digest for table in tables]
+        job_digest = digest("figure", figure.component.name, figure.options, figure.fingerprint, digests, looks)
         return PlannedJob(
-            key, made_of, f"{len(given)} tables", tuple(one.files[0] for one in given), lambda: figure.code
+            key, job_digest, f"{len(tables)} tables", tuple(table.files[0] for table in tables), lambda: figure.code
         )
 
     def _page(self, key: str) -> PlannedJob:
         """Return the job of the page, which shows all tables and links the figures with their captions."""
-        found = find_quantity_modules({"FINDS": [*LISTS]}, self.plan.modules)
-        code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
-        given = [self.job("table", table) for table in self.tables]
-        drawn = [self.job("figure", figure) for figure in sorted(self.plan.figures)]
+        modules = find_quantity_modules({"FINDS": [*LISTS]}, self.plan.modules)
+        code = self._sources.code_files([*PAGE_ROOTS, *modules]) | page_files()
+        tables = [self.job("table", table) for table in self.tables]
+        figures = [self.job("figure", figure) for figure in sorted(self.plan.figures)]
         text = [self.plan.config.name, self.plan.labels, self.plan.colours]
-        digests = [[job.digest for job in jobs] for jobs in (given, drawn)]
-        made_of = digest("page", text, *digests, sorted(self.plan.figures), code)
-        what = f"{len(given)} tables and {len(drawn)} figures"
-        inputs = tuple(job.files[-1] for job in (*given, *drawn))  # of a figure, its caption
-        return PlannedJob(key, made_of, what, inputs, lambda: code)
+        digests = [[job.digest for job in jobs] for jobs in (tables, figures)]
+        job_digest = digest("page", text, *digests, sorted(self.plan.figures), code)
+        summary = f"{len(tables)} tables and {len(figures)} figures"
+        inputs = tuple(job.files[-1] for job in (*tables, *figures))  # the last file of a figure is its caption
+        return PlannedJob(key, job_digest, summary, inputs, lambda: code)
 
     def _table_parts(self, table: str) -> list[PlannedJob]:
         """Return the jobs whose files a table combines."""
         if table in ("cells", "training"):
-            return [self.job("train", *place) for place in self.plan.shards]
+            return [self.job("train", *shard) for shard in self.plan.shards]
         if table == "datasets":
             return [self.job("data", task) for task in sorted({task for task, _ in self.plan.shards})]
         return [part for name in self.plan.tables[table] for part in self._measure_parts(name)]
 
     def _measure_parts(self, name: str) -> list[PlannedJob]:
+        """Return the jobs of a measure."""
         if self.plan.measures[name].needs != "cells":
             return [self.job("measure", name)]
-        places = [place for place in self.plan.shards if self.plan.measured_cells(name, *place)]
-        return [self.job("measure", name, *place) for place in places]
+        places = [shard for shard in self.plan.shards if self.plan.measured_cells(name, *shard)]
+        return [self.job("measure", name, *shard) for shard in places]
 
     @cached_property
     def _sources(self) -> Sources:
         return Sources()
 
     def _table_code(self, table: str) -> dict[str, str]:
-        """Return the digests of the code that writes rows of a table, and of the table as it is declared."""
+        """Return the digests of the code that writes rows of a table, and of the table's declaration."""
         if table not in self._row_codes:
             declared = components.describe_columns(table)
             if declared is not None and declared.table is None:  # its columns are those of headlines
-                found = find_quantity_modules(declared.facts, self.plan.modules)
-                self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.location.module, *found])
+                modules = find_quantity_modules(declared.facts, self.plan.modules)
+                self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.location.module, *modules])
             else:
-                columns = {name: one for name, one in table_digests(table).items() if name.startswith(COLUMNS)}
+                digests = table_digests(table)
+                columns = {name: value for name, value in digests.items() if name.startswith(COLUMNS)}
                 self._row_codes[table] = {**self._sources.code_files(ROW_ROOTS), **columns}
         return self._row_codes[table]
 
     def _digest_rows(self, cells: Sequence[Cell]) -> str:
-        """Return the digest of a list of [key, task, architecture, training] of the cells. Keys leave out labels, so specs are included.
-        The list is written as text for speed, since there may be a million cells.
+        """Return the digest of a list of [key, task, architecture, training] of the cells.
+
+        Keys omit labels, so the entries are included. The list is written as text for speed, since there may be a million cells.
         """
         rows = []
-        for some in alike(cells):
-            end = "".join(f',"{self._digest_spec(part)}"' for part in (some.task, some.architecture, some.training))
-            rows += [f'["{cell.key}"{end}]' for cell in some.cells]
+        for series in alike(cells):
+            end = "".join(
+                f',"{self._digest_spec(part)}"' for part in (series.task, series.architecture, series.training)
+            )
+            rows += [f'["{cell.key}"{end}]' for cell in series.cells]
         return digest_of(f"[[{','.join(rows)}]]")
 
     def _digest_spec(self, part: Task | Architecture | Training) -> str:
@@ -247,23 +257,19 @@ class PlanJobs:
 def page_files() -> dict[str, str]:
     """Return the digests of the page's text, scripts and style."""
     folder = Path(rankfall.__file__).parent / "report" / "page"
-    names = sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".js", ".css"))
-    return {
-        f"rankfall/report/page/{path.relative_to(folder).as_posix()}": hashlib.sha256(path.read_bytes()).hexdigest()[
-            :12
-        ]
-        for path in names
-    }
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".js", ".css"))
+    digests = {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    return {f"rankfall/report/page/{name}": digest[:12] for name, digest in digests.items()}
 
 
 def _distinct(codes: Iterable[Code]) -> list[Code]:
-    """Return each code once. Cells of one kind share one object."""
+    """Return each mapping once, by identity: cells with equal code share one object."""
     return list({id(code): code for code in codes}.values())
 
 
 def _merge(codes: Iterable[Code]) -> dict[str, str]:
     """Merge several mappings into one."""
-    found: dict[str, str] = {}
+    merged: dict[str, str] = {}
     for code in codes:
-        found.update(code)
-    return dict(sorted(found.items()))
+        merged.update(code)
+    return dict(sorted(merged.items()))

@@ -1,5 +1,7 @@
-"""A lock that lets only one run at a time use a folder of results, from any checkout or machine. Snakemake removes the outputs of a job
-before it runs, so two concurrent runs would remove each other's files. Snakemake's lock is in the checkout; this one is in the results.
+"""Lock a folder of results, so that only one run at a time uses it, from any checkout or machine.
+
+Snakemake removes the outputs of a job before it runs, so two concurrent runs would remove each other's files. Snakemake's lock is in the
+checkout; this one is in the results.
 """
 
 import errno

@@ -1,6 +1,7 @@
-"""Published files such as `results/tables/residuals.parquet`: copies of work files, written at the end of every run, even a failed one; and
-the reasons for those that are missing. They are copies, not links, so that an edit of a table does not change the work file that other jobs
-read.
+"""Publish files such as `results/tables/residuals.parquet`, and find the reasons why others are missing.
+
+Published files are copies of work files, written at the end of every run, even a failed one. They are copies, not links, so that an edit of
+a table does not change the work file that other jobs read.
 """
 
 import filecmp
@@ -36,7 +37,7 @@ def is_published(run: RunPlan) -> bool:
 def publish(run: RunPlan) -> list[str]:
     """Copy all work files that are not yet published and return the published names.
 
-    A copy of an earlier plan is removed: readers would take its numbers for current ones. Its work file is missing, or no longer asked for.
+    Remove copies of an earlier plan, whose work files are missing or no longer needed: readers would take their numbers for current ones.
     Copies of other configurations with the same folder of results stay.
     """
     if objects := find_objects(run.results):
@@ -45,28 +46,28 @@ def publish(run: RunPlan) -> list[str]:
     for name, file in run.final.items():
         if not (run.results / file).is_file():
             (run.results / name).unlink(missing_ok=True)
-    unasked = [
+    outdated = [
         copy
         for pattern in ("tables/*", "figures/*", "report/index.html")
         for copy in run.results.glob(pattern)
         if str(copy.relative_to(run.results)) not in run.final
     ]
-    others = list_of_others(run) if unasked else set()
-    for copy in unasked:
+    others = published_by_others(run) if outdated else set()
+    for copy in outdated:
         folder = run.results / "work" / (f"{copy.parent.name[:-1]}/{copy.stem}" if copy.suffix != ".html" else "page")
-        # a file of the user's is a copy of none
+        # a user's own file is a copy of no work file
         files = [str(file.relative_to(run.results)) for file in folder.glob(f"*{copy.suffix}") if _is_copy(file, copy)]
         name = str(copy.relative_to(run.results))
         if files and not any((name, file) in others for file in files):
             copy.unlink()
-    found = find_unpublished(run)
-    for name, file in found.items():
+    unpublished = find_unpublished(run)
+    for name, file in unpublished.items():
         copy_file(run.results / file, run.results / name)
-    return list(found)
+    return list(unpublished)
 
 
-def list_of_others(run: RunPlan) -> set[tuple[str, str]]:
-    """Return the published files, with their work files, of configurations of other names that have the same folder of results."""
+def published_by_others(run: RunPlan) -> set[tuple[str, str]]:
+    """Return (published file, work file) of configurations with other names and the same folder of results."""
     plans = [plan for folder in run.folder.parent.glob("*") if (plan := RunPlan.load(folder))]
     return {pair for plan in plans if plan.about["name"] != run.about["name"] for pair in plan.final.items()}
 
@@ -82,6 +83,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def _is_copy(source: Path, target: Path) -> bool:
+    """Return whether both files exist and are equal."""
     try:
         return filecmp.cmp(source, target, shallow=False)
     except OSError:
@@ -89,11 +91,10 @@ def _is_copy(source: Path, target: Path) -> bool:
 
 
 def explain_lacking(run: RunPlan) -> dict[str, str]:
-    """Return the reason why each missing table and figure could not be made. Raise if the run was interrupted, so that some jobs have
-    neither finished nor failed."""
+    """Return missing table or figure -> reason. Raise if the run was interrupted, so that some jobs neither finished nor failed."""
     reasons = {job.key: find_reason(run, job) for job in run.find_missing()}
-    wanted = [key for kind in ("table/", "figure/") for key in sorted(reasons) if key.startswith(kind)]
-    return {key.replace("/", " "): trace_reason(run, key, reasons) for key in wanted}
+    keys = [key for kind in ("table/", "figure/") for key in sorted(reasons) if key.startswith(kind)]
+    return {key.replace("/", " "): trace_reason(run, key, reasons) for key in keys}
 
 
 def find_reason(run: RunPlan, job: PlannedJob) -> str | None:
@@ -101,13 +102,13 @@ def find_reason(run: RunPlan, job: PlannedJob) -> str | None:
     if job.kind == "page" or not all((run.results / file).exists() for file in job.inputs):
         return None
     log = run.results / job.log
-    why = error_in(log) if log.is_file() else SILENT
-    if why == SILENT or why.startswith(INTERRUPTED):
-        raise RankfallError(f"the run ended before all jobs were done: {job.key.replace('/', ' ')}: {why}")
-    return why
+    reason = error_in(log) if log.is_file() else SILENT
+    if reason == SILENT or reason.startswith(INTERRUPTED):
+        raise RankfallError(f"the run ended before all jobs were done: {job.key.replace('/', ' ')}: {reason}")
+    return reason
 
 
 def trace_reason(run: RunPlan, key: str, reasons: Mapping[str, str | None]) -> str:
     """Return why a table or figure is missing: its job failed, or a job that writes a part of a table."""
     keys = [key, *(job.key for job in run.inputs_of(key) if not job.key.startswith("table/"))]
-    return next((why for one in keys if (why := reasons.get(one))), NOT_MADE)
+    return next((reason for job_key in keys if (reason := reasons.get(job_key))), NOT_MADE)

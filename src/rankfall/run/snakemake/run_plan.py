@@ -1,8 +1,8 @@
 """The plan of a run as plain data: its jobs with their files and resources, and the files that are published at the end.
 
-`rankfall run` or the Snakefile makes it once and writes it with the configuration to `results/plan/<digest>/` (`run/plan/written.py`).
-The Snakefile, jobs of a cluster and `rankfall publish` read it. The digest in the folder's name covers the configuration, the code that
-plans and the digests of all jobs, so no other run changes it.
+`rankfall run` or the Snakefile makes the plan once and writes it with the configuration to `results/plan/<digest>/`
+(`run/plan/written.py`). The Snakefile, jobs of a cluster and `rankfall publish` read it. The digest in the folder's name covers the
+configuration, the code that plans and the digests of all jobs, so no other run changes the folder.
 """
 
 import json
@@ -26,21 +26,17 @@ from rankfall.run.store.announced import announce
 from rankfall.sources.fingerprint import Sources
 
 PLAN = "RANKFALL_PLAN"  # environment variable with the folder of the run's plan, for the Snakefile and the jobs
-PLANNING = (
-    "rankfall.run.plan.build",
-    "rankfall.run.plan.written",
-    "rankfall.run.snakemake.jobs",
-    __name__,
-)  # code that writes a plan
-SHOWN = 12  # reasons that are printed
-LISTED = 30  # jobs that the error of a job that does not exist lists
-MANY = 3  # changes listed in a reason before the rest is counted
-LOCAL = frozenset({"data", "table", "figure", "page"})  # kinds that run where Snakemake runs, whatever the profile
+# modules that make and write a plan
+PLANNING = ("rankfall.run.plan.build", "rankfall.run.plan.written", "rankfall.run.snakemake.jobs", __name__)
+SHOWN = 12  # largest number of printed reasons
+LISTED = 30  # largest number of jobs in the error for an unknown job
+MANY = 3  # changes that a reason lists; it counts the others
+LOCAL = frozenset({"data", "table", "figure", "page"})  # kinds of jobs that run where Snakemake runs, with any profile
 
 
 @dataclass(frozen=True, eq=False)
 class RunPlan:
-    """The plan of a run. `about` is the content of its file. `plan` and `raw` are its sources, or None if the plan was read."""
+    """The plan of a run. `about` is the content of its file. `plan` and `raw` are its sources, or None for a plan that was read."""
 
     folder: Path
     about: Mapping[str, Any]
@@ -58,7 +54,7 @@ class RunPlan:
             "name": plan.config.name,
             "threads": plan.config.compute.threads,
             "workers_per_gpu": plan.config.compute.workers_per_gpu * plan.config.compute.device.startswith("cuda"),
-            "jobs": [[job.key, job.digest, job.what, job.inputs, number] for job, number in zip(planned, numbers)],
+            "jobs": [[job.key, job.digest, job.summary, job.inputs, number] for job, number in zip(planned, numbers)],
             "needs": {job.key: needs(plan, job) for job in planned if job.rule in ("train", "measure")},
             "categories": {name: figure.tables[0].replace("_", " ") for name, figure in plan.figures.items()},
             "final": jobs.final_files(),
@@ -76,8 +72,9 @@ class RunPlan:
         return None if about is None else cls(folder, about)
 
     def write(self) -> None:
-        """Write the files that the jobs of this run read, and announce to the store what the run needs. Do nothing if this plan was read.
-        Each file is written atomically, the list of jobs last."""
+        """Write the files that the jobs of this run read, and announce the needed results to the store.
+
+        Do nothing for a plan that was read. Each file is written atomically, the list of jobs last."""
         if self.plan is None or self.raw is None:
             return
         plan = self.plan
@@ -103,28 +100,28 @@ class RunPlan:
     def jobs(self) -> dict[str, PlannedJob]:
         codes: list[dict[str, str]] = self.about["code_files"]
         return {
-            key: PlannedJob(key, made_of, what, tuple(inputs), partial(codes.__getitem__, number))
-            for key, made_of, what, inputs, number in self.about["jobs"]
+            key: PlannedJob(key, job_digest, summary, tuple(inputs), partial(codes.__getitem__, number))
+            for key, job_digest, summary, inputs, number in self.about["jobs"]
         }
 
     def job(self, kind: str, *names: str) -> PlannedJob:
         """Return the job of this kind with these names."""
         key = "/".join((kind, *names))
         if key not in self.jobs:
-            known = [one.removeprefix(f"{kind}/") for one in self.jobs if one.startswith(f"{kind}/")]
+            known = [other.removeprefix(f"{kind}/") for other in self.jobs if other.startswith(f"{kind}/")]
             listed = known if len(known) <= LISTED else ()
-            given = "/".join(names)
-            raise problem(kind, f"{given!r} is not in the plan", allowed=listed, near=known, given=given)
+            name = "/".join(names)
+            raise problem(kind, f"{name!r} is not in the plan", allowed=listed, near=known, name=name)
         return self.jobs[key]
 
     @property
     def tables(self) -> list[str]:
-        """Return the tables that are published, sorted."""
+        """Return the published tables, sorted."""
         return sorted(job.names[0] for job in self.jobs.values() if job.kind == "table")
 
     @property
     def shard_files(self) -> list[str]:
-        """Return the files of the written plan that have the cells."""
+        """Return the files of the written plan that hold the cells."""
         return [shard_file(*job.names) for job in self.jobs.values() if job.kind == "train"]
 
     @cached_property
@@ -138,7 +135,7 @@ class RunPlan:
         return dict(self.about["final"])
 
     def find(self, pattern: str, wildcards: Any) -> PlannedJob:
-        """Return the job that writes a file of a rule. `pattern`: the job's key with the wildcards of the rule."""
+        """Return the job that writes a file of a rule. `pattern` is the job's key with the rule's wildcards."""
         key = pattern.format(**dict(wildcards.items()))
         job = self.jobs.get(key)
         if job is None or job.digest != wildcards.digest:
@@ -158,36 +155,36 @@ class RunPlan:
         return [f"{self.results}/{file}" for file in files]
 
     def find_missing(self) -> list[PlannedJob]:
-        """Return the jobs that a run has to do: those of missing final files, and of their missing inputs."""
-        found: dict[str, PlannedJob] = {}
+        """Return the jobs that a run must do: those that write missing final files, and their missing inputs."""
+        missing: dict[str, PlannedJob] = {}
         waiting = [*self.final.values()]
         objects = find_objects(self.results)
-        there = objects.names("work") if objects else {}
+        stored = objects.names("work") if objects else {}
         while waiting:
             file = waiting.pop()
             job = self.makers[file]
-            if job.key not in found and file not in there and not os.path.exists(self.results / file):
-                found[job.key] = job
+            if job.key not in missing and file not in stored and not os.path.exists(self.results / file):
+                missing[job.key] = job
                 waiting += job.inputs
-        return [job for key, job in self.jobs.items() if key in found]
+        return [job for key, job in self.jobs.items() if key in missing]
 
     def find_made_of(self, keys: Collection[str]) -> list[PlannedJob]:
         """Return these jobs and all jobs that depend on them."""
-        found: dict[str, PlannedJob] = {}
+        dependent: dict[str, PlannedJob] = {}
         for key, job in self.jobs.items():  # each after the jobs whose files it reads
-            if key in keys or any(self.makers[file].key in found for file in job.inputs):
-                found[key] = job
-        return list(found.values())
+            if key in keys or any(self.makers[file].key in dependent for file in job.inputs):
+                dependent[key] = job
+        return list(dependent.values())
 
     def kinds_here(self, all_here: bool) -> list[str]:
-        """Return the rules of the jobs that will run on this machine, with the names of measures, for the server of jobs."""
-        here = [job for job in self.find_missing() if all_here or job.kind in LOCAL or job.rule == "measure_freely"]
-        return [f"measure {job.names[0]}" if job.kind == "measure" else job.rule for job in here]
+        """Return the rules of the jobs that will run on this machine, with the names of measures, for the fork server."""
+        local = [job for job in self.find_missing() if all_here or job.kind in LOCAL or job.rule == "measure_freely"]
+        return [f"measure {job.names[0]}" if job.kind == "measure" else job.rule for job in local]
 
     # Why a job runs.
 
     def load_before(self) -> "RunPlan | None":
-        """Return the plan that was used last for these results, other than this one."""
+        """Return the plan, other than this one, that was used last for these results."""
         try:
             others = [path for path in self.folder.parent.iterdir() if path.name != self.folder.name]
             times = {path: path.stat().st_mtime for path in others if (path / JOBS).is_file()}
@@ -196,16 +193,16 @@ class RunPlan:
         return RunPlan.load(max(times, key=lambda path: times[path])) if times else None
 
     def explain(self, jobs: Iterable[PlannedJob]) -> dict[str, str]:
-        """Return key of a job -> why it has to run, by comparison with the previous plan. Jobs that are not in that plan are left out."""
+        """Return key of a job -> why it must run, compared with the previous plan. Jobs that are not in that plan are omitted."""
         before = self.load_before()
         known = before.jobs if before else {}
         return {job.key: describe_difference(known[job.key], job) for job in jobs if job.key in known}
 
     def lines(self) -> list[str]:
         """Return a line for each reason, the most frequent first."""
-        why = self.explain(self.find_missing())
-        counts = Counter(why.values())
-        first = {reason: key for key, reason in reversed(why.items())}
+        reasons = self.explain(self.find_missing())
+        counts = Counter(reasons.values())
+        first = {reason: key for key, reason in reversed(reasons.items())}
         lines = []
         for reason, count in counts.most_common(SHOWN):
             others = f" and {count - 1} more" if count > 1 else ""
@@ -214,22 +211,22 @@ class RunPlan:
 
 
 def describe_difference(before: PlannedJob, now: PlannedJob) -> str:
-    """Return text that describes why a job's digest changed."""
+    """Return why a job's digest changed."""
     if before.digest == now.digest:
         return "its files are missing"
     if dict(before.code()) != dict(now.code()):
         return describe_changed_code(before.code(), now.code())
-    if before.what != now.what:
-        return f"made of {before.what} before, of {now.what} now"
+    if before.summary != now.summary:
+        return f"made of {before.summary} before, of {now.summary} now"
     return "its cells, options or input files changed"
 
 
 def describe_changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Return text that lists the files that differ."""
+    """Return the list of the files that differ, as text."""
     files = {file: "changed" for file in now if file in before and now[file] != before[file]}
     files |= {file: "is now used" for file in now if file not in before}
     files |= {file: "is no longer used" for file in before if file not in now}
-    changes = [f"{file} {what}" for file, what in sorted(files.items())]
+    changes = [f"{file} {change}" for file, change in sorted(files.items())]
     return list_reasons(changes) or "its data changed"
 
 
@@ -240,16 +237,19 @@ def list_reasons(reasons: list[str]) -> str:
 
 
 def config_text(raw: Mapping[str, Any]) -> str:
+    """Return the text of the written configuration."""
     return json.dumps(raw, indent=1) + "\n"
 
 
 def as_json(content: Any) -> bytes:
+    """Return the bytes of the written list of jobs."""
     return json.dumps(content, separators=(",", ":")).encode()
 
 
 def check_paths(folders: Iterable[str]) -> None:
-    """Raise if a folder for PATH or PYTHONPATH contains a `:`, which would split it so that jobs import other modules or none, or a brace,
-    which Snakemake reads as a pattern."""
+    """Raise if a folder for PATH or PYTHONPATH contains a `:`, which would split it, or a brace, which Snakemake reads as a pattern.
+
+    With a split folder, jobs would import other modules or none."""
     for folder in folders:
         for sign in (os.pathsep, "{", "}", "\n"):
             if sign in folder:
@@ -259,11 +259,13 @@ def check_paths(folders: Iterable[str]) -> None:
 
 
 def plan_or_load(config: Mapping[str, Any], is_job: bool) -> RunPlan:
-    """Return the plan of the Snakefile's configuration. A job of a cluster gets the plan of its run, even if the configuration has changed.
-    Otherwise it is the plan that `rankfall run` has just made, or a new one."""
+    """Return the plan of the Snakefile's configuration.
+
+    A job of a cluster gets the plan of its run, even if the configuration changed. Otherwise the plan is that of `rankfall run`, which has
+    just written it, or a new one."""
     folder = os.environ.get(PLAN)
-    found = RunPlan.load(Path(folder)) if folder and (is_job or is_plan_of(Path(folder), config)) else None
-    return found or RunPlan.make(make_plan(config), config)
+    written = RunPlan.load(Path(folder)) if folder and (is_job or is_plan_of(Path(folder), config)) else None
+    return written or RunPlan.make(make_plan(config), config)
 
 
 def is_plan_of(folder: Path, config: Mapping[str, Any]) -> bool:

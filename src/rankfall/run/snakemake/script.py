@@ -1,7 +1,7 @@
-"""A plan as a shell script: the commands of all jobs, in order, for a machine without Snakemake.
+"""Write a plan as a shell script: the commands of all jobs, in order, for a machine without Snakemake.
 
-As with Snakemake, each job gets its planned digest and stops if configuration or code have changed since. Existing files are not written
-again, and cells in the store are not computed again.
+As with Snakemake, each job gets its planned digest and stops if configuration or code changed after planning. The script writes no existing
+file again, and jobs compute no cell in the store again.
 """
 
 import shlex
@@ -31,7 +31,7 @@ job() {{
 }}
 trap '"$PYTHON" -m rankfall.cli publish --config {config} --results {results}' EXIT  # even if a job fails
 """
-OPTIONS = {  # kind of job -> the options that take its names
+OPTIONS = {  # kind of job -> options that take its names
     "data": ("task",),
     "train": ("task", "shard"),
     "measure": ("measure", "task", "shard"),
@@ -46,16 +46,15 @@ def script(run: RunPlan, config: Path) -> str:
     """Return the text of the script that runs a plan."""
     lines = [command_of(run, job) for job in run.jobs.values()]
     quoted = {name: shlex.quote(str(value)) for name, value in {"config": config, "results": run.results}.items()}
-    # A line break would end the comment, and the shell would run the rest of the text.
-    said = {
-        name: " ".join(text.split()) for name, text in {"name": run.about["name"], "typed": quoted["config"]}.items()
-    }
-    head = HEAD.format(**said, python=shlex.quote(sys.executable), jobs=len(lines), **quoted)
+    # A line break would end the comment, and the shell would run the remaining text.
+    comment = {"name": run.about["name"], "typed": quoted["config"]}
+    comment = {name: " ".join(text.split()) for name, text in comment.items()}
+    head = HEAD.format(**comment, python=shlex.quote(sys.executable), jobs=len(lines), **quoted)
     return head + "\n".join(lines) + "\n"
 
 
 def command_of(run: RunPlan, job: PlannedJob) -> str:
-    """Return the line of one job. The file that the job writes last shows whether all its files exist."""
+    """Return the line of a job. The file that the job writes last shows whether all its files exist."""
     files = run.paths(job.files)
     options = {**dict(zip(OPTIONS[job.kind], job.names)), "out": files[0]}
     if job.kind in LAST:

@@ -1,8 +1,8 @@
-"""A comparison of the plan with the store: which jobs would run, and why.
+"""Compare the plan with the store: which jobs would run, and why?
 
-A cell is fresh if its key is in the store, and stale if only its spec is, computed by other code. It is kept if the store has lost it but
-no job needs it, because all files that depend on it exist. Any other cell is new. The file digests recorded with each result show why a
-cell is stale. The most similar unused result with the same labels shows why a cell is new.
+A cell is fresh if its key is in the store, and stale if only its spec is, computed by other code. It is kept if the store lost it but no
+job needs it, because all files that depend on it exist. Any other cell is new. The file digests recorded with each result show why a cell
+is stale. The most similar unused result with the same labels shows why a cell is new.
 """
 
 from collections import Counter
@@ -20,12 +20,12 @@ from rankfall.run.snakemake.run_plan import RunPlan, describe_changed_code, list
 if TYPE_CHECKING:
     from rankfall.run.store import CellRecord
 
-FRESH, STALE, NEW = "fresh", "stale", "new"
+STALE, NEW = "stale", "new"
 
 
 @dataclass
 class Line:
-    """The cells of one task, architecture and training."""
+    """The cells of a task, architecture and training."""
 
     task: str
     architecture: str
@@ -43,16 +43,15 @@ class Status:
     """The status of a whole plan."""
 
     lines: list[Line] = field(default_factory=list)
-    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (state, why) -> cells
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (state, reason) -> cells
     jobs: int = 0  # training jobs that have cells to train
     shards: int = 0
     measures: dict[str, tuple[int, int]] = field(default_factory=dict)  # name -> (rows of cells in store, cells)
     scale: float = 1.0  # measured seconds over estimated ones
     measured: int = 0  # cells from which the scale is computed
     run: dict[str, Estimate] = field(default_factory=dict)  # first file of each job of a run -> estimate
-    why: list[str] = field(
-        default_factory=list
-    )  # jobs whose digests differ from those of the previous plan, and the reasons
+    # jobs whose digests differ from those of the previous plan, and the reasons
+    why: list[str] = field(default_factory=list)
     trained: dict[str, str | None] = field(default_factory=dict)  # key of a cell in the store -> engine that trained it
 
     @property
@@ -62,19 +61,19 @@ class Status:
 
 
 def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
-    """Compare a plan with the store. Only headers of stack files are read."""
+    """Compare a plan with the store, of which only headers are read."""
     results = run.results
     records = list(_records(results))
     keys = {record.key for record in records if record.status in FINISHED}
     failed = {record.key: str(record.record.get("reason", "")) for record in records if record.key not in keys}
     specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
-    gone = _select_unasked_results(records, {cell.spec for cell in plan.cells})
-    found = Status(shards=len(plan.shards))
-    found.trained = {record.key: record.record.get("engine") for record in records if record.key in keys}
+    unused = _select_unused_results(records, {cell.spec for cell in plan.cells})
+    result = Status(shards=len(plan.shards))
+    result.trained = {record.key: record.record.get("engine") for record in records if record.key in keys}
     jobs, store = run.find_missing(), InStore(plan, results)
     needed = {job.names[-2:] for job in jobs if job.rule in ("train", "measure") and store.find_left(job)}
-    found.scale, found.measured = _scale(plan.cells, records)
-    found.run, found.why = estimates(plan, jobs, store, found.scale), run.lines()
+    result.scale, result.measured = _scale(plan.cells, records)
+    result.run, result.why = estimates(plan, jobs, store, result.scale), run.lines()
     lines: dict[tuple[str, str, str], Line] = {}
     busy = set()
     for cell in plan.cells:
@@ -87,35 +86,35 @@ def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
             line.kept += 1
             continue
         busy.add((cell.task.name, cell.shard))
-        line.seconds += found.scale * cell.cost.seconds
+        line.seconds += result.scale * cell.cost.seconds
         if cell.key in failed:
-            state, why = STALE, f"failed before: {failed[cell.key]}"
+            state, reason = STALE, f"failed before: {failed[cell.key]}"
         elif cell.spec in specs:
-            state, why = STALE, describe_changed_code(specs[cell.spec].record.get("code", {}), cell.code)
+            state, reason = STALE, describe_changed_code(specs[cell.spec].record.get("code", {}), cell.code)
         else:
-            state, why = NEW, describe_changed_spec(cell, gone.get((*cell.labels, cell.seed), []))
+            state, reason = NEW, describe_changed_spec(cell, unused.get((*cell.labels, cell.seed), []))
         line.stale += state == STALE
         line.new += state == NEW
-        found.reasons[state, why] += 1
-    found.lines, found.jobs = list(lines.values()), len(busy)
+        result.reasons[state, reason] += 1
+    result.lines, result.jobs = list(lines.values()), len(busy)
     if measures:
-        found.measures = store.count_measured()
-    return found
+        result.measures = store.count_measured()
+    return result
 
 
 def describe_changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
-    """Return text that lists the fields in which a cell differs from the most similar candidate."""
+    """Return the list of fields in which a cell differs from the most similar candidate, as text."""
     fields = dict(flat(cell.content))
     best: list[str] | None = None
     for content in candidates:
         other = dict(flat(content))
-        told = [
+        changes = [
             f"{name}: {other.get(name)!r} -> {fields.get(name)!r}"
             for name in sorted(fields.keys() | other.keys())
             if fields.get(name) != other.get(name)
         ]
-        if best is None or len(told) < len(best):
-            best = told
+        if best is None or len(changes) < len(best):
+            best = changes
     return list_reasons(best) if best else "not computed before"
 
 
@@ -129,6 +128,7 @@ def flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]
 
 
 def _records(results: Path) -> "Iterable[CellRecord]":
+    """Return the records of all cells in the store."""
     if not (results / "store").is_dir():
         return []
     from rankfall.run.store import Store
@@ -137,6 +137,7 @@ def _records(results: Path) -> "Iterable[CellRecord]":
 
 
 def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
+    """Sort records by the times of their files."""
     times: dict[Path, float] = {}
     for record in records:
         if record.stack not in times:
@@ -147,20 +148,20 @@ def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
     return sorted(records, key=lambda record: times[record.stack])
 
 
-def _select_unasked_results(
+def _select_unused_results(
     records: "Iterable[CellRecord]", specs: set[str]
 ) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
-    """Return results that no cell of the plan uses any more, by labels and seed."""
-    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    """Return (labels, seed) -> results that no cell of the plan uses."""
+    unused: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in records:
-        about = record.record
-        if "labels" in about and "content" in about and about.get("spec") not in specs:
-            found.setdefault((*about["labels"], about.get("seed")), []).append(about["content"])
-    return found
+        stored = record.record
+        if "labels" in stored and "content" in stored and stored.get("spec") not in specs:
+            unused.setdefault((*stored["labels"], stored.get("seed")), []).append(stored["content"])
+    return unused
 
 
 def _scale(cells: Iterable[Cell], records: "Iterable[CellRecord]") -> tuple[float, int]:
-    """Return the median ratio of measured to estimated seconds, and the number of trained cells of the plan that it is from."""
+    """Return the median ratio of measured to estimated seconds, and the number of trained cells of the plan behind it."""
     seconds = {str(r.record.get("spec")): r.record["seconds"] for r in records if r.record.get("seconds")}
     ratios = [seconds[cell.spec] / cell.cost.seconds for cell in cells if cell.training.epochs and cell.spec in seconds]
     return (median(ratios), len(ratios)) if ratios else (1.0, 0)

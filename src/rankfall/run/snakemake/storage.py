@@ -1,4 +1,4 @@
-"""A run whose profile has a default storage: its jobs see nothing but an object store (`run/objects.py`)."""
+"""Support a run whose profile has a default storage, so that its jobs see only an object store (`run/objects.py`)."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ def mark_results(workflow: Any, run: RunPlan) -> Path:
 
 
 def fetch_plan(workflow: Any) -> tuple[RunPlan, str]:
-    """Return, in a job that sees nothing but the object store, the plan of its run, and the folder of results by its name in rules."""
+    """Return the plan of a run, in a job that sees only the object store, and the folder of results by its name in rules."""
     planned = Path(os.path.relpath(workflow.overwrite_configfiles[0])).parent
     results = str(planned.parents[1])
     objects = objects_of(workflow, results)

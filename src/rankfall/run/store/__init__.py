@@ -1,7 +1,7 @@
-"""The store of all finished results, under keys that identify what they were computed from.
+"""The store of all finished results, under keys that identify everything that they depend on.
 
-Any number of processes on any number of machines may use one store at once without locks: names follow from keys, files appear whole by a
-rename, and two processes that finish the same work write the same content. Files are never changed in place.
+Any number of processes on any number of machines may use a store at once without locks: names follow from keys, files appear whole by a
+rename, and two processes that finish the same work write the same content. No file changes in place.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Store(Stacks, StoredRows, Datasets, Checkpoints, Trials):
     """The store in results/store, with data/, stacks/<group>/, checkpoints/, measures/<name>/, announced/, trials/ and damaged/."""
 
     def announce(self, cells: Iterable[Any], measures: Mapping[str, Iterable[str]] | None = None) -> Path | None:
-        """Keep `rankfall gc` from removing these cells, their data, and rows of measures (component -> keys without a cell), for as long as
-        this store is in use."""
+        """Keep `rankfall gc` from removing these cells, their data, and rows of measures, for as long as this store is in use.
+
+        `measures` maps components to keys without a cell."""
         return announce(self, self.root, cells, measures or {})

@@ -1,8 +1,8 @@
-"""Announcements of what running jobs need from a store, so that cleaning for another configuration keeps it.
+"""Announce the results that running jobs need from a store, so that cleaning for another configuration keeps them.
 
-Each is a small file under announced/, written when a job or a run begins, renewed while it lives and removed when it ends. A process that
-was killed leaves its file behind. On the same machine the process is known to be dead, and on other machines a file that has not been
-renewed for a day is ignored.
+An announcement is a small file under announced/, written when a job or a run begins, renewed while it lives and removed when it ends. A
+killed process leaves its file behind. On the same machine the process is known to be dead. On other machines a file that was not renewed
+for a day does not count.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rankfall.run.objects import find_objects
 from rankfall.run.store.files import Vault
 
 FOLDER, SUFFIX = "announced", ".json"
-RENEWED = 3600.0  # seconds
+RENEWED = 3600.0  # seconds between two renewals
 FORGOTTEN = 86_400.0  # seconds after which an announcement of another machine is ignored
 
 
 @dataclass(frozen=True)
 class Announcement:
-    """The needs of one live process, by key."""
+    """The keys of the results that a live process needs."""
 
     path: Path
     cells: list[str]
@@ -58,7 +58,7 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
             file.write(json.dumps(content).encode())
         if objects := find_objects(root.parent):
             objects.put(path)
-    except StoreError:  # only cleaning needs it, and a job that cannot write results reports the error
+    except StoreError:  # only cleaning needs the file, and a job that cannot write results reports the error
         return None
     ended = threading.Event()
     threading.Thread(target=_renew, args=(path, ended), daemon=True).start()
@@ -67,7 +67,7 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
 
 
 def read_announcements(store: Vault) -> tuple[list[Announcement], list[Path]]:
-    """Return the announcements of live processes, and the files of processes that have ended."""
+    """Return the announcements of live processes, and the files of processes that ended."""
     live: list[Announcement] = []
     dead: list[Path] = []
     now = store.now()
@@ -80,14 +80,14 @@ def read_announcements(store: Vault) -> tuple[list[Announcement], list[Path]]:
             raw = json.loads(path.read_bytes())
             here = raw["machine"] == machine()
             lives = still_runs(raw["pid"], raw["began"] or None) if here else now - written < FORGOTTEN
-            found = Announcement(path, raw["cells"], raw["data"], raw["measures"])
+            announcement = Announcement(path, raw["cells"], raw["data"], raw["measures"])
         except FileNotFoundError:
             continue  # the process has just ended
         except (OSError, ValueError, LookupError, TypeError):
             dead.append(path)  # not a file that the store wrote
             continue
         if lives:
-            live.append(found)
+            live.append(announcement)
         else:
             dead.append(path)
     return live, dead
@@ -102,6 +102,7 @@ def machine() -> str:
 
 
 def _renew(path: Path, ended: threading.Event) -> None:
+    """Set the time of the file to now, every RENEWED seconds until the process ends."""
     while not ended.wait(RENEWED):
         with suppress(OSError, RankfallError):
             os.utime(path)
@@ -110,8 +111,9 @@ def _renew(path: Path, ended: threading.Event) -> None:
 
 
 def _withdraw(path: Path, pid: int, ended: threading.Event) -> None:
+    """Remove the file, in the process that wrote it."""
     ended.set()
-    if os.getpid() == pid:  # a forked child has announced nothing
+    if os.getpid() == pid:  # a forked child announced nothing
         with suppress(OSError, RankfallError):
             path.unlink(missing_ok=True)
             if objects := find_objects(path.parents[2]):

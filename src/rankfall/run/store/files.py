@@ -1,7 +1,7 @@
-"""Files of the store: written atomically, protected by checksums, and set aside if they are damaged.
+"""Read and write files of the store atomically, with checksums, and set damaged files aside.
 
-A sealed file is a safetensors file whose metadata has two checksums: `sha256` of the tensors, and `seal` of the metadata. The header alone
-answers a lookup, so torch is imported only for tensors.
+A sealed file is a safetensors file whose metadata has two checksums: `sha256` of the tensors, and `seal` of the metadata. A lookup reads
+only the header, so that torch is imported only for tensors.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Stamp = tuple[int, int, int]  # identifies an unchanged file: inode, time, size
 SUFFIX = ".safetensors"
-LONGEST_NAME = 200  # file systems end at 255, and suffixes need room
+LONGEST_NAME = 200  # bytes: file systems allow 255, and suffixes need room
 
 
 class Damaged(Exception):
-    """The file is not what was written. The message says how it differs."""
+    """The content of a file differs from what was written. The message describes the difference."""
 
 
 def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
@@ -43,9 +43,9 @@ def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, s
     whole: dict[str, Tensor] = {}
     storages = set[int]()
     for name, tensor in tensors.items():
-        one = tensor.detach().cpu().contiguous()
-        storage = one.untyped_storage().data_ptr()
-        whole[name] = one.clone() if storage in storages else one  # safetensors refuses tensors that share memory
+        value = tensor.detach().cpu().contiguous()
+        storage = value.untyped_storage().data_ptr()
+        whole[name] = value.clone() if storage in storages else value  # safetensors refuses tensors that share memory
         storages.add(storage)
     sealed = {**meta, "sha256": _hash_tensors(whole)}
     with atomic(path) as file:
@@ -53,13 +53,13 @@ def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, s
 
 
 def read_meta(path: Path) -> dict[str, str]:
-    """Read and check only the metadata in the header. Raise `Damaged` or OSError."""
+    """Return the metadata in the header, checked, without the tensors. Raise `Damaged` or OSError."""
     with _open(path, "numpy") as file:
         return _check_meta(file.metadata())
 
 
 def read_sealed(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read the whole file, compare both checksums, and return tensors and metadata. Raise `Damaged` or OSError."""
+    """Return tensors and metadata, checked by both checksums. Raise `Damaged` or OSError."""
     with _open(path, "pt") as file:
         meta = _check_meta(file.metadata())
         names = file.keys()
@@ -71,9 +71,10 @@ def read_sealed(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 @contextmanager
 def _open(path: Path, framework: str) -> Iterator[Any]:
+    """Open a safetensors file. Raise `Damaged` or OSError."""
     from safetensors import SafetensorError, safe_open
 
-    with open(path, "rb"):  # safetensors takes any file that it may not open for a missing one
+    with open(path, "rb"):  # safetensors reports any file that it may not open as missing
         pass
     try:
         with safe_open(path, framework=framework) as file:
@@ -83,6 +84,7 @@ def _open(path: Path, framework: str) -> Iterator[Any]:
 
 
 def _check_meta(meta: dict[str, str] | None) -> dict[str, str]:
+    """Return the metadata without the seal; raise `Damaged` if the seal does not match."""
     sealed = dict(meta or {})
     if sealed.pop("seal", "") != _hash_meta(sealed):
         raise Damaged("its header does not match its checksum")
@@ -90,6 +92,7 @@ def _check_meta(meta: dict[str, str] | None) -> dict[str, str]:
 
 
 def _hash_meta(meta: Mapping[str, str]) -> str:
+    """Return the digest of metadata."""
     return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
@@ -105,13 +108,15 @@ def _hash_tensors(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _stamp(stat: os.stat_result) -> Stamp:
+    """Return the stamp that changes with a file's content."""
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 class Vault:
-    """The root folder of a store. It lists files, reads them, handles damage, and remembers by name and stamp what it read. With
-    `only_reads` it leaves damaged files where they are: the folder may belong to another version of Rankfall, which can read them. If
-    the results are in an object store, the folder is a cache: files are fetched when they are looked for, and put when they are written."""
+    """The root folder of a store. It lists and reads files, handles damage, and caches read values by name and stamp.
+
+    With `only_reads` it leaves damaged files in place: the folder may belong to another version of Rankfall, which can read them. If the
+    results are in an object store, the folder is a cache: a search fetches files, and a finished file is put."""
 
     def __init__(self, root: Path | str, only_reads: bool = False) -> None:
         self.root = Path(root)
@@ -121,12 +126,14 @@ class Vault:
         self._unreadable: dict[Path, Stamp] = {}
 
     def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
-        """Return the finished files of a folder by name. An absent folder has none. Hidden names are temporary files. Files
-        that could not be read and have not changed since are left out, in case they could not be set aside."""
-        found = [one for one in self._scan(folder) if one.name.endswith(suffix) and not one.name.startswith(".")]
-        return sorted((entry for entry in found if not self._is_unreadable(entry)), key=lambda entry: entry.name)
+        """Return the finished files of a folder by name. An absent folder has none. Hidden names are temporary files.
+
+        Files that could not be read and did not change since are omitted, in case they could not be set aside."""
+        entries = [entry for entry in self._scan(folder) if entry.name.endswith(suffix) and entry.name[0] != "."]
+        return sorted((entry for entry in entries if not self._is_unreadable(entry)), key=lambda entry: entry.name)
 
     def _is_unreadable(self, entry: os.DirEntry[str]) -> bool:
+        """Return whether a file could not be read and did not change since."""
         seen = self._unreadable.get(Path(entry.path))
         try:
             return seen is not None and seen == _stamp(entry.stat())
@@ -134,7 +141,7 @@ class Vault:
             return False
 
     def now(self) -> float:
-        """Return the present by the clock of the file system or the object store, since this machine's may be wrong."""
+        """Return the time by the clock of the file system or the object store, since this machine's may be wrong."""
         mark = self.root / f".clock.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
         if self.objects:
             return self.objects.now(mark)
@@ -143,7 +150,7 @@ class Vault:
                 pass
             now = mark.stat().st_mtime
             mark.unlink()
-        except (StoreError, OSError):  # of another user, in which nothing can be removed either
+        except (StoreError, OSError):  # another user's folder, in which nothing can be removed either
             return time.time()
         return now
 
@@ -151,20 +158,21 @@ class Vault:
         """Return path -> (size, time of writing) of everything in a folder of the results, without fetching it."""
         results = self.root.parent
         if self.objects:
-            return {results / name: about for name, about in self.objects.list_all(folder).items()}
-        found = {}
-        for place, _, names in os.walk(results / folder):  # follows no links, which may be circular
-            for path in (Path(place, name) for name in names):
+            return {results / name: entry for name, entry in self.objects.list_all(folder).items()}
+        entries = {}
+        for parent, _, names in os.walk(results / folder):  # follows no links, which may be circular
+            for path in (Path(parent, name) for name in names):
                 with suppress(FileNotFoundError):
                     stat = path.lstat()
-                    found[path] = stat.st_size, stat.st_mtime
-        return found
+                    entries[path] = stat.st_size, stat.st_mtime
+        return entries
 
     def folders(self, folder: str) -> list[str]:
         """Return the names of the folders inside a folder."""
         return sorted(entry.name for entry in self._scan(folder) if Path(entry.path).is_dir())
 
     def _scan(self, folder: str) -> list[os.DirEntry[str]]:
+        """Return the entries of a folder, after fetching its new objects."""
         if self.objects:
             self.objects.fetch_new(f"{self.root.name}/{folder}")
         try:
@@ -176,7 +184,7 @@ class Vault:
             raise cannot("read", self.root / folder, error) from error
 
     def read_once(self, entry: os.DirEntry[str], read: Callable[[Path], T]) -> T | None:
-        """Return `read` of a listed file, called once as long as the file does not change."""
+        """Return `read` of a listed file, which is called once while the file does not change."""
         path = Path(entry.path)
         try:
             stat = entry.stat()
@@ -192,8 +200,9 @@ class Vault:
         return value
 
     def read(self, path: Path, read: Callable[[Path], T], patience: float = 0.2) -> T | None:
-        """Return `read(path)`, or None if the file is missing, vanishes between listing and opening, or is damaged (then it is set
-        aside)."""
+        """Return `read(path)`, or None if the file is missing, vanishes between listing and opening, or is damaged.
+
+        A damaged file is set aside."""
         if self.objects and not path.exists():
             self.objects.fetch(path)
         for last in (False, True):
@@ -220,7 +229,7 @@ class Vault:
             self.objects.put(path)
 
     def set_aside(self, path: Path, reason: str, seen: os.stat_result) -> None:
-        """Move a damaged file to damaged/, unless another process has replaced it meanwhile."""
+        """Move a damaged file to damaged/, unless another process replaced it meanwhile."""
         if self.only_reads:
             return
         log = logging.getLogger("rankfall.run.store")
@@ -248,7 +257,7 @@ class Vault:
 
 
 def check_name(name: str) -> str:
-    """Return a name that becomes a folder or file name. Raise if it is not a plain name."""
+    """Return a name that becomes part of a path. Raise if it is not a plain name."""
     if not name or "/" in name or name.startswith(".") or len(name.encode()) > LONGEST_NAME:
         raise RankfallError(
             f"{name[:60]!r} cannot be a name in the store: it must not be empty, hold '/', begin with '.' or be longer than "

@@ -1,4 +1,4 @@
-"""The files of a store that nothing needs any more. `rankfall gc` lists them and, with --delete, removes them."""
+"""List the files of a store that nothing needs. `rankfall gc` shows them and, with --delete, removes them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rankfall.run.store.rows import SUFFIX as ROWS_SUFFIX
 from rankfall.run.store.singles import TRIAL, read_checkpoint, read_dataset
 from rankfall.run.store.stacks import read_stack
 
-DAY = 86_400.0
+DAY = 86_400.0  # seconds
 ABANDONED = 1 * DAY  # seconds after which a temporary file of another machine counts as abandoned
-FORGOTTEN = 30 * DAY  # the same for a checkpoint that does not name its cells, a trial, and rows of items
+FORGOTTEN = 30 * DAY  # seconds: age from which trials, rows of items and checkpoints without cells can be removed
 
 
 @dataclass(frozen=True)
 class Live:
-    """The keys that plans in use need."""
+    """The keys of results that plans in use need."""
 
     cells: set[str] = field(default_factory=set)
     data: set[str] = field(default_factory=set)
@@ -48,28 +48,25 @@ class Files:
 
     def __init__(self, store: Store, *folders: str) -> None:
         self.store, self.root, self.now = store, store.root, store.now()
-        self.found = {path: about for folder in folders for path, about in store.list_all(folder).items()}
+        self.entries = {path: entry for folder in folders for path, entry in store.list_all(folder).items()}
 
     def select(self, folder: str, suffix: str = "") -> list[Path]:
         """Return the finished files of a folder by name. Hidden names are temporary files."""
-        place = self.root / folder
-        return sorted(
-            path
-            for path in self.found
-            if path.parent == place and path.name.endswith(suffix) and not path.name.startswith(".")
-        )
+        parent = self.root / folder
+        paths = [path for path in self.entries if path.parent == parent]
+        return sorted(path for path in paths if path.name.endswith(suffix) and not path.name.startswith("."))
 
     def items(self, kind: str, path: Path, reason: str, older: float = 0.0) -> Iterator[Item]:
-        """Yield the file as an item, if it exists and was written so many seconds ago."""
-        if path in self.found:
-            size, written = self.found[path]
+        """Yield a file as an item, if it exists and was written at least `older` seconds ago."""
+        if path in self.entries:
+            size, written = self.entries[path]
             age = max(0.0, self.now - written)
             if age >= older:
                 yield Item(kind, path, size, age, reason)
 
 
 def find_removable(store: Store, live: Live) -> list[Item]:
-    """Return the files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
+    """Return the files that nothing in `live` needs. A stack or a file of rows stays while it supplies a live key."""
     parts = (
         _find_stacks,
         _find_datasets,
@@ -85,8 +82,9 @@ def find_removable(store: Store, live: Live) -> list[Item]:
 
 
 def remove(items: list[Item], store: Store) -> None:
-    """Remove files and folders. One that is already gone is not an error. A folder is renamed first, so that a run that starts meanwhile
-    finds a whole plan or none, and then writes its own."""
+    """Remove files and folders, some of which may be gone already.
+
+    A folder is renamed first, so that a run that starts meanwhile finds a whole plan or none, and then writes its own."""
     for item in items:
         path = item.path
         try:
@@ -102,7 +100,7 @@ def remove(items: list[Item], store: Store) -> None:
 
 
 def verify(store: Store) -> tuple[int, int]:
-    """Read every finished file completely and set damaged ones aside. Return the numbers of files read and files damaged."""
+    """Read every finished file completely and set damaged files aside. Return the numbers of read and of damaged files."""
     read = damaged = 0
     for folder, suffix, reader in _kinds(store):
         for entry in store.files(folder, suffix):
@@ -112,7 +110,7 @@ def verify(store: Store) -> tuple[int, int]:
 
 
 def _kinds(store: Store) -> list[tuple[str, str, Callable[[Path], object]]]:
-    """Return every folder with finished files, their suffix, and the function that reads and checks one of them."""
+    """Return (folder, suffix, function that reads and checks a file) for every folder with finished files."""
     kinds: list[tuple[str, str, Callable[[Path], object]]] = [
         ("data", SUFFIX, read_dataset),
         ("checkpoints", SUFFIX, read_checkpoint),
@@ -130,10 +128,12 @@ def _find_stacks(files: Files, live: Live) -> Iterator[Item]:
         held[cell.stack] = held.get(cell.stack, False) or cell.key in live.cells
     for path in sorted(held.keys() - used):
         reason = "its cells are also in other files" if held[path] else "no cell of it is in the plan"
-        for one in (path, store.header(path)):
-            yield from files.items("stack", one, reason)
+        for file in (path, store.header(path)):
+            yield from files.items("stack", file, reason)
     if store.objects:
-        for path in sorted(path for path in files.found if files.root / "stacks" in path.parents and path not in held):
+        for path in sorted(
+            path for path in files.entries if files.root / "stacks" in path.parents and path not in held
+        ):
             yield from files.items("stack", path, "its writing was interrupted")
 
 
@@ -144,22 +144,23 @@ def _find_datasets(files: Files, live: Live) -> Iterator[Item]:
 
 
 def _find_rows(files: Files, live: Live) -> Iterator[Item]:
-    """Yield removable files of rows. Plans do not list the items of their measures, so old rows of items go. They can be measured again."""
-    wanted = {folder_of(name): keys for name, keys in live.measures.items()}
+    """Yield removable files of rows. Plans do not list the items of their measures, so rows of items go when they are old."""
+    live_keys = {folder_of(name): keys for name, keys in live.measures.items()}
     for name in files.store.folders("measures"):
-        there = files.select(f"measures/{name}", ROWS_SUFFIX)
+        paths = files.select(f"measures/{name}", ROWS_SUFFIX)
         if name.endswith(ITEMS):
-            for path in there:
+            for path in paths:
                 yield from files.items("rows", path, "holds rows of single items, and is old", FORGOTTEN)
             continue
         covered = files.store.find_covered(name)
-        used = {covered[key] for key in wanted.get(folder_of(name), set()) if key in covered}
-        for path in there:
+        used = {covered[key] for key in live_keys.get(folder_of(name), set()) if key in covered}
+        for path in paths:
             if path not in used:
                 yield from files.items("rows", path, f"nothing in the plan's measure {name} is read from it")
 
 
 def _find_checkpoints(files: Files, live: Live) -> Iterator[Item]:
+    """Yield checkpoints from which no live key is computed."""
     finished = files.store.find_cells(live.cells)
     waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
     for name, keys in live.measures.items():
@@ -178,7 +179,7 @@ def _find_trials(files: Files, live: Live) -> Iterator[Item]:
 
 
 def _find_temporary(files: Files, live: Live) -> Iterator[Item]:
-    for path in sorted(path for path in files.found if path.name.startswith(".") and path.suffix == ".tmp"):
+    for path in sorted(path for path in files.entries if path.name.startswith(".") and path.suffix == ".tmp"):
         age = ABANDONED if _writer_lives(path.name) else 0.0
         yield from files.items("temporary", path, "its writer is dead", age)
 
@@ -187,7 +188,7 @@ def _writer_lives(name: str) -> bool:
     """Return whether the writer of a temporary file may still run. The file's name contains its machine and process."""
     start, pid, _, _ = name.rsplit(".", 3)
     if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
-        return True  # another machine's file, of which only the age is known
+        return True  # another machine's file: only its age is known
     return is_running(int(pid))
 
 

@@ -1,8 +1,8 @@
-"""Measured rows: Parquet files under measures/<measure>/, each covering the measure keys of one batch of cells.
+"""Store measured rows in Parquet files under measures/<measure>/, each of which covers the measure keys of a batch of cells.
 
-The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A key that was measured and
-gave no rows is covered too. Rows have the measure's own columns only. A cell's labels are not part of its key and are joined when a table
-is written. A measure is named by its component, since labels may change. Rows of single items of a measure are in
+The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A file also covers keys whose
+measurement gave no rows. Rows have only the measure's columns: a cell's labels are not part of its key, and are joined when a table is
+written. <measure> is the name of the component, since labels may change. Rows of single items of a measure are in
 `measures/<measure>+items/`.
 """
 
@@ -34,7 +34,7 @@ class StoredRows(Vault):
     """Files measures/<measure>/<keys>-<content>.parquet."""
 
     def save_rows(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
-        """Store measured rows by measure key: the measure's own columns, no labels. A key without rows counts as measured too."""
+        """Store measured rows by measure key: the measure's columns, no labels. A key without rows counts as measured too."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -46,8 +46,8 @@ class StoredRows(Vault):
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise RankfallError(f"rows of measure {name} do not fit a table: {error}") from None
         buffer = io.BytesIO()
-        about = {KEYS: json.dumps(keys), MEASURE: name}
-        pq.write_table(table.replace_schema_metadata(about), buffer, compression="zstd")
+        metadata = {KEYS: json.dumps(keys), MEASURE: name}
+        pq.write_table(table.replace_schema_metadata(metadata), buffer, compression="zstd")
         content = buffer.getvalue()
         path = (
             self.root / folder_of(check_name(name)) / f"{_identity(keys)}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
@@ -58,17 +58,17 @@ class StoredRows(Vault):
         return path
 
     def find_covered(self, name: str) -> dict[str, Path]:
-        """Return every key that a file of this measure covers, with the first such file by name. Only footers are read."""
-        found: dict[str, Path] = {}
+        """Return key -> the first file by name of this measure that covers it. Only footers are read."""
+        files: dict[str, Path] = {}
         for entry in self.files(folder_of(name), SUFFIX):
             for key in self.read_once(entry, _read_keys) or ():
-                found.setdefault(key, Path(entry.path))
-        return found
+                files.setdefault(key, Path(entry.path))
+        return files
 
     def find_rows(self, name: str, keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return the measured rows of these keys. Keys that are absent from the result have to be measured."""
+        """Return key -> measured rows. Keys that are absent from the result must be measured."""
         missing = set(keys)
-        found: dict[str, list[dict[str, Any]]] = {}
+        stored: dict[str, list[dict[str, Any]]] = {}
         while missing:
             covered = self.find_covered(name)
             files = {covered[key] for key in missing if key in covered}
@@ -78,30 +78,31 @@ class StoredRows(Vault):
                 if rows is None:
                     failures += 1
                 else:
-                    found |= {key: rows[key] for key in missing & rows.keys()}
-            missing -= found.keys()
+                    stored |= {key: rows[key] for key in missing & rows.keys()}
+            missing -= stored.keys()
             if not failures:
                 break
-        return found
+        return stored
 
 
 def _read_keys(path: Path) -> list[str]:
+    """Return the keys that a file covers, from its footer. Raise `Damaged` or OSError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        about = pq.read_metadata(path).metadata
+        metadata = pq.read_metadata(path).metadata
     except (pa.ArrowException, ValueError):
         raise Damaged("its footer is not that of a Parquet file with keys") from None
     except OSError as error:
         if error.errno is None:  # pyarrow's error for a file that cannot be decoded
             raise Damaged("its footer is not that of a Parquet file with keys") from None
         raise
-    return _keys(about)
+    return _keys(metadata)
 
 
 def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return key -> rows of one file, checked. Raise `Damaged` or OSError."""
+    """Return key -> rows of a file, checked. Raise `Damaged` or OSError."""
     import pyarrow.parquet as pq
 
     content = path.read_bytes()
@@ -123,10 +124,10 @@ def _identity(keys: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
 
 
-def _keys(about: Mapping[bytes, bytes] | None) -> list[str]:
-    """Return the keys that a file covers."""
+def _keys(metadata: Mapping[bytes, bytes] | None) -> list[str]:
+    """Return the keys in a file's metadata."""
     try:
-        keys: list[str] = json.loads((about or {})[KEYS])
+        keys: list[str] = json.loads((metadata or {})[KEYS])
     except (KeyError, TypeError, ValueError):
         raise Damaged("its footer is not that of a Parquet file with keys") from None
     return keys

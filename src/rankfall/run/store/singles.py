@@ -1,4 +1,4 @@
-"""Files for single results: a dataset under its key, the checkpoint of a stack in training, and a passed trial of a component."""
+"""Store single results in files: a dataset under its key, the checkpoint of a stack in training, and a passed trial of a component."""
 
 from __future__ import annotations
 
@@ -29,26 +29,27 @@ TRIAL = ".json"  # suffix of a trial
 
 
 class Datasets(Vault):
-    """Files data/<key>.safetensors: the splits of a dataset, with its numbers in the header. Targets that are the inputs are stored
-    once."""
+    """Files data/<key>.safetensors: the splits of a dataset, with its numbers in the header.
+
+    Targets that are the same tensor as the inputs are not stored."""
 
     def dataset(self, key: str, make: Callable[[], Dataset]) -> Dataset:
         """Return the dataset of this key. If it is not in the store, make and store it."""
         path = self.root / "data" / (check_name(key) + SUFFIX)
-        found = self.read(path, read_dataset)
-        if found is not None:
-            return found
-        made = make()
+        stored = self.read(path, read_dataset)
+        if stored is not None:
+            return stored
+        dataset = make()
         numbers = {
-            field.name: getattr(made, field.name) for field in dataclasses.fields(made) if field.name != "splits"
+            field.name: getattr(dataset, field.name) for field in dataclasses.fields(dataset) if field.name != "splits"
         }
-        tensors = {f"{name}.inputs": split.inputs for name, split in made.splits.items()}
+        tensors = {f"{name}.inputs": split.inputs for name, split in dataset.splits.items()}
         tensors |= {
-            f"{n}.targets": split.targets for n, split in made.splits.items() if split.targets is not split.inputs
+            f"{n}.targets": split.targets for n, split in dataset.splits.items() if split.targets is not split.inputs
         }
         write_sealed(path, tensors, {"kind": "dataset", "key": key, "numbers": json.dumps(numbers)})
         self.keep(path)
-        return made
+        return dataset
 
 
 class Checkpoints(Vault):
@@ -59,18 +60,19 @@ class Checkpoints(Vault):
         return self.root / "checkpoints" / (check_name(stack_id) + SUFFIX)
 
     def save_checkpoint(self, stack_id: str, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> Path:
-        """Save the state of a running stack and replace its last checkpoint. A kill during writing leaves the last one intact."""
+        """Save the state of a running stack and replace its last checkpoint, which stays intact if the process is killed while writing."""
         path = self.checkpoint_file(stack_id)
         write_sealed(path, tensors, {"kind": "checkpoint", "stack": stack_id, "meta": json.dumps(dict(meta))})
         self.keep(path)
         return path
 
     def load_checkpoint(self, stack_id: str, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return (tensors, meta) of the last checkpoint, or None. A checkpoint that is damaged, or whose meta names other `cells`, is set
-        aside with a warning."""
+        """Return (tensors, meta) of the last checkpoint, or None.
+
+        A checkpoint that is damaged, or whose meta names other `cells`, is set aside with a warning."""
         path = self.checkpoint_file(stack_id)
         if self.objects:
-            self.objects.fetch(path)  # a copy may be of an earlier attempt
+            self.objects.fetch(path)  # a copy here may be of an earlier attempt
         return self.read(path, partial(_read_checkpoint_of, cells=cells))
 
     def drop_checkpoint(self, stack_id: str) -> None:
@@ -84,25 +86,25 @@ class Checkpoints(Vault):
             self.objects.remove(path)
 
     def find_checkpoints(self) -> dict[Path, list[str] | None]:
-        """Return every checkpoint with the `cells` in its meta, or None if it has none. Only headers are read."""
-        found = {}
+        """Return checkpoint -> `cells` in its meta, None if it has none. Only headers are read."""
+        checkpoints = {}
         for entry in self.files("checkpoints"):
             meta = self.read_once(entry, _read_meta)
             if meta is not None:
-                found[Path(entry.path)] = meta.get("cells")
-        return found
+                checkpoints[Path(entry.path)] = meta.get("cells")
+        return checkpoints
 
 
 class Trials(Vault):
-    """Files trials/<key>.json: a component was tried and passed. If one is lost, the component is tried again, within milliseconds."""
+    """Files trials/<key>.json: a component passed its trial. A lost file costs milliseconds, in which the component is tried again."""
 
     def has_passed(self, key: str) -> bool:
-        """Return whether this trial was passed. A file appears complete or never, so its existence is enough."""
+        """Return whether a trial was passed. A file appears whole or not at all, so its existence is enough."""
         path = self.root / "trials" / f"{key}{TRIAL}"
         return path.is_file() or (self.objects is not None and self.objects.fetch(path))
 
     def keep_trial(self, key: str, about: Mapping[str, Any]) -> None:
-        """Store a trial that was passed. `about` is information for readers only."""
+        """Store a passed trial. `about` is information for readers only."""
         path = self.root / "trials" / f"{key}{TRIAL}"
         with atomic(path) as handle:
             handle.write(json.dumps(dict(about)).encode())
@@ -129,6 +131,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return tensors and meta of a checkpoint. Raise `Damaged` if it is of other cells."""
     tensors, meta = read_checkpoint(path)
     if meta.get("cells") != list(cells):
         raise Damaged("its cells are not those of the stack in training")
@@ -136,10 +139,12 @@ def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Ten
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
+    """Return the meta of a checkpoint, from its header."""
     return _describe_stack(read_meta(path))
 
 
 def _describe_stack(sealed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the meta of a checkpoint from the metadata of its file."""
     try:
         meta: dict[str, Any] = json.loads(sealed["meta"])
     except (KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""Finished cells: one file per stack. Each tensor has the cells on its leading axis, and the header has one record per cell."""
+"""Store finished cells, a file per stack. Each tensor has the cells on its leading axis (K, ...), and the header has a record per cell."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from rankfall.run.store.files import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-HEADERS = "headers"  # folder of stack files without their tensors, in an object store: what a search for cells reads
-PREFERENCE = {"done": 0, "diverged": 1}  # if two files hold a cell, the better ending counts, then the first name
+HEADERS = "headers"  # folder, in an object store, of stack files without their tensors, which a search for cells reads
+PREFERENCE = {"done": 0, "diverged": 1}  # rank of an ending if two files hold a cell; the first file of a rank counts
 
 
 @dataclass(frozen=True)
 class CellRecord:
-    """The place of a finished cell, and its record."""
+    """The file of a finished cell, and its record."""
 
     key: str
     group: str
     stack: Path
-    index: int  # its place on the leading axis
-    record: dict[str, Any]  # of this cell: status, reason, steps, seconds, final_loss, accuracy, versions, ...
-    meta: dict[str, Any]  # the record of the stack as a whole
+    index: int  # position on the leading axis
+    record: dict[str, Any]  # status, reason, steps, seconds, final_loss, accuracy, versions, ...
+    meta: dict[str, Any]  # record of the whole stack
 
     @property
     def status(self) -> str:
@@ -48,7 +48,7 @@ class CellRecord:
 
 @dataclass(frozen=True)
 class LoadedStack:
-    """Cells of one stack file. `tensors` hold exactly these cells, in this order, on their leading axis."""
+    """Cells of a stack file. `tensors` (K, ...) hold exactly these cells, in this order."""
 
     keys: list[str]
     tensors: dict[str, Tensor]
@@ -67,8 +67,9 @@ class Stacks(Vault):
         records: Sequence[Mapping[str, Any]],
         meta: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Store finished cells: tensors (K, ...), and for each cell a JSON-able record with at least a `status` of done, diverged or
-        failed. The name of the file follows from keys and endings, so a failed run never replaces a successful one."""
+        """Store finished cells: tensors (K, ...), and for each cell a JSON-able record with a `status` of done, diverged or failed.
+
+        The name of the file follows from keys and endings, so a failed run never replaces a successful one."""
         if not keys or len(set(keys)) != len(keys) or len(records) != len(keys):
             raise RankfallError(f"stack of {group}: needs one record for each of its distinct keys")
         shared = {
@@ -76,20 +77,21 @@ class Stacks(Vault):
             for name, value in records[0].items()
             if all(name in other and other[name] == value for other in records[1:])
         }
-        own = [{name: value for name, value in record.items() if name not in shared} for record in records]
-        contents = {"keys": list(keys), "shared": shared, "records": own, "meta": dict(meta or {})}
+        different = [{name: value for name, value in record.items() if name not in shared} for record in records]
+        contents = {"keys": list(keys), "shared": shared, "records": different, "meta": dict(meta or {})}
         path = self.root / "stacks" / check_name(group) / (_identity(keys, records) + SUFFIX)
-        about = {"kind": "stack", "contents": json.dumps(contents)}
-        write_sealed(path, tensors, about)
+        metadata = {"kind": "stack", "contents": json.dumps(contents)}
+        write_sealed(path, tensors, metadata)
         if self.objects:
             self.keep(path)
-            write_sealed(self.header(path), {}, about)
+            write_sealed(self.header(path), {}, metadata)
             self.keep(self.header(path))
         return path
 
     def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
-        """Yield every record of these groups (None: of all), including stale ones and duplicates, in the order of file names. A plan
-        compares them to explain why a cell is stale."""
+        """Yield every record of these groups (None: of all), in the order of file names, with stale records and duplicates.
+
+        A plan compares them to explain why a cell is stale."""
         folder = HEADERS if self.objects else "stacks"
         for group in self.folders(folder) if groups is None else sorted(set(groups)):
             for entry in self.files(f"{folder}/{group}"):
@@ -100,17 +102,18 @@ class Stacks(Vault):
                         yield CellRecord(key, group, path, index, record, contents.meta)
 
     def find_cells(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> dict[str, CellRecord]:
-        """Return the finished cells among `keys`, of any status, in these `groups` (None: in all). Only headers are read."""
-        wanted = set(keys)
-        found: dict[str, CellRecord] = {}
+        """Return key -> finished cell, of any status, for `keys` in these `groups` (None: in all). Only headers are read."""
+        requested = set(keys)
+        cells: dict[str, CellRecord] = {}
         for cell in self.records(groups):
-            if cell.key in wanted and (cell.key not in found or rank(cell) < rank(found[cell.key])):
-                found[cell.key] = cell
-        return found
+            if cell.key in requested and (cell.key not in cells or rank(cell) < rank(cells[cell.key])):
+                cells[cell.key] = cell
+        return cells
 
     def load_cells(self, keys: Iterable[str], group: str | None = None) -> list[LoadedStack]:
-        """Load finished cells with their tensors, checked, one entry per stack file. `join(loaded, keys)` makes one stack of them.
-        Missing and damaged cells are left out."""
+        """Load finished cells with their tensors, checked, an entry per stack file, without missing and damaged cells.
+
+        `join(loaded, keys)` makes a single stack of them."""
         missing = list(dict.fromkeys(keys))
         loaded: list[LoadedStack] = []
         groups = None if group is None else [group]
@@ -128,8 +131,8 @@ class Stacks(Vault):
                     loaded.append(stack)
             if not failures:
                 break
-            there = {key for stack in loaded for key in stack.keys}
-            missing = [key for key in missing if key not in there]  # another file may hold the same cells: search again
+            loaded_keys = {key for stack in loaded for key in stack.keys}
+            missing = [key for key in missing if key not in loaded_keys]  # search again: another file may hold them
         return loaded
 
     def header(self, path: Path) -> Path:
@@ -144,7 +147,7 @@ class Stacks(Vault):
 
 
 def rank(cell: CellRecord) -> int:
-    """Return the rank of a record. Of two files with the same cell, the one with the lower rank is used."""
+    """Return the rank of a record. If two files hold a cell, the record with the lower rank counts."""
     return PREFERENCE.get(cell.status, 2)
 
 
@@ -152,27 +155,28 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
     """Join cells from several files of one group into one stack in the order of `keys`. All of them must be loaded."""
     import torch
 
-    place = {key: index for index, key in enumerate(key for stack in stacks for key in stack.keys)}
-    gone = [key for key in keys if key not in place]
-    if gone:
+    index = {key: number for number, key in enumerate(key for stack in stacks for key in stack.keys)}
+    missing = [key for key in keys if key not in index]
+    if missing:
         raise StoreError(
-            f"{len(gone)} of {len(keys)} cells are no longer in the store ({gone[0]}, ...): train them again"
+            f"{len(missing)} of {len(keys)} cells are no longer in the store ({missing[0]}, ...): train them again"
         )
     if any(stack.tensors.keys() != stacks[0].tensors.keys() for stack in stacks):
         raise StoreError(f"{len(keys)} cells did not all end in the same way ({keys[0]}, ...): run again")
-    order = torch.tensor([place[key] for key in keys])
+    order = torch.tensor([index[key] for key in keys])
     records = [record for stack in stacks for record in stack.records]
     tensors = {name: torch.cat([stack.tensors[name] for stack in stacks])[order] for name in stacks[0].tensors}
-    return tensors, [records[place[key]] for key in keys]
+    return tensors, [records[index[key]] for key in keys]
 
 
 def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the identity of a stack: its cells and how each ended."""
+    """Return the digest of a stack's cells and their endings."""
     text = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _parse(meta: Mapping[str, str], tensors: dict[str, Tensor]) -> LoadedStack:
+    """Return the stack in a file's metadata, with these tensors."""
     try:
         raw = json.loads(meta["contents"])
         return LoadedStack(raw["keys"], tensors, [raw["shared"] | record for record in raw["records"]], raw["meta"])
@@ -192,6 +196,7 @@ def read_stack(path: Path) -> LoadedStack:
 
 
 def _load(path: Path, keys: set[str]) -> LoadedStack:
+    """Return the cells of a stack that have these keys."""
     whole = read_stack(path)
     chosen = [index for index, key in enumerate(whole.keys) if key in keys]
     if len(chosen) == len(whole.keys):

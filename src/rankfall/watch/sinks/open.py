@@ -27,11 +27,12 @@ class RowSink(Protocol):
 def open_sinks(to: Any) -> list[RowSink]:
     """Open one sink or several."""
     if isinstance(to, (list, tuple)):
-        return [sink for one in to for sink in open_sinks(one)]
+        return [sink for destination in to for sink in open_sinks(destination)]
     return [open_sink(to)]
 
 
 def open_sink(to: Any) -> RowSink:
+    """Open the sink that `to` names."""
     if isinstance(to, (str, os.PathLike)) and Path(to).suffix == ".parquet":
         return ParquetSink(Path(to))
     if hasattr(to, "add_scalar") or (isinstance(to, str) and to.partition(":")[0] == "tensorboard"):

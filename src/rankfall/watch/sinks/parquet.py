@@ -1,7 +1,7 @@
-"""A Parquet file that is complete at every moment: each log rewrites it under another name and renames it, so that a killed process
-leaves the last version.
+"""Write a run to a Parquet file that is complete at every moment.
 
-A run has few rows (one per layer and log), so this takes milliseconds. A run is appended to an existing file as its next run.
+Each log rewrites the file under another name and renames it, so that a killed process leaves the last version. A run has few rows (one
+per layer and log), so this takes milliseconds. A run is appended to an existing file as its next run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rankfall.disk import atomic, describe_non_file
 from rankfall.errors import RankfallError
 from rankfall.watch.columns import SCHEMA
 
-PATIENCE = 20.0  # after a slow write, wait this many times its duration before the next
+PATIENCE = 20.0  # times the duration of a slow write until the next, so that writing takes at most 5% of the time
 LONG = 0.1  # seconds; a longer write is slow
 FILES: WeakValueDictionary[Path, RunFile] = WeakValueDictionary()  # that watchers of this process write to
 
@@ -29,9 +29,9 @@ class RunFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        what = describe_non_file(path)
-        if what is not None:
-            raise RankfallError(f"to={str(path)!r} is {what}: name a file to write, such as 'run.parquet'")
+        kind = describe_non_file(path)
+        if kind is not None:
+            raise RankfallError(f"to={str(path)!r} is {kind}: name a file to write, such as 'run.parquet'")
         self.table = read_table(path) if path.exists() else SCHEMA.empty_table()
         self.runs = 1 + max(self.table["run"].to_pylist(), default=-1)
         self.waiting: list[Mapping[str, Any]] = []
@@ -45,6 +45,7 @@ class RunFile:
         return self.path.stat().st_mtime_ns if self.path.exists() else 0
 
     def flush(self) -> None:
+        """Add the waiting rows to the table and write the file."""
         if not self.waiting:
             return
         began = time.monotonic()
@@ -64,7 +65,7 @@ class RunFile:
 
 
 class ParquetSink:
-    """Sink that adds a run to a file."""
+    """Add a run to a file."""
 
     def __init__(self, path: Path) -> None:
         file = FILES.get(path.resolve())
@@ -85,13 +86,13 @@ class ParquetSink:
 def read_table(path: Path) -> pa.Table:
     """Read the table of a watched run. Raise an error for any other file."""
     try:
-        found = pq.ParquetFile(path).read()
+        table = pq.ParquetFile(path).read()
     except (pa.ArrowException, OSError) as error:
         raise RankfallError(
             f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}; name another file, or remove it"
         ) from error
-    if not {"run", "step", "layer", "residual"} <= set(found.schema.names) <= set(SCHEMA.names):
+    if not {"run", "step", "layer", "residual"} <= set(table.schema.names) <= set(SCHEMA.names):
         raise RankfallError(
-            f"{path} is not a table of a watched run: its columns are {', '.join(found.schema.names[:6])}, ...; name another file"
+            f"{path} is not a table of a watched run: its columns are {', '.join(table.schema.names[:6])}, ...; name another file"
         )
-    return pa.Table.from_pylist(found.to_pylist(), SCHEMA)  # columns that an earlier version did not write are null
+    return pa.Table.from_pylist(table.to_pylist(), SCHEMA)  # columns that an earlier version did not write are null

@@ -25,7 +25,7 @@ def import_tracker(name: str, to: str) -> Any:
 
 
 class FunctionSink:
-    """Calls a function with the rows of each log, as a list of dicts. `close` is called at the end."""
+    """Call a function with the rows of each log, as a list of dicts, and `close` at the end."""
 
     def __init__(
         self, function: Callable[[list[dict[str, Any]]], Any], close: Callable[[], Any] = lambda: None
@@ -68,7 +68,7 @@ def tensorboard_sink(to: Any) -> FunctionSink:
 
 
 class WandbSink:
-    """Logs to a run of Weights & Biases, over `rankfall/step`, so that the run's step counter is not affected."""
+    """Log to a run of Weights & Biases, over `rankfall/step`, so that the run's step counter is not affected."""
 
     def __init__(self, run: Any = None) -> None:
         run = import_tracker("wandb", "wandb").run if run is None else run
