@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rankfall.census.interventions import residuals_of_changes
+from rankfall.census.scales import residuals_of_changes
 from rankfall.census.types import kept_by_twice_the_layers
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.examine import examine

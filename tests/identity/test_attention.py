@@ -12,13 +12,13 @@ from rankfall.identity import nullspace, witness
 from rankfall.identity.attention import FIRST_TOKEN, _quantities, head_rows
 from rankfall.identity.nullspace import (
     column_space,
+    effective_attention,
+    group_rows,
     null_dimension,
     null_dimension_simplex,
     outlier_channels,
     rank,
-    rows_of,
 )
-from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.views import AttentionView
 
 DTYPE = torch.float64
@@ -50,7 +50,7 @@ def drawn(
 def test_null_dimensions_around_the_head_width(tokens: int, null: int, simplex: int) -> None:
     """max(n - d_v, 0) and max(n - d_v - 1, 0), for random heads; by an SVD of the whole of T and of [T, 1] as a second way."""
     view = drawn(tokens)
-    rows = rows_of(view)
+    rows = group_rows(view)
     assert (null_dimension(rows, 1e-10) == null).all()
     assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
     whole = view.map_values()
@@ -64,7 +64,7 @@ def test_rank_falls_with_the_tolerance() -> None:
     scale = torch.tensor([1.0, 1e-4, 1e-8, 1e-12], dtype=DTYPE)
     u = torch.linalg.qr(view.values).Q * scale
     eye = torch.eye(4, 12, dtype=DTYPE).expand(2, 4, 12)
-    rows = rows_of(AttentionView(**{**view.__dict__, "values": u, "output": eye}))
+    rows = group_rows(AttentionView(**{**view.__dict__, "values": u, "output": eye}))
     found = [int(rank(rows, tolerance)[0, 0, 0]) for tolerance in (1e-3, 1e-6, 1e-10, 1e-13)]
     assert found == [1, 2, 3, 4]
     assert (rows.columns(1e-13).norm(dim=-2)[0, 0, 0] > 0.5).all()  # 1e-12 of the largest is no rounding
@@ -73,7 +73,7 @@ def test_rank_falls_with_the_tolerance() -> None:
 @given(st.integers(3, 14), st.booleans(), st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 4.0]))
 @settings(max_examples=40, deadline=None)
 def test_a_second_distribution_has_the_same_output(tokens: int, causal: bool, seed: int, spread: float) -> None:
-    rows = rows_of(drawn(tokens, causal=causal, seed=seed, spread=spread))
+    rows = group_rows(drawn(tokens, causal=causal, seed=seed, spread=spread))
     moved = witness.find_farthest(rows)
     assert (moved >= 0).all() and (moved[~rows.allowed[:, None].expand_as(moved)] == 0).all()
     assert float(witness.output_error(rows, moved).max()) < 1e-10
@@ -83,7 +83,7 @@ def test_a_second_distribution_has_the_same_output(tokens: int, causal: bool, se
 
 
 def one_row(tokens: int, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    rows = rows_of(drawn(tokens, **options))
+    rows = group_rows(drawn(tokens, **options))
     return rows.weights[0, 0, -1, -1].numpy(), column_space(rows)[0, 0, -1].numpy()
 
 
@@ -116,7 +116,7 @@ def test_with_one_direction_intervals_and_the_farthest_point_are_those_of_a_line
     far = witness.farthest(row, basis)
     assert far is not None
     assert np.abs(far - row).sum() == pytest.approx(max(np.abs(end - row).sum() for end in ends), abs=1e-11)
-    rows = rows_of(drawn(6))
+    rows = group_rows(drawn(6))
     stepped = witness.distance(witness.find_farthest(rows), rows.weights)[0, 0, -1, -1]
     assert 2 * float(stepped) == pytest.approx(np.abs(far - row).sum(), rel=1e-9)  # both directions of a line are tried
 
@@ -124,7 +124,7 @@ def test_with_one_direction_intervals_and_the_farthest_point_are_those_of_a_line
 def test_effective_attention_is_the_projection_and_gives_the_same_output() -> None:
     for tokens in (3, 4, 6, 16):
         view = drawn(tokens)
-        rows = rows_of(view)
+        rows = group_rows(view)
         found = effective_attention(rows, 1e-10)
         t = view.map_values()
         by_hand = view.weights @ t @ torch.linalg.pinv(t, rtol=1e-10)
@@ -138,7 +138,7 @@ def test_effective_attention_is_the_projection_and_gives_the_same_output() -> No
 
 def test_quantities_of_effective_attention_by_a_pseudoinverse() -> None:
     view = drawn(9)
-    found = {name: value for name, value, _ in _quantities(view, rows_of(view), 2, 0, False)}
+    found = {name: value for name, value, _ in _quantities(view, group_rows(view), 2, 0, False)}
     projected = view.weights @ view.map_values() @ torch.linalg.pinv(view.map_values())
     torch.testing.assert_close(found["effective_sum"], projected.sum(-1).mean(-1).T, rtol=1e-9, atol=1e-12)
     below = (projected < 0).double().mean((-1, -2)).T
@@ -148,7 +148,7 @@ def test_quantities_of_effective_attention_by_a_pseudoinverse() -> None:
 def test_effective_attention_of_a_masked_row_stays_on_its_tokens() -> None:
     """For row i it is the projection with the rows of T up to i alone, not with those after it."""
     view = drawn(9, causal=True)
-    rows = rows_of(view, masked=9)
+    rows = group_rows(view, masked=9)
     found = effective_attention(rows, 1e-10)
     t = view.map_values()[0, 1]
     for group, place in enumerate(rows.places[:, 0].tolist()):
@@ -161,7 +161,7 @@ def test_effective_attention_of_a_masked_row_stays_on_its_tokens() -> None:
 def test_scores_of_a_head_s_width_are_recognised() -> None:
     """Log-weights of a softmax of q k^T have the rank of q k^T; those of a second distribution have not (Bhardwaj et al. 2021)."""
     view = drawn(12, head=4)
-    rows = rows_of(view)
+    rows = group_rows(view)
     assert (witness.score_rank(view.weights) == 4).all()
     moved = witness.find_farthest(rows, extent=0.5)
     assert (witness.score_rank(moved[:, :, 0]) > 4).all()
@@ -173,8 +173,8 @@ def test_scores_of_a_head_s_width_are_recognised() -> None:
 
 def test_shares_entropy_and_the_first_token() -> None:
     view = drawn(6)
-    rows = rows_of(view)
-    found = nullspace.shares(rows.weights, view.kinds)
+    rows = group_rows(view)
+    found = nullspace.shares_by_kind(rows.weights, view.kinds)
     torch.testing.assert_close(found[..., 0], view.weights[..., 0].mean(-1), rtol=1e-12, atol=0)
     torch.testing.assert_close(found[..., 3], view.weights[..., 3:].sum(-1).mean(-1), rtol=1e-12, atol=0)
     torch.testing.assert_close(nullspace.first_mass(rows), view.weights[:, :, 1:, 0].mean(-1), rtol=1e-12, atol=0)
@@ -184,14 +184,14 @@ def test_shares_entropy_and_the_first_token() -> None:
 
 def test_without_the_first_token_it_is_as_if_it_were_not_there() -> None:
     view = drawn(7)
-    without = rows_of(view, without_first=True)
+    without = group_rows(view, without_first=True)
     assert without.sizes.tolist() == [6] and (null_dimension(without, 1e-10) == 2).all()
     rest = view.weights[:, :, 1:, 1:]
     torch.testing.assert_close(without.weights[:, :, 0, :, 1:], rest / rest.sum(-1, keepdim=True), rtol=1e-12, atol=0)
     short = AttentionView(
         **{**view.__dict__, "values": view.values[:, :, 1:], "weights": rest, "allowed": view.allowed[1:, 1:]}
     )
-    torch.testing.assert_close(without.svd[1], rows_of(short).svd[1], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(without.svd[1], group_rows(short).svd[1], rtol=1e-10, atol=1e-12)
 
 
 def test_outlier_channels_are_those_above_the_rule() -> None:

@@ -7,7 +7,7 @@ import torch
 from helpers import by_member, cells, dataset_of, each_member
 from torch import Tensor
 
-from rankfall.identity.token_identity.measure import different, token_identity, vocabulary
+from rankfall.identity.token_identity.measure import distinct_sentences, token_identity, vocabulary
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.train.data import Data
@@ -53,11 +53,11 @@ def test_skips_keep_identity_and_without_them_it_dies_with_rank(sentinels: str) 
 
 def test_what_is_tested_is_from_the_test_split_and_known_nowhere_else() -> None:
     data = context().data
-    found = different(data, 40)
+    found = distinct_sentences(data, 40)
     assert len(found) == 40
     assert len({tuple(one.tolist()) for one in found}) == 40
     assert torch.equal(found[-20:], data.test.inputs[0].flip(0))
-    assert len(different(data, 1000)) == 80
+    assert len(distinct_sentences(data, 1000)) == 80
 
 
 @pytest.mark.parametrize("sentinels", ["none", "bos"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rankfall.identity.probes import Recipe, least_squares, recover
-from rankfall.identity.tokens import Sentences, estimate_rate, once, shares, token_rates, wilson
+from rankfall.identity.tokens import Sentences, estimate_rate, nearest_shares, occurs_once, token_rates, wilson
 from rankfall.measure.context import Uninterrupted
 from rankfall.random_streams import stream
 
@@ -54,7 +54,7 @@ def test_nearest_neighbours_are_those_of_a_loop(distance: str) -> None:
     allowed = drawn(3, 7, name="allowed") > -0.5
     candidates[0, 3] = candidates[0, 5]  # two that are equally near
     own = torch.arange(7).expand(3, -1)
-    found = shares(mapped, candidates, own, distance, allowed)
+    found = nearest_shares(mapped, candidates, own, distance, allowed)
     for s in range(3):
         for q in range(7):
             apart = {
@@ -72,13 +72,13 @@ def test_nearest_neighbours_are_those_of_a_loop(distance: str) -> None:
 
 def test_of_equally_near_candidates_each_gets_its_share() -> None:
     same = torch.ones(1, 5, 3, dtype=torch.float64)
-    assert shares(same, same, torch.arange(5).unsqueeze(0), "l2").tolist() == [[0.2] * 5]
+    assert nearest_shares(same, same, torch.arange(5).unsqueeze(0), "l2").tolist() == [[0.2] * 5]
     query, moved = drawn(50, 1, 4, name="query"), 0.1 * drawn(50, 1, 4, name="moved")
     along = (moved * query).sum(-1, keepdim=True) / query.square().sum(-1, keepdim=True)
     mirrored = 2 * along * query - moved  # as far away; which of the two is nearer is rounding
     candidates = torch.cat([query + moved, query + mirrored, torch.zeros_like(query)], 1)
-    assert (shares(query, candidates, torch.zeros(50, 1, dtype=torch.long), "l2") == 0.5).all()
-    assert once(torch.tensor([[4, 1, 4, 2]])).tolist() == [[False, True, False, True]]
+    assert (nearest_shares(query, candidates, torch.zeros(50, 1, dtype=torch.long), "l2") == 0.5).all()
+    assert occurs_once(torch.tensor([[4, 1, 4, 2]])).tolist() == [[False, True, False, True]]
 
 
 @pytest.mark.parametrize("positions", [False, True])

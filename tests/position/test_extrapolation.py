@@ -10,7 +10,7 @@ from helpers import by_member, config
 
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
-from rankfall.position.extrapolation.measure import extrapolation, hidden
+from rankfall.position.extrapolation.measure import extrapolation, hide_tokens
 from rankfall.random_streams import stream
 from rankfall.run.plan import make_plan
 from rankfall.tasks._dataset import Dataset, Split
@@ -63,14 +63,14 @@ def test_at_the_trained_length_it_is_the_accuracy_of_training() -> None:
         row = by_times(by_member(extrapolation, made, times=[1]), member)[1]
         assert row["accuracy"] == last["accuracy"] > 0.1  # chance is .04
         assert row["loss"] == pytest.approx(last["loss"], rel=1e-12)
-        assert row["kept"] == 1 and row["targets"] == hidden(made).wanted[member].ge(0).sum()
+        assert row["kept"] == 1 and row["targets"] == hide_tokens(made).wanted[member].ge(0).sum()
 
 
 @pytest.mark.parametrize("times", [0.25, 0.5, 1, 2, 4])
 def test_every_length_against_a_loop_over_tokens(times: float) -> None:
     """Window by window, one at a time, from the running text and the list of places that training hides."""
     made = context(sentinels="bos", mask="causal")
-    text, length = hidden(made), round(times * LENGTH)
+    text, length = hide_tokens(made), round(times * LENGTH)
     for member in range(2):
         row = by_times(by_member(extrapolation, made, times=[times], megabytes=1), member)[times]
         running = text.seen[member].flatten()

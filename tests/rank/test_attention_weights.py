@@ -8,21 +8,21 @@ import torch
 from helpers import by_member
 from one_stack import chosen, stack
 
-from rankfall.rank.attention_weights.measure import FIRST_LEFT_OUT, attention_weights, of_rows
+from rankfall.rank.attention_weights.measure import FIRST_LEFT_OUT, attention_weights, concentrations
 
 DOUBLE = {"dtype": torch.float64}
 
 
 def test_known_rows() -> None:
     rows = torch.tensor([[0.25] * 4, [0, 1, 0, 0], [0.5, 0.5, 0, 0], [-3, 1, 0, 0], [0] * 4], **DOUBLE)
-    found = of_rows(rows)
+    found = concentrations(rows)
     uneven = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
     assert found["entropy"].tolist()[:4] == pytest.approx([math.log(4), 0, math.log(2), uneven])
     assert found["inverse_participation"].tolist()[:4] == pytest.approx([0.25, 1, 0.5, 0.625])
     assert found["largest_share"].tolist()[:4] == pytest.approx([0.25, 1, 0.5, 0.75])
     assert found["first_share"].tolist()[:4] == pytest.approx([0.25, 0, 0.5, 0.75])
     assert all(values[4].isnan() for values in found.values())
-    for name, values in of_rows(rows * 1e-310).items():  # subnormal numbers have few digits
+    for name, values in concentrations(rows * 1e-310).items():  # subnormal numbers have few digits
         assert torch.allclose(values[:4], found[name][:4], rtol=1e-10)
 
 

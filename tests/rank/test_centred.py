@@ -10,7 +10,7 @@ import torch
 from helpers import cells
 
 from rankfall.nets.network import Network, Shape, build
-from rankfall.rank.centred.attention import is_vanished, usual
+from rankfall.rank.centred.attention import is_vanished, usual_size
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.scaled import Scaled, add, plain
 from rankfall.rank.centred.state import State, begin, rescale
@@ -144,7 +144,7 @@ def test_agrees_with_the_plain_forward_pass_where_that_is_accurate(
 def test_the_usual_size_of_weights_is_that_behind_the_mask() -> None:
     """Behind a causal mask the first token has a single key, whose softmax is one."""
     made = network(0.3, mask="causal", normaliser="softmax")
-    assert usual(made.blocks[0].attention, made.lift(INPUTS)).tolist() == [[1.0]]
+    assert usual_size(made.blocks[0].attention, made.lift(INPUTS)).tolist() == [[1.0]]
 
 
 def test_weights_have_vanished_beside_what_they_are_elsewhere() -> None:

@@ -44,7 +44,7 @@ def stepped(design: Architecture, change: Callable[[Any], Any] | None = None) ->
         attention = made.blocks[0].attention
         attention._modules.pop("normaliser", None)
         attention.normaliser = change(attention.normaliser)
-    return step(made.blocks[0], order_draws.at(state, SCALES))
+    return step(made.blocks[0], order_draws.at_scales(state, SCALES))
 
 
 @pytest.mark.parametrize("sentinels", ["none", "bos"])

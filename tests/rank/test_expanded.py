@@ -45,7 +45,7 @@ def prepared(design: Architecture, draws: int = 2, tokens: int = 5) -> tuple[Any
 )
 def test_derivatives_give_what_was_worked_out_on_paper(parts: dict[str, str]) -> None:
     made, state = prepared(alone(**parts))
-    wide, attention = order_draws.at(state, SCALES), made.blocks[0].attention
+    wide, attention = order_draws.at_scales(state, SCALES), made.blocks[0].attention
     paper, found = attend(attention, wide).rest, expand_map(attention, wide, "it").rest
     torch.testing.assert_close(found.log, paper.log, rtol=1e-11, atol=1e-11)
     again = found.unit * spread((found.log - paper.log).exp(), found.unit)
@@ -56,7 +56,7 @@ def test_a_whole_block_too() -> None:
     """With a norm, an MLP and skip connections: rows keep their size, and all digits."""
     transformer = replace(alone(mlp="gelu", norm="layer", residual="add"), norm_placement="pre")
     made, state = prepared(transformer)
-    wide, block = order_draws.at(state, SCALES), made.blocks[0]
+    wide, block = order_draws.at_scales(state, SCALES), made.blocks[0]
     paper, found = step(block, wide).rest, expand_map(block, wide, "it").rest
     torch.testing.assert_close(found.log, paper.log, rtol=1e-11, atol=1e-11)
     torch.testing.assert_close(found.unit, paper.unit, rtol=1e-9, atol=1e-9)
@@ -65,7 +65,7 @@ def test_a_whole_block_too() -> None:
 def test_what_cannot_be_derived_says_what_is_missing() -> None:
     made, state = prepared(alone(attention="foreign:Rounded"))
     with pytest.raises(Unknown, match=r"^the attention foreign:Rounded: its slope is not its derivative"):
-        mix(made.blocks[0].attention, order_draws.at(state, SCALES))
+        mix(made.blocks[0].attention, order_draws.at_scales(state, SCALES))
 
 
 def test_four_derivatives_are_looked_at_and_no_more() -> None:

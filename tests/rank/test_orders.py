@@ -84,7 +84,7 @@ def test_direct_float64_agrees() -> None:
         network = order_draws.networks(design, 6, 4, True)
         state = order_draws.start(network, 4, 6)
         scales = np.linspace(-2.0, -3.5, 6)
-        output = network.blocks[0](order_draws.at(state, scales).full())
+        output = network.blocks[0](order_draws.at_scales(state, scales).full())
         found = order_slopes.fit(scales, order_slopes.relative(output).log10(), "float64")
         assert found["order"] == pytest.approx(p, abs=0.1)
         assert expect_order(design, biases=True)[0] == p
@@ -137,13 +137,13 @@ def test_orders_of_rows_that_share_a_direction() -> None:
     network = order_draws.networks(replace(module.ALONE, normaliser=Component("exp"), heads=1), 6, 4, False)
     state = order_draws.start(network, 4, 6)
     block = network.blocks[0]
-    found = order_slopes.middle_ratio(order_slopes.step(block, order_draws.at(state, order_slopes.MIDDLE)))
+    found = order_slopes.middle_ratio(order_slopes.step(block, order_draws.at_scales(state, order_slopes.MIDDLE)))
     assert found is not None
     assert found["order"] == pytest.approx(3, abs=1e-3)
     assert found["decades"] >= 3
     scale = -3.0
     fitted = found["log10_constant"] + found["order"] * scale
-    direct = order_slopes.sigma_ratio(block(order_draws.at(state, np.array([scale])).full()))  # (K, 1)
+    direct = order_slopes.sigma_ratio(block(order_draws.at_scales(state, np.array([scale])).full()))  # (K, 1)
     assert fitted == pytest.approx(float(direct.log10().median()), abs=0.3)
 
 

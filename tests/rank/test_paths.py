@@ -14,7 +14,7 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
 from rankfall.rank.paths import measure as _module
-from rankfall.rank.paths.measure import SKIP, at_once, draw, path_ends, paths, read
+from rankfall.rank.paths.measure import SKIP, at_once, draw, path_ends, paths, read_out
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
 
@@ -92,7 +92,7 @@ def test_sets_are_summed_normalised_and_read() -> None:
     centred = total - total.mean(-1, keepdim=True)
     normal = centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
     expected = (normal @ network.head.map.weight[0] + network.head.map.bias[0]).argmax(-1)
-    assert torch.equal(read(network, ends, sets)[0, 0], expected)
+    assert torch.equal(read_out(network, ends, sets)[0, 0], expected)
 
 
 def test_rows_hold_every_combination_and_the_references() -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from seen import line
 
-from rankfall.rank.paths.figure import draws, paths
+from rankfall.rank.paths.figure import describe_draws, paths
 from rankfall.report.colours import BLUE
 
 
@@ -66,7 +66,7 @@ def test_the_caption_says_how_much_of_the_bands_is_the_draw() -> None:
     """Repeats at +-0.1 have variance 0.04/3, their mean of four a quarter of it; the seeds' means are 0.01 apart, variance 0.0001."""
 
     def share(rows: pd.DataFrame) -> str:
-        return draws(rows.assign(panel="net"))
+        return describe_draws(rows.assign(panel="net"))
 
     assert share(table(0.9, [0.5, 0.7])) == "100%"
     apart = table(0.9, [0.5, 0.7])

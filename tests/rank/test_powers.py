@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rankfall.rank import residual as res
-from rankfall.rank.carried import Carried, again, begin, carry, through
+from rankfall.rank.carried import Carried, begin, carry, carry_through, repeat_step
 from rankfall.rank.powers import exponent_of, least, length, measurable, reason_of, shift, unit
 from rankfall.rank.rounding import relative_difference, second_difference
 
@@ -104,7 +104,7 @@ def test_states_are_carried_through_layers_that_are_homogeneous() -> None:
 def test_states_whose_sixth_power_leaves_the_range_are_carried(power: int, far: bool) -> None:
     """Where the ordinary quotient is confirmed it is the output; where x^6 vanishes the state is brought back, so that x^6 / x^5 is x."""
     x = 2.0**power * drawn(0, 1, 4, 3)
-    (found,), _ = through(lambda x: [x**6 / x**5], begin(x))
+    (found,), _ = carry_through(lambda x: [x**6 / x**5], begin(x))
     assert not bool(found.lost.any()) and bool((found.exponent != 0).all()) == far
     torch.testing.assert_close(shift(found.unit, found.exponent[..., None, None]), x, rtol=1e-12, atol=0)
 
@@ -119,15 +119,15 @@ def test_what_no_power_of_two_brings_back_is_lost_with_all_that_follows() -> Non
 def test_a_layer_must_give_at_its_own_size_what_follows_from_the_other_sizes(apart: float, lost: bool) -> None:
     """One that does something else to small states alone is not carried, however little it is; rounding is no difference."""
     x = 2.0**-500 * drawn(0, 1, 2, 5, 4)
-    (found,), _ = through(lambda x: [x * (1 + apart * bool(x.abs().amax() < 2.0**-400))], begin(x))
+    (found,), _ = carry_through(lambda x: [x * (1 + apart * bool(x.abs().amax() < 2.0**-400))], begin(x))
     assert bool(found.lost.all()) == bool(found.lost.any()) == lost
 
 
 def test_networks_carry_a_pass_that_rounds_differently_by_the_same_powers() -> None:
     first = begin(shift(drawn(0, 1, 2, 5, 4), torch.tensor(-400)))
     second = begin(first.unit * (1 + 1e-15))
-    found, step = through(lambda x: [cubic(x), x], first)
-    others = again(lambda x: [cubic(x), x], second, step, found)
+    found, step = carry_through(lambda x: [cubic(x), x], first)
+    others = repeat_step(lambda x: [cubic(x), x], second, step, found)
     for one, other in zip(found, others, strict=True):
         assert torch.equal(one.exponent, other.exponent)
         assert torch.allclose(one.unit, other.unit, rtol=1e-13, atol=0)

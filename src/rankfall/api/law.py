@@ -26,7 +26,7 @@ from rankfall.api.layers import (
 from rankfall.api.residuals import is_model, shake
 from rankfall.errors import RankfallError
 from rankfall.rank.bounds import OUT
-from rankfall.rank.carried import again, carry_twice
+from rankfall.rank.carried import carry_twice, repeat_step
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference
 from rankfall.streams.arguments import keep_random_state
@@ -133,7 +133,7 @@ def law_of_layers(stack: Layers, x: Tensor) -> Law:
     lost = [False]
     for layer, (after, moved, step) in zip(stack.layers, passes, strict=True):
         less = replace(state, unit=state.unit - (1 - SMALLER) * residual(state.unit))  # same common row, smaller R
-        (smaller,) = again(lambda x, layer=layer: [layer(x)], less, step, [after])  # type: ignore[misc]
+        (smaller,) = repeat_step(lambda x, layer=layer: [layer(x)], less, step, [after])  # type: ignore[misc]
         gap = relative_difference(residual(after.unit), residual(moved.unit), "composite")  # (1, B), rounding
         relative = after.mask_lost(relative_residual(after.unit))
         clear = ~at_floor(relative, x.dtype) & (gap <= NOISE) & ~after.lost

@@ -46,44 +46,44 @@ def read_census(path: Path) -> pd.DataFrame:
         raise RankfallError(f"--against {path}: there is no such file")
     if path.suffix == ".parquet":
         return as_text(pd.read_parquet(path, dtype_backend="pyarrow"))
-    found = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if "type" not in found:
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if "type" not in table:
         raise RankfallError(
             f"--against {path} is not a census: it has no column 'type'; `rankfall census --out` writes one"
         )
-    return found
+    return table
 
 
 def changes(before: pd.DataFrame, after: Sequence[Any], chosen: Sequence[str] = ()) -> list[str]:
     """Return the changes as lines, by type. `chosen`: only these types were measured, so others do not count as gone."""
     old, new = (frame.set_index("type").to_dict("index") for frame in (before, as_text(after)))
     versions = [", ".join(sorted({row.get("transformers", "") for row in rows.values()} - {""})) for rows in (old, new)]
-    said = [f"transformers: {versions[0]} -> {versions[1]}"] if versions[0] != versions[1] else []
+    lines = [f"transformers: {versions[0]} -> {versions[1]}"] if versions[0] != versions[1] else []
     for kind in sorted({*old, *new}):
         if chosen and kind not in chosen:
             continue
         if kind not in new:
-            said.append(f"{kind}: gone")
+            lines.append(f"{kind}: gone")
         elif kind not in old:
-            said.append(f"{kind}: new, {new[kind]['outcome']}")
+            lines.append(f"{kind}: new, {new[kind]['outcome']}")
         else:
-            said += [f"{kind}: {line}" for line in find_changed_columns(old[kind], new[kind])]
-    return said
+            lines += [f"{kind}: {line}" for line in find_changed_columns(old[kind], new[kind])]
+    return lines
 
 
 def find_changed_columns(old: dict[str, str], new: dict[str, str]) -> list[str]:
     """Return a line for each column of one type that both censuses have and that changed."""
-    found = []
-    for name, one in old.items():
+    lines = []
+    for name, value in old.items():
         if name not in new or name in (*COST, "transformers"):
             continue
         other = new[name]
         try:
-            before, after = float(one), float(other)
+            before, after = float(value), float(other)
             same = math.isclose(before, after, rel_tol=ROUNDING, abs_tol=1e-15)
             times = f" (x {after / before:.3g})" if before else ""
         except ValueError:
-            same, times = one == other, ""
+            same, times = value == other, ""
         if not same:
-            found.append(f"{name} {one or 'null'} -> {other or 'null'}{times}")
-    return found
+            lines.append(f"{name} {value or 'null'} -> {other or 'null'}{times}")
+    return lines

@@ -25,7 +25,7 @@ def fold(rows: Iterable[Row], shared: Sequence[str]) -> list[dict[str, Any]]:
     for row in rows:
         if row["size"] != WIDE:
             by_type.setdefault(row["type"], []).append(row)
-    return [one_of(layers_of_main_stream(found), shared) for _, found in sorted(by_type.items())]
+    return [type_row(layers_of_main_stream(group), shared) for _, group in sorted(by_type.items())]
 
 
 def layers_of_main_stream(rows: Iterable[Row]) -> list[Row]:
@@ -33,35 +33,36 @@ def layers_of_main_stream(rows: Iterable[Row]) -> list[Row]:
     streams: dict[str, list[Row]] = {}
     for row in rows:
         streams.setdefault(row["stream"], []).append(row)
-    chosen = min(streams.items(), key=lambda one: (-len(one[1]), one[0]))[1]
+    chosen = min(streams.items(), key=lambda item: (-len(item[1]), item[0]))[1]
     return sorted(chosen, key=lambda row: -1 if row["layer"] is None else row["layer"])
 
 
-def beside_wide(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def compare_widths(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the shares that a small and a wide model of each type keep, if both are measured with the same number of layers."""
     by_type: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         if row["layer"] is not None:
             by_type.setdefault(row["type"], {}).setdefault(row["size"], []).append(row)
-    found = []
+    pairs = []
     for _, sizes in sorted(by_type.items()):
         if not {SMALL, WIDE} <= set(sizes):
             continue
         small = layers_of_main_stream(sizes[SMALL])
         wide = layers_of_main_stream([row for row in sizes[WIDE] if row["stream"] == small[0]["stream"]] or sizes[WIDE])
-        values = [ratio(one[-1]["residual"], one[0]["residual"]) for one in (small, wide)]
-        entered = [ratio(one[0]["norm_of_state"], one[0]["width"] ** 0.5) for one in (small, wide)]
+        values = [ratio(layers[-1]["residual"], layers[0]["residual"]) for layers in (small, wide)]
+        entered = [ratio(layers[0]["norm_of_state"], layers[0]["width"] ** 0.5) for layers in (small, wide)]
         if len(small) == len(wide) and None not in (*values, *entered):
             about = {name: small[0][name] for name in ("type", "stream", "norm_place", "layers", "width")}
-            found.append(
+            pairs.append(
                 about
                 | {"released_width": wide[0]["width"], "kept": values[0], "kept_wide": values[1]}
                 | {"entered": entered[0], "entered_wide": entered[1]}
             )
-    return found
+    return pairs
 
 
-def one_of(layers: Sequence[Row], shared: Sequence[str]) -> dict[str, Any]:
+def type_row(layers: Sequence[Row], shared: Sequence[str]) -> dict[str, Any]:
+    """Return the row of a type from its rows by layer."""
     about = {name: layers[0][name] for name in shared}
     if layers[0]["layer"] is None:
         return about
@@ -74,19 +75,19 @@ def one_of(layers: Sequence[Row], shared: Sequence[str]) -> dict[str, Any]:
 
 def reasons_of(layers: Sequence[Row]) -> list[str]:
     """Return why the first or last state has no residual, or why no share is kept."""
-    found = [
+    reasons = [
         f"residual_{name}: the state is not finite, or zero"
         for name, row in (("first", layers[0]), ("last", layers[-1]))
         if row["residual"] is None
     ]
-    return found + ["kept: tokens are equal in the first state"] * (layers[0]["residual"] == 0)
+    return reasons + ["kept: tokens are equal in the first state"] * (layers[0]["residual"] == 0)
 
 
 def numbers_of_layers(layers: Sequence[Row]) -> dict[str, Any]:
     """Return the numbers of a type from its rows of layers 0 .. L."""
     first, last = layers[0], layers[-1]
     orders = known_values(layers, "order")
-    found = {
+    numbers = {
         "residual_first": first["residual"],
         "residual_last": last["residual"],
         "kept": ratio(last["residual"], first["residual"]),
@@ -99,17 +100,17 @@ def numbers_of_layers(layers: Sequence[Row]) -> dict[str, Any]:
         "entropy": reduce_known(mean, known_values(layers, "entropy")),
         "query_gradient": next(iter(known_values(layers, "query_gradient")), None),
     }
-    found |= {f"kept_{name}": ratio(last[f"residual_{name}"], first[f"residual_{name}"]) for name in CHANGES}
-    return found | {name: last[name] for name in LAST} | {name: first[name] for name in FIRST}
+    numbers |= {f"kept_{name}": ratio(last[f"residual_{name}"], first[f"residual_{name}"]) for name in CHANGES}
+    return numbers | {name: last[name] for name in LAST} | {name: first[name] for name in FIRST}
 
 
 def known_values(layers: Sequence[Row], name: str) -> list[float]:
     return [row[name] for row in layers if row[name] is not None]
 
 
-def reduce_known(how: Callable[[list[float]], float], values: list[float]) -> float | None:
-    return how(values) if values else None
+def reduce_known(statistic: Callable[[list[float]], float], values: list[float]) -> float | None:
+    return statistic(values) if values else None
 
 
-def ratio(one: float | None, other: float | None) -> float | None:
-    return None if one is None or not other else one / other
+def ratio(value: float | None, base: float | None) -> float | None:
+    return None if value is None or not base else value / base

@@ -63,14 +63,12 @@ class InitialSamples(TorchDispatchMode):
         in_place = str(func).split(".")[1].endswith("_")  # aten.normal_.default
         if in_place and isinstance(target, Tensor) and target.is_meta:
             storage = target.untyped_storage()
-            if (
-                target.numel() * target.element_size() == storage.nbytes()
-            ):  # else only a part, such as the row of a padding token
+            # The change of a part of a tensor, such as the row of a padding token, is left out.
+            if target.numel() * target.element_size() == storage.nbytes():
                 sample = self._samples.pop(storage, torch.zeros(SAMPLE))
-                if not any(
-                    isinstance(one, Tensor) and (one.is_meta or one.dim()) for one in args[1:]
-                ):  # values that come
-                    self._samples[storage] = func(sample, *args[1:], **kwargs)  # from another tensor are unknown
+                # Values that come from another tensor are unknown.
+                if not any(isinstance(x, Tensor) and (x.is_meta or x.dim()) for x in args[1:]):
+                    self._samples[storage] = func(sample, *args[1:], **kwargs)
         return output
 
     def find(self, weight: Tensor) -> Tensor | None:
@@ -138,8 +136,8 @@ def is_within(name: str, layers: tuple[str, ...]) -> bool:
 
 def gains_of(model: nn.Module) -> dict[str, Gain]:
     """Return the gains of a model's present weights, by name."""
-    found = {name: gain_of(module, name, weight, weight.detach()) for name, module, weight in weights_of(model)}
-    return {name: gain for name, gain in found.items() if gain is not None}
+    gains = {name: gain_of(module, name, weight, weight.detach()) for name, module, weight in weights_of(model)}
+    return {name: gain for name, gain in gains.items() if gain is not None}
 
 
 def hollow_model(config: Any) -> tuple[nn.Module, InitialSamples]:
@@ -187,15 +185,15 @@ def released_gains(kind: str, model: nn.Module, depth: int) -> tuple[dict[str, G
         if gain is not None:
             exact[name] = gain
             alike.setdefault(numberless(name), []).append(gain)
-    found = {}
+    gains = {}
     for name, _, _ in weights_of(model):
         others = alike.get(numberless(name), [])
         if name in exact:
-            found[name] = exact[name]
+            gains[name] = exact[name]
         elif others:
-            found[name] = Gain(median(one.std for one in others), others[0].fan_in)
+            gains[name] = Gain(median(other.std for other in others), others[0].fan_in)
     copy_constants(counterpart, samples, model)
-    return found, ""
+    return gains, ""
 
 
 def copy_constants(released: nn.Module, samples: InitialSamples, model: nn.Module) -> None:

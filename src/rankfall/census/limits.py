@@ -55,12 +55,12 @@ def run_within(
         ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         if ended in (signal.SIGXCPU, signal.SIGALRM):
             return Spent(None, f"it takes more than {seconds} s of a processor, or {SLACK * seconds} s", TIME, *cost)
-        what = f"signal {signal.Signals(ended).name}" if ended else f"status {os.waitstatus_to_exitcode(status)}"
-        return Spent(None, f"its process ended by {what}, as where memory runs out", MEMORY, *cost)
-    found = json.loads(text)
-    if "escaped" in found:
-        raise Escaped(found["escaped"])
-    return Spent(found.get("value"), found.get("reason", ""), found.get("limit", ""), *cost)
+        ending = f"signal {signal.Signals(ended).name}" if ended else f"status {os.waitstatus_to_exitcode(status)}"
+        return Spent(None, f"its process ended by {ending}, as where memory runs out", MEMORY, *cost)
+    result = json.loads(text)
+    if "escaped" in result:
+        raise Escaped(result["escaped"])
+    return Spent(result.get("value"), result.get("reason", ""), result.get("limit", ""), *cost)
 
 
 def answer(
@@ -75,27 +75,26 @@ def answer(
     try:
         for number in (signal.SIGALRM, signal.SIGXCPU):
             signal.signal(number, signal.SIG_DFL)
-        for (
-            number
-        ) in STOPS:  # sent to the whole group; the caller handles them, else a row would report a killed process
+        # These are sent to the whole group. The caller handles them, else a row would report a killed process.
+        for number in STOPS:
             signal.signal(number, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         signal.alarm(SLACK * seconds)
-        found = {"value": function(*arguments)}
+        result = {"value": function(*arguments)}
     except BaseException as error:  # whatever a library raises, SystemExit included
         line = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        names = {one.__name__ for one in type(error).__mro__}
+        names = {cls.__name__ for cls in type(error).__mro__}
         full = isinstance(error, MemoryError) or "can't allocate memory" in line or "Cannot allocate memory" in line
-        found = {"escaped": line} if names & set(escape) else {"reason": line}
+        result = {"escaped": line} if names & set(escape) else {"reason": line}
         if full:
-            found = {"reason": f"it takes more than {most / 2**30:.1f} GB of memory", "limit": MEMORY}
+            result = {"reason": f"it takes more than {most / 2**30:.1f} GB of memory", "limit": MEMORY}
     try:
         signal.alarm(0)
         resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     except (ValueError, OSError):
         pass  # a hard limit cannot be raised; the file is small
     try:
-        file.write_text(json.dumps(found))
+        file.write_text(json.dumps(result))
     finally:
         os._exit(0)

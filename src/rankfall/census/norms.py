@@ -40,9 +40,11 @@ class Norms:
 
 @dataclass
 class NormCall:
+    """One call of a module, with its input and output."""
+
     module: nn.Module
-    given: Tensor
-    returned: Tensor
+    x: Tensor
+    y: Tensor
 
 
 def norms(examined: Examined, flow: Flow) -> Norms:
@@ -52,8 +54,8 @@ def norms(examined: Examined, flow: Flow) -> Norms:
     for call in calls:
         if call.module not in kinds:
             kinds[call.module] = kind_of_norm(call)
-    here = [call for call in calls if kinds[call.module] is not None]
-    used = [(call, place_among(call, flow, seen, totals)) for call in here]
+    norm_calls = [call for call in calls if kinds[call.module] is not None]
+    used = [(call, place_among(call, flow, seen, totals)) for call in norm_calls]
     inside = {id(module) for name, module in examined.model.named_modules() if is_within(name, flow.layers)}
     places = Counter(place for _, place in used if place is not None)
     if any(place is None and id(call.module) in inside for call, place in used):
@@ -73,14 +75,14 @@ def place_among(call: NormCall, flow: Flow, seen: dict[int, Pair], totals: dict[
     """Return the position of a norm at the first branch that it stands beside, or None."""
     for branch in flow.branches:
         state, value = seen[branch.number]
-        found = place_of(call, state, value, totals[branch.number], seen.get(branch.number + 1), flow.post)
-        if found is not None:
-            return found
+        place = place_of(call, state, value, totals[branch.number], seen.get(branch.number + 1), flow.post)
+        if place is not None:
+            return place
     return None
 
 
-def by_count(found: Counter[str]) -> list[str]:
-    return [name for name, _ in found.most_common()]
+def by_count(counts: Counter[str]) -> list[str]:
+    return [name for name, _ in counts.most_common()]
 
 
 Pair = tuple[Tensor, Tensor]
@@ -93,15 +95,16 @@ def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[in
     totals: dict[int, Tensor] = {}
 
     def note_call(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        given = next((one for one in args if isinstance(one, Tensor)), None)
-        if isinstance(output, Tensor) and given is not None and given.shape == output.shape:
-            calls.append(NormCall(module, given.detach().clone(), output.detach().clone()))
+        x = next((argument for argument in args if isinstance(argument, Tensor)), None)
+        if isinstance(output, Tensor) and x is not None and x.shape == output.shape:
+            calls.append(NormCall(module, x.detach().clone(), output.detach().clone()))
 
     def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
         seen[branch.number] = (state.detach().clone(), value.detach().clone())
         totals[branch.number] = (state + value if flow.skips else value).detach().clone()
 
-    handles = [one.register_forward_hook(note_call) for one in examined.model.modules() if may_be_norm(one, flow.width)]
+    modules = [module for module in examined.model.modules() if may_be_norm(module, flow.width)]
+    handles = [module.register_forward_hook(note_call) for module in modules]
     try:
         run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
     finally:
@@ -112,38 +115,38 @@ def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[in
 
 def may_be_norm(module: nn.Module, width: int) -> bool:
     """Return whether a module has no submodules and no parameters beyond a scale and a shift per feature."""
-    return not list(module.children()) and all(one.dim() <= 1 for one in module.parameters())
+    return not list(module.children()) and all(parameter.dim() <= 1 for parameter in module.parameters())
 
 
 def kind_of_norm(call: NormCall) -> str | None:
     """Return layer, rms, or None if the module of a call is no norm."""
-    x = call.given
+    x = call.x
     if not x.is_floating_point() or x.dim() < 2:
         return None
     size = x.pow(2).mean().sqrt().clamp_min(1e-30)
     large = x * (LARGE / size)
     try:
         with torch.no_grad():
-            one, other, moved = (call.module(value) for value in (large, TIMES * large, large + LARGE))
+            y, scaled, moved = (call.module(value) for value in (large, TIMES * large, large + LARGE))
     except FAILURES:
         return None
-    if not all(isinstance(value, Tensor) and value.shape == x.shape for value in (one, other, moved)):
+    if not all(isinstance(value, Tensor) and value.shape == x.shape for value in (y, scaled, moved)):
         return None
-    if not is_near(one, other) or float((one - one.flatten(0, -2)[0]).abs().max()) <= NEAR * float(one.abs().max()):
+    if not is_near(y, scaled) or float((y - y.flatten(0, -2)[0]).abs().max()) <= NEAR * float(y.abs().max()):
         return None
-    return LAYER if is_near(one, moved) else RMS
+    return LAYER if is_near(y, moved) else RMS
 
 
 def place_of(
     call: NormCall, state: Tensor, value: Tensor, total: Tensor, following: Pair | None, post: bool
 ) -> str | None:
-    if are_equal(call.returned, value):
+    if are_equal(call.y, value):
         return BEHIND
-    if are_equal(call.given, total) and (post if following is None else are_equal(call.returned, following[0])):
+    if are_equal(call.x, total) and (post if following is None else are_equal(call.y, following[0])):
         return AFTER
-    return BEFORE if are_equal(call.given, state) and not are_equal(call.returned, state) else None
+    return BEFORE if are_equal(call.x, state) and not are_equal(call.y, state) else None
 
 
-def are_equal(one: Tensor, other: Tensor) -> bool:
+def are_equal(a: Tensor, b: Tensor) -> bool:
     """Return whether two tensors have equal entries, whatever their shapes."""
-    return one.numel() == other.numel() and bool(torch.equal(one.reshape(-1), other.reshape(-1)))
+    return a.numel() == b.numel() and bool(torch.equal(a.reshape(-1), b.reshape(-1)))

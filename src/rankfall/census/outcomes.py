@@ -19,7 +19,7 @@ NOT_ELIGIBLE = (NO_MODEL, NO_PACKAGE, NETWORK, NO_DEFAULTS, NO_STREAM)
 
 SMALL, WIDE = "small", "wide"  # sizes; the third is "released"
 FACTORS = {"0_3": 0.3, "3": 3.0, "10": 10.0}  # factors of the weights
-CHANGES = tuple(f"{what}_{name}" for what in ("weights", "layers") for name in FACTORS)
+CHANGES = tuple(f"{scope}_{name}" for scope in ("weights", "layers") for name in FACTORS)
 Row = Mapping[str, Any]
 
 
@@ -27,11 +27,11 @@ def count_outcomes(rows: Sequence[Row]) -> str:
     """Return the count of each outcome and the measured share of eligible types, in one line."""
     tally = Counter(row["outcome"] for row in rows)
     eligible = [row for row in rows if row["outcome"] not in NOT_ELIGIBLE]
-    said = ", ".join(f"{count} {name}" for name, count in tally.most_common())
+    counts = ", ".join(f"{count} {name}" for name, count in tally.most_common())
     if not eligible:
-        return f"{len(rows)} types: {said}"
+        return f"{len(rows)} types: {counts}"
     return (
-        f"{len(rows)} types: {said}; {tally[MEASURED] / len(eligible):.1%} of {len(eligible)} eligible types measured"
+        f"{len(rows)} types: {counts}; {tally[MEASURED] / len(eligible):.1%} of {len(eligible)} eligible types measured"
     )
 
 

@@ -50,7 +50,7 @@ def released_example(
     cls = CONFIG_MAPPING[kind]
     config = cls() if depth is None else configure(kind, small_values(cls, depth, cut))
     prepare_config(config)
-    count = sum(one.numel() for one in hollow(config).parameters())
+    count = sum(weight.numel() for weight in hollow(config).parameters())
     if count * BYTES_OF_A_WEIGHT > gigabytes * 2**30:
         raise Streamed(config, count)
     model = build_model(kind, config, seed, count + 1)
@@ -89,19 +89,20 @@ def streamed_rows(config: Any, seed: int, tokens: int) -> list[dict[str, Any]]:
     ids = drawn_tokens(config, tokens, torch.Generator().manual_seed(seed))
     with torch.no_grad():
         model(input_ids=ids, **({"use_cache": False} if "use_cache" in accepted else {}))
-    if len(states) != len(layers) + 1 or any(one.shape != states[0].shape for one in states):
+    if len(states) != len(layers) + 1 or any(state.shape != states[0].shape for state in states):
         raise RankfallError(
             f"{type(model).__name__} does not run its {len(layers)} layers once each, one after the other"
         )
     shared = {
         "stream": "", "layers": len(layers), "width": states[0].shape[-1], "tokens": states[0].shape[1],
         "samples": len(ids), "dtype": "float32",
-        "reasons": UNKNOWN, "class": type(model).__name__, "inputs": "text", "parameters": sum(one.numel() for one in model.parameters()),
+        "reasons": UNKNOWN, "class": type(model).__name__, "inputs": "text",
+        "parameters": sum(weight.numel() for weight in model.parameters()),
     }  # fmt: skip
     names = ["", *(name for name, _ in layers)]
     return [
-        shared | {"layer": number, "name": names[number] or None} | state_columns(one)
-        for number, one in enumerate(states)
+        shared | {"layer": number, "name": names[number] or None} | state_columns(state)
+        for number, state in enumerate(states)
     ]
 
 
@@ -119,13 +120,13 @@ def longest_stack(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 def first_state(args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
     """Return the first tensor (S, T, D) among the inputs or outputs of a layer."""
-    found = [*args, *named.values()]
-    while found:
-        one = found.pop(0)
-        if isinstance(one, Tensor) and one.is_floating_point() and one.dim() == 3:
-            return one.detach().double()
-        if isinstance(one, tuple | list):
-            found = [*one, *found]
+    queue = [*args, *named.values()]
+    while queue:
+        item = queue.pop(0)
+        if isinstance(item, Tensor) and item.is_floating_point() and item.dim() == 3:
+            return item.detach().double()
+        if isinstance(item, tuple | list):
+            queue = [*item, *queue]
     raise RankfallError("a layer is given, or returns, no states")
 
 
@@ -148,11 +149,11 @@ def state_columns(state: Tensor) -> dict[str, float | None]:
     """Return the columns of the census that need only a state."""
     from rankfall.check.layer import LayerReport, fill_state_columns
 
-    found = LayerReport(0)
-    fill_state_columns(state, found)
+    report = LayerReport(0)
+    fill_state_columns(state, report)
     return {
-        "residual": found.residual,
-        "norm_of_state": found.norm,
-        "effective_rank": found.effective_rank,
+        "residual": report.residual,
+        "norm_of_state": report.norm,
+        "effective_rank": report.effective_rank,
         "floor": FLOOR,
     }

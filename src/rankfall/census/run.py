@@ -32,10 +32,10 @@ def chosen(types: Sequence[str], share: str) -> list[str]:
 
 def parts_of(share: str) -> tuple[int, int]:
     """Parse a share: 2/4 -> 2, 4."""
-    found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", share)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", share)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise RankfallError(f"census: share: {share!r} is no share: write 1/4, 2/4, 3/4 or 4/4 for quarters")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def stable_number(kind: str) -> int:
@@ -52,8 +52,8 @@ def row_maker(
     def make_rows(kind: str) -> Rows:
         if not ready:
             ready.append(prepare(tokens))
-        found = measure_in_process(kind, layers, tokens, seed, seconds, gigabytes, size)
-        return [row | {"transformers": ready[0]} for row in found]
+        rows = measure_in_process(kind, layers, tokens, seed, seconds, gigabytes, size)
+        return [row | {"transformers": ready[0]} for row in rows]
 
     return make_rows
 
@@ -85,16 +85,16 @@ def measure_in_process(
         )
     except Escaped as error:
         raise RankfallError(f"census: {kind}: {error}") from error
-    found = spent.value
-    if found is None:
+    rows = spent.value
+    if rows is None:
         from rankfall.census.types import origin
 
-        found = [
+        rows = [
             {"type": kind, "size": size, "stream": "", **origin(kind)}
             | outcome_row(OVER if spent.limit else FAILS, spent.reason)
         ]
     cost = {"seconds": spent.seconds, "megabytes": spent.megabytes}
-    return [{name: finite(value) for name, value in row.items()} | cost for row in found]
+    return [{name: finite(value) for name, value in row.items()} | cost for row in rows]
 
 
 def finite(value: Any) -> Any:

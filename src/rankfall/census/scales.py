@@ -1,14 +1,24 @@
-"""Scales at initialisation: branches relative to their state, the factor of the state, and the standard deviations of weights."""
+"""Scales at initialisation: branches relative to their state, the factor of the state, and the standard deviations of weights.
+
+`residuals_of_changes` scales the initial weights of a stream: an intervention on one model, not a comparison of models. `weights` scales
+every weight matrix and every embedding, as a larger `initializer_range` does. `layers` scales only the matrices of the layers, so that
+the state that enters them stays the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
 from torch import Tensor
 
-from rankfall.census.gains import Gain, gains_of, is_within
+from rankfall.census.gains import Gain, gains_of, is_drawn, is_within, weights_of
+from rankfall.census.outcomes import FACTORS
+from rankfall.check.interventions import multiplied
+from rankfall.check.layer import finite_mean
+from rankfall.rank.residual import relative_residual
+from rankfall.streams.cuts import states_of
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import CROSS, Branch, Flow
@@ -41,8 +51,8 @@ def scales(examined: Examined, flow: Flow) -> Scales:
     run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
 
     def by_layer(mixes: bool) -> list[float | None]:
-        found = [ratios.get((layer, mixes)) for layer in range(1, flow.depth + 1)]
-        return [finite(sum(one) / len(one)) if one else None for one in found]
+        layers = [ratios.get((layer, mixes)) for layer in range(1, flow.depth + 1)]
+        return [finite(sum(values) / len(values)) if values else None for values in layers]
 
     return Scales(by_layer(True), by_layer(False), median(factors) if factors and flow.skips else None)
 
@@ -84,15 +94,36 @@ def find_stds(examined: Examined, flow: Flow, released: Mapping[str, Gain] | Non
     """Return the stds of drawn matrices. A matrix scaled to the released size counts with the released std. `released` is None for a
     model of the released size.
     """
-    found, brought = [], 0
+    sizes, brought = [], 0
     gains = released or {}
     named = set(flow.layers) <= {name for name, _ in examined.model.named_modules()}  # else no module is a layer
     for name, gain in gains_of(examined.model).items():
         if gain.fan_in is not None and (is_within(name, flow.layers) or not named):
-            found.append((gains.get(name, gain).std, gain.size))
+            sizes.append((gains.get(name, gain).std, gain.size))
             brought += name in gains
-    if not found:
+    if not sizes:
         return InitialStds(None, None, None, None, None)
-    stds = [std for std, _ in found]
-    share = None if released is None else brought / len(found)
-    return InitialStds(median(stds), median(size for _, size in found), min(stds), max(stds), share)
+    stds = [std for std, _ in sizes]
+    share = None if released is None else brought / len(sizes)
+    return InitialStds(median(stds), median(size for _, size in sizes), min(stds), max(stds), share)
+
+
+def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float | None]]:
+    """Return the residuals of layers 0 .. L under each of `CHANGES`."""
+    chosen: dict[str, Callable[[str], bool]] = {
+        "weights": lambda name: True,
+        "layers": lambda name: is_within(name, flow.layers),
+    }
+    residuals = {}
+    for scope, is_chosen in chosen.items():
+        weights = [weight for name, _, weight in weights_of(examined.model) if is_chosen(name) and is_matrix(weight)]
+        for name, factor in FACTORS.items():
+            with multiplied(weights, factor):
+                residuals[f"{scope}_{name}"] = [
+                    finite_mean(relative_residual(state)) for state in states_of(examined, flow)
+                ]
+    return residuals
+
+
+def is_matrix(weight: Tensor) -> bool:
+    return weight.dim() > 1 and is_drawn(weight.detach())

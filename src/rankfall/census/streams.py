@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankfall.census.gains import Gain
-from rankfall.census.interventions import residuals_of_changes
 from rankfall.census.norms import norms
-from rankfall.census.scales import find_stds, scales
+from rankfall.census.scales import find_stds, residuals_of_changes, scales
 from rankfall.check.bands import kind_of
 from rankfall.check.equal import constant_inputs
 from rankfall.check.layer import LayerReport, StreamReport
@@ -27,10 +26,10 @@ CAUSAL, BOTH_WAYS, SOME_CAUSAL, UNMIXED = "causal", "bidirectional", "some layer
 
 @dataclass
 class Reasons:
-    found: dict[str, str] = field(default_factory=dict)
+    by_column: dict[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
-        return "; ".join(f"{name}: {why}" for name, why in self.found.items())
+        return "; ".join(f"{name}: {why}" for name, why in self.by_column.items())
 
 
 def rows_of_stream(
@@ -50,16 +49,16 @@ def rows_of_stream(
         "as_released": stds.released,
     }  # fmt: skip
     if stds.std is None:
-        reasons.found["init_std"] = "its layers have no weight matrix that is not constant"
+        reasons.by_column["init_std"] = "its layers have no weight matrix that is not constant"
     if flow.missing or flow.unmeasured:
-        reasons.found["stream"] = "; ".join((*flow.missing, *flow.unmeasured))
+        reasons.by_column["stream"] = "; ".join((*flow.missing, *flow.unmeasured))
     if unbrought:
-        reasons.found["as_released"] = unbrought
+        reasons.by_column["as_released"] = unbrought
     changes = attempt(lambda: residuals_of_changes(examined, flow), reasons, "changes of weights") or {}
     ratios = attempt(lambda: scales(examined, flow), reasons, "ratios")
     about["skip_scale"] = ratios.skip if ratios is not None else None
     if ratios is not None and ratios.skip is None:
-        reasons.found["skip_scale"] = "a norm, or something else, stands between one addition and the next state"
+        reasons.by_column["skip_scale"] = "a norm, or something else, stands between one addition and the next state"
     rows = [layer_columns(report, layer) for layer in report.layers]
     for row in rows:
         row |= {f"residual_{name}": values[row["layer"]] for name, values in changes.items()}
@@ -75,7 +74,7 @@ def attempt(function: Any, reasons: Reasons, name: str) -> Any:
     try:
         return function()
     except FAILURES as error:
-        reasons.found[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        reasons.by_column[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
         return None
 
 
@@ -105,14 +104,14 @@ def mixers(examined: Examined, flow: Flow) -> list[str]:
     """Return the classes of modules that mix tokens, the most frequent first: the module with the attention weights, else the branch's."""
     known = dict(examined.model.named_modules())
     attending = {number: operation.call.module for operation, number in flow.attends.items()}
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for branch in flow.branches:
         if branch.mixes:
             layer = flow.layers[branch.layer - 1]
             names = [attending.get(branch.number, ""), f"{layer}.{branch.name}", branch.name, layer]
             modules = [known[name] for name in names if name and name in known and list(known[name].children())]
-            found[type(modules[0]).__name__ if modules else branch.name] += 1
-    return [name for name, _ in found.most_common()]
+            counts[type(modules[0]).__name__ if modules else branch.name] += 1
+    return [name for name, _ in counts.most_common()]
 
 
 def mask_of(flow: Flow) -> str:
@@ -136,25 +135,25 @@ def position_of(first: int | None, last: int | None, tokens: int) -> str | None:
 
 
 def norm_columns(examined: Examined, flow: Flow, reasons: Reasons) -> dict[str, Any]:
-    found = attempt(lambda: norms(examined, flow), reasons, "norm")
-    if found is None:
+    measured = attempt(lambda: norms(examined, flow), reasons, "norm")
+    if measured is None:
         return {"norm": None, "norm_class": None, "norm_place": None, "size_free": None}
-    if not found.kinds and found.free:
-        reasons.found["norm"] = (
+    if not measured.kinds and measured.free:
+        reasons.by_column["norm"] = (
             "no module is a norm, yet branches do not see the size of the state: it is computed inside another"
         )
     return {
-        "norm": " and ".join(sorted(found.kinds)) or ("none" if not found.free else None),
-        "norm_class": ", ".join(found.classes),
-        "norm_place": " and ".join(sorted(found.places)) if found.kinds or not found.free else None,
-        "size_free": found.free,
+        "norm": " and ".join(sorted(measured.kinds)) or ("none" if not measured.free else None),
+        "norm_class": ", ".join(measured.classes),
+        "norm_place": " and ".join(sorted(measured.places)) if measured.kinds or not measured.free else None,
+        "size_free": measured.free,
     }
 
 
 def layer_columns(report: StreamReport, layer: LayerReport) -> dict[str, Any]:
     """Return the numbers of the state that leaves a layer."""
     cut = {column: at(report.variants.get(name), layer.layer) for name, column in VARIANTS.items()}
-    named = layer.orders
+    orders = layer.orders
     return {
         "layer": layer.layer,
         "name": layer.name,
@@ -165,8 +164,8 @@ def layer_columns(report: StreamReport, layer: LayerReport) -> dict[str, Any]:
         "norm_of_state": layer.norm,
         "effective_rank": layer.effective_rank,
         "distinct": layer.distinct,
-        "order": max(named.values()) if named else None,
-        "orders": "; ".join(f"{name} {value:.3f}" for name, value in named.items()),
+        "order": max(orders.values()) if orders else None,
+        "orders": "; ".join(f"{name} {value:.3f}" for name, value in orders.items()),
         "entropy": layer.entropy,
         "first_share": layer.first,
         "gradient": layer.gradient,

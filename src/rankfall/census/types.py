@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rankfall.streams.flow import Flow
 
 Rows = list[dict[str, Any]]
+# Messages of the library, by what they say is missing: a package, the network, or memory.
 ABSENT = re.compile(r"requires the .* librar|No module named|is not installed|needs? .* to be installed|pip install")
 ASKS = re.compile(
     r"couldn't connect|offline mode|LocalEntryNotFound|OfflineMode|ConnectionError|hub cannot be reached|Max retries",
@@ -92,11 +93,11 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = SMA
     except NoModel as error:
         return [about | outcome_row(NO_MODEL, str(error))]
     except Exception as error:  # whatever the library raises
-        return [about | why_not(error, kind)]
+        return [about | failure_row(error, kind)]
     about |= {
         "class": type(example.model).__name__,
         "inputs": kinds_of_inputs(example.inputs),
-        "parameters": sum(one.numel() for one in example.model.parameters()),
+        "parameters": sum(weight.numel() for weight in example.model.parameters()),
     }
     whole = partial(rows_of_stream, released=example.gains, unbrought=example.reason)
     rows = measure_type(kind, example, rows_of_states if size == WIDE else whole)
@@ -136,15 +137,15 @@ def rows_of_states_at(kind: str, layers: int, tokens: int, seed: int) -> Rows:
     try:
         return measure_type(kind, small_as_released(kind, layers, tokens, seed), rows_of_states)
     except Exception as error:  # whatever the library raises
-        return [why_not(error, kind)]
+        return [failure_row(error, kind)]
 
 
 def kept_by_twice_the_layers(row: dict[str, Any], deeper: Rows) -> dict[str, Any]:
     """Return the share of the residual that the same stream of a model with twice as many layers keeps."""
     ends = {
-        one["layer"]: one["residual"]
-        for one in deeper
-        if one["outcome"] == MEASURED and one["stream"] == row["stream"] and one["layers"] == 2 * row["layers"]
+        state["layer"]: state["residual"]
+        for state in deeper
+        if state["outcome"] == MEASURED and state["stream"] == row["stream"] and state["layers"] == 2 * row["layers"]
     }
     first, last = ends.get(0), ends.get(2 * row["layers"])
     if first and last is not None:
@@ -174,11 +175,11 @@ def origin(kind: str) -> dict[str, Any]:
     if kind not in CONFIG_MAPPING:
         raise RankfallError(f"there is no model type {kind!r}")
     cls = CONFIG_MAPPING[kind]
-    made, why = year(cls)
-    return {"family": family(cls), "year": made, "year_reason": why}
+    year_written, year_reason = year(cls)
+    return {"family": library_folder(cls), "year": year_written, "year_reason": year_reason}
 
 
-def family(cls: type) -> str:
+def library_folder(cls: type) -> str:
     """Return the library folder of a configuration or model class: transformers.models.bert -> bert."""
     parts = cls.__module__.split(".")
     return parts[parts.index("models") + 1] if "models" in parts else parts[-1]
@@ -189,25 +190,25 @@ def year(cls: type) -> tuple[int | None, str]:
     file = inspect.getsourcefile(sys.modules[cls.__module__])
     if file is None:
         return None, "its class has no source file"
-    found = YEAR.search(Path(file).read_text(encoding="utf-8")[:2000])
-    return (int(found[1]), "") if found else (None, "the file of its code has no line of copyright with a year")
+    match = YEAR.search(Path(file).read_text(encoding="utf-8")[:2000])
+    return (int(match[1]), "") if match else (None, "the file of its code has no line of copyright with a year")
 
 
 def kinds_of_inputs(names: Iterable[str]) -> str:
     """Return the kinds of inputs (text, pictures, sound, ...) by their names."""
-    found = []
+    kinds = []
     for name in names:
         kind = next((kind for word, kind in INPUTS.items() if name.startswith(word) or f"_{word}" in name), None)
-        if kind is not None and kind not in found:
-            found.append(kind)
-    return " and ".join(found) or "other"
+        if kind is not None and kind not in kinds:
+            kinds.append(kind)
+    return " and ".join(kinds) or "other"
 
 
 def outcome_row(outcome: str, reason: str) -> dict[str, Any]:
     return {"outcome": outcome, "reason": " ".join(reason.split())[:400]}
 
 
-def why_not(error: BaseException, kind: str) -> dict[str, Any]:
+def failure_row(error: BaseException, kind: str) -> dict[str, Any]:
     """Return the outcome of a type that cannot be built, or that runs on none of the inputs."""
     line = describe_error(error, 400) if not isinstance(error, RankfallError) else str(error)
     if FULL.search(line):
@@ -222,7 +223,7 @@ def why_not(error: BaseException, kind: str) -> dict[str, Any]:
     return outcome_row(NO_DEFAULTS, defaults) if defaults else outcome_row(NOT_BUILT, line)
 
 
-def measure_type(kind: str, example: Example, rows_of: Callable[[Examined, Flow], Rows]) -> Rows:
+def measure_type(kind: str, example: Example, measure: Callable[[Examined, Flow], Rows]) -> Rows:
     """Return the rows of each stream."""
     from rankfall.streams.arguments import ChangesWidth, NoStream, keep_random_state
     from rankfall.streams.examine import examine
@@ -238,10 +239,10 @@ def measure_type(kind: str, example: Example, rows_of: Callable[[Examined, Flow]
             examined = examine(model, inputs, name=kind, blocks=list(error.layers))
             note = f"its width changes on the way: the part of one width, {first} to {last}"
         with keep_random_state(), torch.no_grad():
-            found = [row for flow in examined.flows for row in rows_of(examined, flow)]
+            rows = [row for flow in examined.flows for row in measure(examined, flow)]
     except NoStream as error:
         return [outcome_row(NO_STREAM, str(error))]
     except RankfallError as error:
         return [outcome_row(OVER if FULL.search(str(error)) else REFUSED, str(error))]
     shared = {"outcome": MEASURED, "reason": note, "streams": len(examined.flows)}
-    return [shared | row for row in found]
+    return [shared | row for row in rows]

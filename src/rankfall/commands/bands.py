@@ -23,13 +23,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action not in ("list", "add"):
         raise RankfallError(f"bands {args.action!r} is not one of list, add\n  fix: rankfall bands add {args.action}")
     if args.action == "list":
-<<<<<<< HEAD
         for path in (REAL, user_file()):
-            for one in read_models(path):
-=======
-        for path in (REAL, own_file()):
             for model in read_models(path):
->>>>>>> w-report
                 origin = "; ".join(
                     filter(
                         None, (model.package, f"weights {model.revision}", f"{model.samples} x {model.length} tokens")

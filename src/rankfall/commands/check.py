@@ -72,15 +72,9 @@ def run(args: argparse.Namespace) -> int:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         for name, streams in models.items():
             print(
-<<<<<<< HEAD
-                "\n".join(line for one in found for line in result_lines(one, name))
+                "\n".join(line for report in streams for line in result_lines(report, name))
                 if args.brief
-                else report_text(found, name, width)
-=======
-                "\n".join(line for report in streams for line in results(report, name))
-                if args.brief
-                else text(streams, name, width)
->>>>>>> w-report
+                else report_text(streams, name, width)
             )
     for rule, name, report in [] if args.json else held:
         value = rule.value(report)

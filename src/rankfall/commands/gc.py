@@ -72,29 +72,16 @@ def find_old_files(store: "Store", plans: "Iterable[Any]", running: int) -> "Ite
     planned = {job.digest for plan in plans for job in PlanJobs(plan).all_jobs}
     for kind, folders in (("work file", ["work"]), ("log", [f"logs/{job_kind}" for job_kind in KINDS])):
         files = Files(store, *folders)
-<<<<<<< HEAD
         for path in sorted(files.entries):
-            if path.name.partition(".")[0] not in asked:
-                yield from files.items(kind, path, "no named configuration asks for it")
-    files, folder = Files(store, FOLDER), store.root.parent / FOLDER
-    of_plan: dict[Path, list[Path]] = {}
-    for path in sorted(files.entries):
-        of_plan.setdefault(folder / path.relative_to(folder).parts[0], []).append(path)
-    for plan, some in of_plan.items():
-        used = max(files.entries[path][1] for path in some) if store.objects else plan.lstat().st_mtime
-        sizes = {path: files.entries[path][0] for path in some}
-=======
-        for path in sorted(files.found):
             if path.name.partition(".")[0] not in planned:
                 yield from files.items(kind, path, "no named configuration asks for it")
     files, folder = Files(store, FOLDER), store.root.parent / FOLDER
     files_of_plan: dict[Path, list[Path]] = {}
-    for path in sorted(files.found):
+    for path in sorted(files.entries):
         files_of_plan.setdefault(folder / path.relative_to(folder).parts[0], []).append(path)
     for plan, paths in files_of_plan.items():
-        used = max(files.found[path][1] for path in paths) if store.objects else plan.lstat().st_mtime
-        sizes = {path: files.found[path][0] for path in paths}
->>>>>>> w-report
+        used = max(files.entries[path][1] for path in paths) if store.objects else plan.lstat().st_mtime
+        sizes = {path: files.entries[path][0] for path in paths}
         for path, size in sizes.items() if store.objects else [(plan, sum(sizes.values()))]:
             yield Item("plan", path, size, files.now - used, "the plan of a run that has ended")
 

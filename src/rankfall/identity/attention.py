@@ -14,17 +14,17 @@ from rankfall.identity import nullspace, witness
 from rankfall.identity.nullspace import (
     GroupedRows,
     column_space,
+    effective_attention,
+    group_rows,
     null_dimension,
     null_dimension_simplex,
     outlier_channels,
     rank,
-    rows_of,
 )
-from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.views import KINDS, AttentionView
 from rankfall.random_streams import stream
 
-TOLERANCE = 1e-10
+TOLERANCE = 1e-10  # relative to the largest singular value: far above rounding of float64
 TOLERANCES = (1e-3, 1e-6, TOLERANCE, 1e-13)  # of ranks, relative; all other quantities use TOLERANCE
 FIRST_TOKEN = "first token"
 PROGRAMS = (
@@ -48,46 +48,49 @@ def head_rows(
     layers: dict[int, dict[Key, list[list[Tensor | str]]]] = {}  # for each head, the values of each part
     outliers: dict[int, Tensor] = {}
     for view in views:
-        first, found = view.layer not in layers, layers.setdefault(view.layer, {})
+        first, by_key = view.layer not in layers, layers.setdefault(view.layer, {})
         if first:
             outliers[view.layer] = outlier_channels(view.inputs).sum().double().view(1)
         for without in left_out:
-            rows = rows_of(view, masked=masked, without_first=without == FIRST_TOKEN)
+            rows = group_rows(view, masked=masked, without_first=without == FIRST_TOKEN)
             drawn = seed if first else None
             for name, values, labels in _quantities(view, rows, entries, drawn, without == FIRST_TOKEN):
                 key = (without, name, labels.get("kind"), labels.get("tolerance"), labels.get("none"))
-                for head, parts in enumerate(found.setdefault(key, [[] for _ in range(view.heads)])):
+                for head, parts in enumerate(by_key.setdefault(key, [[] for _ in range(view.heads)])):
                     parts.append(values[head])
-    for layer, found in layers.items():
+    for layer, by_key in layers.items():
         about = {"layer": layer, "tokens": view.tokens}
         count = {"left_out": "nothing", "quantity": "outlier_channels", "kind": None, "tolerance": None}
         yield about | {"attention_head": None} | count | summary([outliers[layer]])
-        for (without, quantity, kind, tolerance, none), heads in found.items():
-            what = {"left_out": without, "quantity": quantity, "kind": kind, "tolerance": tolerance}
+        for (without, quantity, kind, tolerance, none), heads in by_key.items():
+            columns = {"left_out": without, "quantity": quantity, "kind": kind, "tolerance": tolerance}
             for head, parts in enumerate(heads):
-                yield about | {"attention_head": head} | what | summary(parts, none)
+                yield about | {"attention_head": head} | columns | summary(parts, none)
 
 
 def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str, Any]:
     """Return statistics of all finite numbers. A part that is a text is the reason why it has none."""
     numbers = np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts if not isinstance(part, str))])
     numbers = numbers[np.isfinite(numbers)]
-    said = [part for part in parts if isinstance(part, str)]
-    some = len(numbers) > 0
+    reasons = [part for part in parts if isinstance(part, str)]
+    known = len(numbers) > 0
     return {
-        "value": float(numbers.mean()) if some else None,
+        "value": float(numbers.mean()) if known else None,
         "deviation": float(numbers.std(ddof=1)) if len(numbers) > 1 else None,
-        "least": float(numbers.min()) if some else None,
-        "most": float(numbers.max()) if some else None,
+        "least": float(numbers.min()) if known else None,
+        "most": float(numbers.max()) if known else None,
         "count": len(numbers),
-        "value_reason": None if some else said[0] if said else none or "not defined for any sample",
+        "value_reason": None if known else reasons[0] if reasons else none or "not defined for any sample",
     }
 
 
-Found = Iterator[tuple[str, Sequence[Tensor | str] | Tensor, dict[str, Any]]]  # quantity, (H, values), labels
+# Each item: the quantity, its values of every head (H), and labels.
+Quantities = Iterator[tuple[str, Sequence[Tensor | str] | Tensor, dict[str, Any]]]
 
 
-def _quantities(view: AttentionView, rows: GroupedRows, entries: int, seed: int | None, without_first: bool) -> Found:
+def _quantities(
+    view: AttentionView, rows: GroupedRows, entries: int, seed: int | None, without_first: bool
+) -> Quantities:
     lost, none = view.lost().T, {"none": LOST}  # (H, B)
 
     def mask_lost(values: Tensor) -> Tensor:
@@ -106,11 +109,11 @@ def _quantities(view: AttentionView, rows: GroupedRows, entries: int, seed: int 
     below = (projected < -1e-12).sum((2, 3, 4)) / (rows.sizes.sum() * rows.weights.shape[3])  # more than rounding
     yield "effective_below_zero", mask_lost(below.T), none
     for name, weights in (("share", rows.weights), ("effective_share", projected)):
-        found = nullspace.shares(weights, view.kinds)  # (B, H, kinds)
+        by_kind = nullspace.shares_by_kind(weights, view.kinds)  # (B, H, kinds)
         present = torch.nn.functional.one_hot(view.kinds, len(KINDS)).any(1)  # (B, kinds)
-        found = torch.where(present[:, None], found, torch.nan)
+        by_kind = torch.where(present[:, None], by_kind, torch.nan)
         for number, kind in enumerate(KINDS):
-            yield name, found[..., number].T, {"kind": kind, "none": f"no {kind} in the samples"}
+            yield name, by_kind[..., number].T, {"kind": kind, "none": f"no {kind} in the samples"}
     left_out = ["the first token is left out"] * view.heads
     yield "first_mass", left_out if without_first else nullspace.first_mass(rows).T, {}
     yield "entropy", nullspace.entropy(rows).T, {}
@@ -139,9 +142,9 @@ def _over_rows(values: Tensor) -> Tensor:
     return values.mean((2, 3)).T
 
 
-def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int, lost: Tensor) -> Found:
+def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int, lost: Tensor) -> Quantities:
     """Solve linear programs for a few rows of each head: the farthest distribution, and the ranges of the largest and a random entry."""
-    found: dict[str, list[list[float]]] = {name: [[] for _ in range(view.heads)] for name in PROGRAMS}
+    solutions: dict[str, list[list[float]]] = {name: [[] for _ in range(view.heads)] for name in PROGRAMS}
     batch, _, groups, count, _ = rows.weights.shape
     basis = column_space(rows)
     for head in range(view.heads):
@@ -153,9 +156,9 @@ def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int, l
             allowed = rows.allowed[group]
             weights, columns = rows.weights[sample, head, group, row, allowed], basis[sample, head, group, allowed]
             for name, value in _solve(weights.numpy(), columns.numpy(), rng).items():
-                found[name][head].append(value)
-    for name, heads in found.items():
-        numbers = [torch.tensor(each, dtype=torch.float64) for each in heads]
+                solutions[name][head].append(value)
+    for name, heads in solutions.items():
+        numbers = [torch.tensor(values, dtype=torch.float64) for values in heads]
         yield name, numbers, {"none": "no linear program was solved"}
 
 
@@ -170,17 +173,17 @@ def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict
     far = witness.farthest(row, basis)
     if far is not None:
         solved |= {"distance": 0.5 * float(np.abs(far - row).sum()), "distance_error": error(far)}
-    one, top = witness.interval(row, basis, entry), witness.interval(row, basis, largest)
-    if one is not None:
-        low, high = (float(end[entry]) for end in one)
+    ends, top = witness.interval(row, basis, entry), witness.interval(row, basis, largest)
+    if ends is not None:
+        low, high = (float(end[entry]) for end in ends)
         solved |= {"interval_low": low, "interval_high": high, "interval_value": float(row[entry])}
-        solved |= {"width": high - low, "width_error": max(map(error, one))}
+        solved |= {"width": high - low, "width_error": max(map(error, ends))}
     if top is not None:
         solved["width_largest"] = float(top[1][largest]) - float(top[0][largest])
     return solved
 
 
-def _realisable(view: AttentionView, values: Tensor) -> Found:
+def _realisable(view: AttentionView, values: Tensor) -> Quantities:
     """Yield the ranks of the scores behind A and behind a second distribution, or the reason why they are not informative."""
     block, least = witness.free_block(view.allowed), view.score_width + 1
     reason = ""

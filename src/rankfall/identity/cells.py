@@ -55,8 +55,8 @@ def _find_mask(attention: Any, weights: Tensor) -> Tensor:
     if not hasattr(attention, "mask"):
         return (weights != 0).flatten(0, 2).any(0)
     tokens = weights.shape[-1]
-    found = attention.mask(tokens, weights.device)
-    return torch.ones(tokens, tokens, dtype=torch.bool, device=weights.device) if found is None else found
+    mask = attention.mask(tokens, weights.device)
+    return torch.ones(tokens, tokens, dtype=torch.bool, device=weights.device) if mask is None else mask
 
 
 def _join(block: Any, x: Tensor, attended: Tensor) -> JoinView | str:
@@ -66,8 +66,8 @@ def _join(block: Any, x: Tensor, attended: Tensor) -> JoinView | str:
     """
     if type(block).forward is not Block.forward or asks(block.residual):
         return "the block does more than add attention to its state"
-    one, zero = torch.ones_like(x), torch.zeros_like(x)
-    a, b = block.residual(one, zero).flatten()[0], block.residual(zero, one).flatten()[0]
+    ones, zeros = torch.ones_like(x), torch.zeros_like(x)
+    a, b = block.residual(ones, zeros).flatten()[0], block.residual(zeros, ones).flatten()[0]
     total = block.residual(x, attended)
     if not torch.allclose(a * x + b * attended, total, rtol=1e-10, atol=1e-12):
         return "the residual is not a weighted sum of state and attention"
@@ -96,9 +96,9 @@ def _ids(network: Network, inputs: Tensor, tokens: int) -> Tensor | None:
         return inputs[0]
     numbered = torch.arange(tokens, device=inputs.device, dtype=torch.float64).view(1, 1, -1, 1)
     kept = network.sentinels.strip(numbered).flatten().long()  # where the tokens of the input are
-    found = inputs.new_full((inputs.shape[1], tokens), -1)
-    found[:, kept] = inputs[0]
-    return found
+    symbols = inputs.new_full((inputs.shape[1], tokens), -1)
+    symbols[:, kept] = inputs[0]
+    return symbols
 
 
 def _kinds(ids: Tensor | None, x: Tensor, special: int) -> Tensor:

@@ -21,10 +21,10 @@ def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = 
     table = select(table, WHOLE | {"quantity": list(QUANTITIES)})
     table = table[table.value.notna()]
     network = [table.model, table.phase]
-    wanted = table.groupby(network).tokens.transform("max")
+    length = table.groupby(network).tokens.transform("max")
     if tokens is not None:
-        wanted = wanted.where((table.tokens != tokens).groupby(network).transform("all"), tokens)
-    table = table[table.tokens == wanted]
+        length = length.where((table.tokens != tokens).groupby(network).transform("all"), tokens)
+    table = table[table.tokens == length]
     titles = [f"{name}, {n} tokens" for name, n in zip(name_measurements(table), table.tokens)]
     table = table.assign(panel=titles, weight=table.quantity.map(QUANTITIES), value=table.value.astype(float))
     points = table.groupby(["panel", "kind", "weight", "layer"]).value.mean().reset_index()
@@ -35,10 +35,10 @@ def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = 
     grid.set(ylim=(-0.03, 1), ylabel="share of weight")
     legend_below(grid, 4)
     first = points[points.kind == "first"].groupby(["panel", "weight"]).value.mean().unstack()
-    said = "; ".join(f"{row.raw:.2f} and {row.effective:.2f} ({name})" for name, row in first.iterrows())
+    shares = "; ".join(f"{row.raw:.2f} and {row.effective:.2f} ({name})" for name, row in first.iterrows())
     caption = (
         "Share of absolute attention weight by kind of token: of the weights themselves (left, raw), and without the part that does not "
         "reach the output (right, effective). Numbers are means over heads and samples. Separators are special tokens other than the "
-        f"first. Averaged over layers, the first token has these shares, raw and effective: {said}."
+        f"first. Averaged over layers, the first token has these shares, raw and effective: {shares}."
     )
     return Picture(grid.figure, caption, points)

@@ -33,7 +33,7 @@ def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
     tokens, width = x.shape[-2:]
     _, states, cost = record_pass(layers, x)
     shape = (len(states), *x.shape[:-2], tokens, tokens)
-    found = {name: x.new_zeros(shape) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
+    totals = {name: x.new_zeros(shape) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
     del states
     carried = vmap(lambda tangent: jvp(lambda states: tuple(layers(states)), (x,), (tangent,))[1])
     for part in torch.arange(tokens * width, device=x.device).split(max(1, memory // cost)):
@@ -44,9 +44,9 @@ def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
         for layer, moved in enumerate(carried(tangents)):  # (C, ..., T, D)
             whole = moved.square().sum(-1).movedim(0, -1)  # (..., T, C)
             squares = (whole, whole * size, moved.sum(-1).square().movedim(0, -1))
-            for value, of_layers in zip(squares, found.values()):
+            for value, of_layers in zip(squares, totals.values()):
                 of_layers[layer].index_add_(-1, token, value)
-    return found
+    return totals
 
 
 def blocks_of(
@@ -67,28 +67,35 @@ def blocks_of(
     """
     length, width = x.shape
     start, states, cost = record_pass(layers, x)
-    apart_of = outliers or [torch.zeros(0, dtype=torch.long)] * len(states)
+    outliers_of = outliers or [torch.zeros(0, dtype=torch.long)] * len(states)
     rows: list[tuple[Tensor, ...]] = []
-    for state, constant, apart in zip(states, constant_sums(layers, x, states), apart_of, strict=True):
-        others = torch.tensor(sorted(set(range(width)) - set(apart.tolist())), dtype=torch.long)
+    for state, constant, outlying in zip(states, constant_sums(layers, x, states), outliers_of, strict=True):
+        others = torch.tensor(sorted(set(range(width)) - set(outlying.tolist())), dtype=torch.long)
         count = len(others) if directions is None else min(directions, len(others))
         drawn = x.new_zeros(len(tokens), count, width)
         drawn[..., others] = torch.as_tensor(orthonormal(rng, len(tokens), count, len(others))).to(x)
-        fixed = torch.cat([torch.eye(width).to(x)[apart], x.new_ones(int(not constant), width)])
+        fixed = torch.cat([torch.eye(width).to(x)[outlying], x.new_ones(int(not constant), width)])
         vectors = torch.cat([drawn, fixed.expand(len(tokens), -1, -1)], 1)  # (N, C, D): drawn, outliers, the sum
         plain = x.new_empty(*vectors.shape[:2], length)
         scaled = torch.empty_like(plain)
         for place, gradient in _carry_back(state, start, tokens, vectors, memory // cost):
             plain.view(-1, length)[place] = gradient.square().sum(-1)
             scaled.view(-1, length)[place] = (gradient * x).square().sum(-1)
-        end = count + len(apart)
+        end = count + len(outlying)
         parts = 1 if directions is None else count  # (M, N, T): each part's estimate of the sum over all others
-        rest, rest_scaled = (
+        plain_others, scaled_others = (
             value[:, :count].unflatten(1, (parts, -1)).mean(2).transpose(0, 1) * len(others)
             for value in (plain, scaled)
         )
-        summed = plain[:, end:].sum(1).expand_as(rest)
-        rows.append((rest + plain[:, count:end].sum(1), rest_scaled + scaled[:, count:end].sum(1), summed, rest))
+        summed = plain[:, end:].sum(1).expand_as(plain_others)
+        rows.append(
+            (
+                plain_others + plain[:, count:end].sum(1),
+                scaled_others + scaled[:, count:end].sum(1),
+                summed,
+                plain_others,
+            )
+        )
     names = (JACOBIAN, TIMES_INPUT, SUMMED, *([] if outliers is None else [WITHOUT_OUTLIERS]))
     return {name: torch.stack(values, 1) for name, values in zip(names, zip(*rows))}
 
@@ -98,18 +105,20 @@ def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[b
     with torch.no_grad():
         others = layers(x.flip(-1))
     limit = torch.finfo(x.dtype).eps ** 0.5
-    found = []
+    constant = []
     for state, other in zip(states, others, strict=True):
         moved = (other - state.detach()).double()  # (T, D)
         size = moved.norm(dim=-1)
-        found.append(bool(((moved.sum(-1).abs() <= limit * size) & (size > limit * state.detach().norm(dim=-1))).all()))
-    return found
+        constant.append(
+            bool(((moved.sum(-1).abs() <= limit * size) & (size > limit * state.detach().norm(dim=-1))).all())
+        )
+    return constant
 
 
 def record_pass(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
     """Run the layers with gradients.
 
-    Returns the input at which gradients are taken, the states with their graph, and the approximate number of bytes that one tangent
+    Return the input at which gradients are taken, the states with their graph, and the approximate number of bytes that one tangent
     needs: twice what a layer keeps for its gradient.
     """
     kept = 0

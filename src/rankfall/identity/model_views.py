@@ -48,12 +48,12 @@ def model_views(subject: Subject, start: int, stop: int) -> Iterator[AttentionVi
         yield _view(subject, number, layers.pop(number), ids, kinds)
 
 
-def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kinds: Tensor) -> AttentionView:
+def _view(subject: Subject, layer: int, followed: Followed, ids: Tensor | None, kinds: Tensor) -> AttentionView:
     where = f"model {subject.request.source.name!r}, layer {layer}"
-    if found.read is None or found.output is None or found.attended is None:
-        missing = "what its values are made from" if found.read is None else "the linear map of its output"
+    if followed.read is None or followed.output is None or followed.attended is None:
+        missing = "what its values are made from" if followed.read is None else "the linear map of its output"
         raise RankfallError(f"{where}: {missing} was not found; this form of attention is not supported")
-    weights = found.weights.double()  # (B, H, T, T)
+    weights = followed.weights.double()  # (B, H, T, T)
     batch, heads, tokens, _ = weights.shape
     width = subject.loaded.width
 
@@ -62,19 +62,19 @@ def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kin
         turned = x.dim() == 3 and subject.stream.batch_axis == 1
         return (x.transpose(0, 1) if turned else x).reshape(batch, tokens, -1).double()
 
-    weight, bias = found.output
-    attended = states(found.attended)
+    weight, bias = followed.output
+    attended = states(followed.attended)
     output = weight.detach().double().reshape(heads, -1, width)
     view = AttentionView(
         layer=layer,
-        inputs=states(found.read),
+        inputs=states(followed.read),
         weights=weights,
-        values=found.values.double(),
+        values=followed.values.double(),
         output=output,
         bias=output.new_zeros(width) if bias is None else bias.detach().double(),
-        score_width=found.score_width,
-        allowed=(found.scores > MASKED).flatten(0, 1).any(0)[:, :tokens],
-        join=_join(subject.loaded.model, found, attended, states),
+        score_width=followed.score_width,
+        allowed=(followed.scores > MASKED).flatten(0, 1).any(0)[:, :tokens],
+        join=_join(subject.loaded.model, followed, attended, states),
         kinds=kinds if kinds.shape[1] == tokens else _plain(batch, tokens),
         ids=ids,
     )
@@ -90,21 +90,21 @@ def _same(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:
     return float((a - b).abs().max()) <= TOLERANCE[dtype] * max(scale, 1e-30)
 
 
-def _join(model: nn.Module, found: Followed, attended: Tensor, states: Any) -> JoinView | str:
+def _join(model: nn.Module, followed: Followed, attended: Tensor, states: Any) -> JoinView | str:
     """Return the residual addition, if it adds a multiple of the attention's output, and the norm after it, or the reason."""
-    if found.skip is None or found.branch is None or found.total is None:
+    if followed.skip is None or followed.branch is None or followed.total is None:
         return "no residual addition was found"
-    skip, branch = states(found.skip), states(found.branch)
+    skip, branch = states(followed.skip), states(followed.branch)
     factor = float((branch * attended).sum() / attended.square().sum())
-    if not _same(factor * attended, branch, found.skip.dtype):
+    if not _same(factor * attended, branch, followed.skip.dtype):
         return "the residual does not add the attention alone: a norm or another branch comes between"
-    if found.state is None or torch.equal(states(found.state), states(found.total)):
+    if followed.state is None or torch.equal(states(followed.state), states(followed.total)):
         return JoinView(skip, factor, None)  # the sum stays on the stream as it is
-    if found.norm is None or not torch.equal(states(found.state), states(found.norm[1])):
+    if followed.norm is None or not torch.equal(states(followed.state), states(followed.norm[1])):
         return "what comes between the residual addition and the MLP's is not one norm"
-    module = dict(model.named_modules())[found.norm[0]]
+    module = dict(model.named_modules())[followed.norm[0]]
     norm = _norm(module)
-    if norm is None or not _same(norm(states(found.total)), states(found.norm[1]), found.skip.dtype):
+    if norm is None or not _same(norm(states(followed.total)), states(followed.norm[1]), followed.skip.dtype):
         return f"the form of the norm {type(module).__name__} is not known"
     return JoinView(skip, factor, norm)
 

@@ -47,7 +47,7 @@ class GroupedRows:
         return self.svd[0] * (self.svd[1] > tolerance).unsqueeze(-2)
 
 
-def rows_of(view: AttentionView, *, masked: int = 8, without_first: bool = False) -> GroupedRows:
+def group_rows(view: AttentionView, *, masked: int = 8, without_first: bool = False) -> GroupedRows:
     """Group the rows of a view.
 
     `masked`: number of rows if each has its own mask. `without_first`: drop the first token and scale the other weights of a row to its
@@ -66,9 +66,9 @@ def rows_of(view: AttentionView, *, masked: int = 8, without_first: bool = False
     values = view.compact()
     weights = view.weights[:, :, places]  # (B, H, G, R, n)
     if without_first:
-        rest = weights.masked_fill(~allowed[:, None], 0.0)
-        sums = rest.sum(-1, keepdim=True)
-        weights = rest * torch.where(sums == 0, 0.0, weights.sum(-1, keepdim=True) / sums)
+        kept = weights.masked_fill(~allowed[:, None], 0.0)
+        sums = kept.sum(-1, keepdim=True)
+        weights = kept * torch.where(sums == 0, 0.0, weights.sum(-1, keepdim=True) / sums)
     return GroupedRows(weights, values[:, :, None] * allowed[:, :, None], allowed, places)
 
 
@@ -96,18 +96,20 @@ def null_dimension(rows: GroupedRows, tolerance: float) -> Tensor:
 
 def null_dimension_simplex(rows: GroupedRows, tolerance: float) -> Tensor:
     """Return dim LN([T, 1]), (B, H, G): dim LN(T) less one, unless the ones already are a combination of columns of T."""
-    return null_dimension(rows, tolerance) - (_ones_left(rows, tolerance).norm(dim=-1) > tolerance).long()
+    return null_dimension(rows, tolerance) - (_ones_outside(rows, tolerance).norm(dim=-1) > tolerance).long()
 
 
-def column_space(rows: GroupedRows, tolerance: float = EXACT) -> Tensor:
+def column_space(rows: GroupedRows) -> Tensor:
     """Return orthonormal columns (B, H, G, n, r + 1) that span the columns of T and of 1, padded with zeros."""
-    left = _ones_left(rows, tolerance)
-    size = left.norm(dim=-1, keepdim=True)
-    column = torch.where(size > tolerance, left / size.clamp_min(torch.finfo(size.dtype).tiny), torch.zeros_like(left))
-    return torch.cat([rows.columns(tolerance), column.unsqueeze(-1)], -1)
+    outside = _ones_outside(rows, EXACT)
+    size = outside.norm(dim=-1, keepdim=True)
+    column = torch.where(
+        size > EXACT, outside / size.clamp_min(torch.finfo(size.dtype).tiny), torch.zeros_like(outside)
+    )
+    return torch.cat([rows.columns(EXACT), column.unsqueeze(-1)], -1)
 
 
-def _ones_left(rows: GroupedRows, tolerance: float) -> Tensor:
+def _ones_outside(rows: GroupedRows, tolerance: float) -> Tensor:
     """Return the part of 1 / sqrt(n) outside the columns of T, (B, H, G, n)."""
     u = rows.columns(tolerance)
     ones = (rows.allowed / rows.sizes.sqrt().unsqueeze(-1)).to(u.dtype)  # (G, n)
@@ -117,7 +119,7 @@ def _ones_left(rows: GroupedRows, tolerance: float) -> Tensor:
     return ones
 
 
-def effective(rows: GroupedRows, tolerance: float) -> Tensor:
+def effective_attention(rows: GroupedRows, tolerance: float) -> Tensor:
     """Return effective attention A T T^+ (B, H, G, R, n): the smallest weights that give the same output. It is not a distribution."""
     u = rows.columns(tolerance)
     return (rows.weights @ u) @ u.mT
@@ -146,7 +148,7 @@ def identity_error(rows: GroupedRows, other: Tensor) -> Tensor:
     return (other @ rows.values - before).abs().amax((2, 3, 4)) / size
 
 
-def shares(weights: Tensor, kinds: Tensor) -> Tensor:
+def shares_by_kind(weights: Tensor, kinds: Tensor) -> Tensor:
     """Return the share of |weights| (B, H, G, R, n) on each kind of token, (B, H, len(KINDS)). `kinds` is (B, n)."""
     going = weights.abs().sum((2, 3))  # (B, H, n)
     hot = torch.nn.functional.one_hot(kinds, len(KINDS)).to(weights.dtype)  # (B, n, 4)

@@ -16,8 +16,7 @@ from rankfall.check.gradients import forward
 from rankfall.errors import RankfallError
 from rankfall.identity.jacobian import orthonormal
 from rankfall.identity.shares import shares
-from rankfall.identity.tokens import DISTANCES
-from rankfall.identity.tokens import shares as nearest
+from rankfall.identity.tokens import DISTANCES, nearest_shares
 from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Flow
@@ -30,9 +29,9 @@ def token_identity_of(examined: Examined, flow: Flow) -> dict[str, list[float]]:
     """
     states = states_of(examined, flow)  # each (S, T, D)
     first = states[0].double()
-    own = torch.arange(first.shape[1]).expand(first.shape[:2])
+    targets = torch.arange(first.shape[1]).expand(first.shape[:2])
     return {
-        distance: [float(nearest(state.double(), first, own, distance).mean()) for state in states]
+        distance: [float(nearest_shares(state.double(), first, targets, distance).mean()) for state in states]
         for distance in DISTANCES
     }
 
@@ -52,16 +51,17 @@ def contributions(
         raise RankfallError(f"{examined.name}: the shape of its first state differs from that of the others")
     states = {layer: flow.layout.to_rows(exits.get(layer, last)) for layer in range(1, flow.depth + 1)}
     samples, count, width = states[flow.depth].shape
-    own = torch.zeros(samples, len(tokens), count, dtype=torch.float64)
-    own[:, torch.arange(len(tokens)), tokens] = width**0.5
-    found = [own]
+    # Before the first layer, the block of a token with itself is the identity, of norm sqrt(D), and all others are zero.
+    start_norms = torch.zeros(samples, len(tokens), count, dtype=torch.float64)
+    start_norms[:, torch.arange(len(tokens)), tokens] = width**0.5
+    by_layer = [start_norms]
     for layer in range(1, flow.depth + 1):
         drawn = orthonormal(rng, len(tokens), width if directions is None else min(directions, width), width)
         squares = torch.stack(
             [sum_squared_derivatives(flow, states[layer], start, int(j), u) for j, u in zip(tokens, drawn)], 1
         )
-        found.append((squares * (width / drawn.shape[1])).sqrt())
-    return torch.stack(found)
+        by_layer.append((squares * (width / drawn.shape[1])).sqrt())
+    return torch.stack(by_layer)
 
 
 def sum_squared_derivatives(flow: Flow, state: Tensor, start: Tensor, token: int, directions: np.ndarray) -> Tensor:
@@ -76,8 +76,8 @@ def sum_squared_derivatives(flow: Flow, state: Tensor, start: Tensor, token: int
     return total
 
 
-def own_shares(found: Tensor, tokens: Tensor) -> list[float]:
+def own_shares(norms: Tensor, tokens: Tensor) -> list[float]:
     """Return the mean share of each token in its own state, by layer, from norms (L + 1, S, N, T)."""
-    share = shares(found)
-    mine = share.gather(-1, tokens[:, None].expand(*share.shape[:-1], 1)).squeeze(-1)
-    return [float(one) for one in mine.mean((1, 2))]
+    share = shares(norms)
+    own_share = share.gather(-1, tokens[:, None].expand(*share.shape[:-1], 1)).squeeze(-1)
+    return [float(value) for value in own_share.mean((1, 2))]

@@ -60,22 +60,22 @@ def least_squares(train: tuple[Tensor, Tensor], validation: tuple[Tensor, Tensor
     c is zero or the best value for M = 0. The validation tokens choose c and the ridge.
     """
     x, y = (part.double() for part in train)
-    seen, wanted = (part.double() for part in validation)
+    held_out, expected = (part.double() for part in validation)
     mean, offset = x.mean(0), y.mean(0)
-    x, y, seen = x - mean, y - offset, seen - mean
+    x, y, held_out = x - mean, y - offset, held_out - mean
     covariance, cross = x.T @ x / len(x), x.T @ y / len(x)  # (D, D)
     values, vectors = torch.linalg.eigh(covariance)
     values = values.clamp_min(0.0)
     scale = values.mean().clamp_min(torch.finfo(torch.float64).tiny)
-    turned = seen @ vectors  # (N', D)
+    turned = held_out @ vectors  # (N', D)
 
     def slope(factor: float, ridge: float) -> Tensor:
         """Return V^T (c I + M), which maps states that are rotated by V."""
-        rest = vectors.T @ (cross - factor * covariance)
-        return factor * vectors.T + rest / (values + ridge * scale).unsqueeze(1)
+        correction = vectors.T @ (cross - factor * covariance)
+        return factor * vectors.T + correction / (values + ridge * scale).unsqueeze(1)
 
     def loss(choice: tuple[float, float]) -> float:
-        return float((turned @ slope(*choice) + offset - wanted).square().sum(-1).mean())
+        return float((turned @ slope(*choice) + offset - expected).square().sum(-1).mean())
 
     same = float(cross.trace() / (values.sum() + torch.finfo(torch.float64).tiny))
     factor, ridge = min(itertools.product((0.0, same), RIDGES), key=loss)
@@ -88,15 +88,15 @@ class Probes(nn.Module):
 
     def __init__(self, starts: list[Start], seeds: list[int], hidden: int = 0) -> None:
         super().__init__()
-        self.slope = nn.Parameter(torch.stack([one.slope for one in starts]).float())  # (K, D, D)
-        self.offset = nn.Parameter(torch.stack([one.offset for one in starts]).float().unsqueeze(1))  # (K, 1, D)
+        self.slope = nn.Parameter(torch.stack([start.slope for start in starts]).float())  # (K, D, D)
+        self.offset = nn.Parameter(torch.stack([start.offset for start in starts]).float().unsqueeze(1))  # (K, 1, D)
         self.hidden = hidden
         if hidden:
             size_in, size_out = starts[0].slope.shape
             drawn = [
                 stream(seed, "token_identity", "hidden").normal(0.0, size_in**-0.5, (size_in, hidden)) for seed in seeds
             ]
-            self.inner = nn.Parameter(torch.stack([torch.from_numpy(one).float() for one in drawn]))  # (K, D, H)
+            self.inner = nn.Parameter(torch.stack([torch.from_numpy(x).float() for x in drawn]))  # (K, D, H)
             self.bend = nn.Parameter(torch.zeros(len(starts), 1, hidden))
             self.outer = nn.Parameter(torch.zeros(len(starts), hidden, size_out))
 
@@ -201,8 +201,8 @@ def recover(
     In the checkpoint, a stack is named by its recipe in `recipes` and by the number of its first probe.
     """
     layers = range(len(sources[0].states))
-    scales = [size(one.embeddings[: one.train]) for one in sources]
-    starts = [least_squares(*one.parts(layer, scale)) for one, scale in zip(sources, scales) for layer in layers]
+    scales = [size(source.embeddings[: source.train]) for source in sources]
+    starts = [least_squares(*source.parts(layer, scale)) for source, scale in zip(sources, scales) for layer in layers]
     probes = [
         Probe(number, layer, loss, 0, starts[number * len(layers) + layer], scales[number])
         for number in range(len(sources))
@@ -212,30 +212,32 @@ def recover(
     states = [source.states[layer] for source in sources for layer in layers]
     objective = Recovery(
         seen=torch.stack([start.enter(x) for start, x in zip(starts, states)]),
-        wanted=torch.stack([(one.embeddings / scale).float() for one, scale in zip(sources, scales)]),
+        wanted=torch.stack([(source.embeddings / scale).float() for source, scale in zip(sources, scales)]),
         layer=torch.tensor([probe.source * len(layers) + probe.layer for probe in probes]),
         network=torch.tensor([probe.source for probe in probes]),
         angular=torch.tensor([[probe.loss == "cosine"] for probe in probes]),
     )
     train, tokens = sources[0].train, len(sources[0].embeddings)
-    found = {}
+    trained = {}
     for name, recipe in recipes.items():
-        many = at_once(len(sources[0].states[0, 0]), recipe.hidden)
+        count = at_once(len(sources[0].states[0, 0]), recipe.hidden)
         stacks, ended = [], []
-        for first in range(0, len(probes), many):
-            some = probes[first : first + many]
-            seeds = [sources[probe.source].seed for probe in some]
-            module = Probes([probe.start for probe in some], seeds, recipe.hidden)
-            numbers = torch.arange(tokens).view(1, -1, 1).expand(len(some), -1, -1)  # tokens by number
+        for first in range(0, len(probes), count):
+            part = probes[first : first + count]
+            seeds = [sources[probe.source].seed for probe in part]
+            module = Probes([probe.start for probe in part], seeds, recipe.hidden)
+            numbers = torch.arange(tokens).view(1, -1, 1).expand(len(part), -1, -1)  # tokens by number
             splits = {"train": numbers[:, :train], VALIDATION: numbers[:, train:]}
-            data = Data({split: Split(one, one) for split, one in splits.items()})
-            members = {of: getattr(objective, of)[first : first + many] for of in ("layer", "network", "angular")}
-            own = replace(objective, **members)
-            kept = train_stack(module, seeds, own, data, recipe, checkpoint, f"{name} {first}")
+            data = Data({split: Split(indices, indices) for split, indices in splits.items()})
+            fields = {
+                field: getattr(objective, field)[first : first + count] for field in ("layer", "network", "angular")
+            }
+            stack_objective = replace(objective, **fields)
+            kept = train_stack(module, seeds, stack_objective, data, recipe, checkpoint, f"{name} {first}")
             stacks.append(module)
-            ended += [replace(probe, epoch=epoch) for probe, epoch in zip(some, kept.tolist())]
-        found[name] = Trained(stacks, ended)
-    return found
+            ended += [replace(probe, epoch=epoch) for probe, epoch in zip(part, kept.tolist())]
+        trained[name] = Trained(stacks, ended)
+    return trained
 
 
 def at_once(width: int, hidden: int) -> int:
@@ -266,10 +268,10 @@ def train_stack(
         "loss": validate(members, data, objective),
         "epoch": torch.zeros(len(seeds), dtype=torch.int64),
     }
-    found = checkpoint.load(name)
-    if found is not None:
-        restore(members, history, found)
-        best = strip_prefix("best", found)
+    saved = checkpoint.load(name)
+    if saved is not None:
+        restore(members, history, saved)
+        best = strip_prefix("best", saved)
     steps = steps_per_epoch(data.samples, recipe.batch)
 
     def after_step() -> None:

@@ -29,23 +29,26 @@ BANDS = {  # range of |i - j|, both ends included
 def shares(contributions: Tensor) -> Tensor:
     """Divide rows (..., T) by their sums; NaN where contributions are zero, or too small to be squared in their format."""
     size = contributions.sum(-1, keepdim=True)
-    there = (contributions.amax(-1, keepdim=True) >= least(contributions.dtype) ** 0.5) & size.isfinite()
-    return torch.where(there, contributions / size, torch.nan)
+    defined = (contributions.amax(-1, keepdim=True) >= least(contributions.dtype) ** 0.5) & size.isfinite()
+    return torch.where(defined, contributions / size, torch.nan)
 
 
 def quantities(contributions: Tensor, tokens: Tensor) -> dict[str, Tensor]:
     """Return each quantity (..., N) of rows (..., N, T) that belong to the tokens j (..., N)."""
     share = shares(contributions)
-    own = tokens.unsqueeze(-1)
-    there = torch.arange(share.shape[-1], device=share.device)
-    distance = (there - own).abs()  # (..., N, T)
-    mine = share.gather(-1, own.expand(*share.shape[:-1], 1)).squeeze(-1)
+    index = tokens.unsqueeze(-1)
+    places = torch.arange(share.shape[-1], device=share.device)
+    distance = (places - index).abs()  # (..., N, T)
+    own_share = share.gather(-1, index.expand(*share.shape[:-1], 1)).squeeze(-1)
     others = share.masked_fill(distance == 0, -torch.inf).amax(-1)
-    found = {OWN: mine, NOT_FIRST: torch.where(mine.isnan(), mine, (others > mine).to(share.dtype))}
+    values = {
+        OWN: own_share,
+        NOT_FIRST: torch.where(own_share.isnan(), own_share, (others > own_share).to(share.dtype)),
+    }
     for name, (near, far) in BANDS.items():
         inside = (distance >= near) & (distance <= (share.shape[-1] if far is None else far))
-        found[name] = (share * inside).sum(-1)
-    return found
+        values[name] = (share * inside).sum(-1)
+    return values
 
 
 def ranks(values: Tensor, counted: Tensor) -> Tensor:
@@ -63,7 +66,7 @@ def correlations(by_method: dict[str, Tensor], counted: Tensor) -> dict[tuple[st
         rank = ranks(values.double(), counted)
         centred = (rank - rank.sum(-1, keepdim=True) / counted.sum(-1, keepdim=True)) * counted
         spread[method] = centred / centred.norm(dim=-1, keepdim=True)  # NaN where all are equal
-    return {(one, other): (spread[one] * spread[other]).sum(-1) for one, other in combinations(by_method, 2)}
+    return {(first, second): (spread[first] * spread[second]).sum(-1) for first, second in combinations(by_method, 2)}
 
 
 ROUNDINGS = 64  # units in the last place that a network of tens of layers accumulates
@@ -74,16 +77,16 @@ def ablation(layers: Layers, x: Tensor, memory: int = MEMORY) -> Tensor:
     """Return ||e_j^l - e_j^l with token i replaced|| as (L, ..., B, T, T) for states x (..., B, T, D), rows j and columns i."""
     samples, tokens, _ = x.shape[-3:]
     whole = torch.stack(list(layers(x)))  # (L, ..., B, T, D)
-    found = whole.new_empty(*whole.shape[:-1], tokens)
+    effects = whole.new_empty(*whole.shape[:-1], tokens)
     rounding = ROUNDINGS * torch.finfo(x.dtype).eps * length(whole)  # (L, ..., B, T)
     step = max(1, memory // (16 * x[..., 0, :, :].numel() * x.element_size()))
     for sample in range(samples):
-        one = x[..., sample, :, :].unsqueeze(-3)  # (..., 1, T, D)
+        original = x[..., sample, :, :].unsqueeze(-3)  # (..., 1, T, D)
         for part in torch.arange(tokens, device=x.device).split(step):
-            changed = one.repeat(*[1] * (x.dim() - 3), len(part), 1, 1)  # (..., C, T, D)
-            changed[..., torch.arange(len(part)), part, :] = one.mean(-2)
+            changed = original.repeat(*[1] * (x.dim() - 3), len(part), 1, 1)  # (..., C, T, D)
+            changed[..., torch.arange(len(part)), part, :] = original.mean(-2)
             for layer, state in enumerate(layers(changed)):
                 moved = length(state - whole[layer][..., sample, :, :].unsqueeze(-3))  # (..., C, T)
                 moved = moved.masked_fill(moved <= rounding[layer][..., sample, :].unsqueeze(-2), 0)
-                found[layer][..., sample, :, part] = moved.transpose(-1, -2)
-    return found
+                effects[layer][..., sample, :, part] = moved.transpose(-1, -2)
+    return effects

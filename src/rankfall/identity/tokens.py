@@ -67,7 +67,7 @@ class Sentences:
         return mean.expand(len(self.words) - self.known, -1, -1)
 
 
-def spread(count: int, length: int) -> list[int]:
+def spread_positions(count: int, length: int) -> list[int]:
     """Return `count` positions, evenly spread over a sentence, or all if there are fewer."""
     count = min(count, length)
     return [(2 * number + 1) * length // (2 * count) for number in range(count)]
@@ -77,8 +77,10 @@ DISTANCES = ("cosine", "l2")
 ROUNDING = 64  # two candidates within this many rounding units of a distance's largest terms are equally near
 
 
-def shares(mapped: Tensor, candidates: Tensor, own: Tensor, distance: str, allowed: Tensor | None = None) -> Tensor:
-    """Return (..., Q): 1 where candidate `own` (..., Q) is nearest to a query, 1 / m where it is among m nearest, else 0.
+def nearest_shares(
+    mapped: Tensor, candidates: Tensor, targets: Tensor, distance: str, allowed: Tensor | None = None
+) -> Tensor:
+    """Return (..., Q): 1 where candidate `targets` (..., Q) is nearest to a query, 1 / m where it is among m nearest, else 0.
 
     `mapped` (..., Q, D), `candidates` (..., C, D); `allowed` (..., C) restricts the candidates.
     """
@@ -96,10 +98,10 @@ def shares(mapped: Tensor, candidates: Tensor, own: Tensor, distance: str, allow
         near = near.masked_fill(~allowed.unsqueeze(-2), -torch.inf)
     margin = ROUNDING * torch.finfo(mapped.dtype).eps * largest
     nearest = near >= near.amax(-1, keepdim=True) - margin  # (..., Q, C)
-    return nearest.gather(-1, own.unsqueeze(-1)).squeeze(-1).double() / nearest.sum(-1)
+    return nearest.gather(-1, targets.unsqueeze(-1)).squeeze(-1).double() / nearest.sum(-1)
 
 
-def once(words: Tensor) -> Tensor:
+def occurs_once(words: Tensor) -> Tensor:
     """Return which tokens (..., T) of a sentence are words that occur once in it."""
     return (words.unsqueeze(-1) == words.unsqueeze(-2)).sum(-1) == 1
 
@@ -107,18 +109,18 @@ def once(words: Tensor) -> Tensor:
 NORMAL = 1.959963984540054  # the 97.5% quantile of a normal distribution, for 95% intervals
 
 
-def estimate_rate(right: Tensor, asked: Tensor) -> tuple[float, float, float]:
-    """Return (rate, low, high) from sums by sentence (S,) of right tokens and of tokens asked for.
+def estimate_rate(correct: Tensor, asked: Tensor) -> tuple[float, float, float]:
+    """Return (rate, low, high) from sums by sentence (S,) of correct tokens and of tokens asked for.
 
     Where all or none are right, the variance over sentences cannot be estimated, and tokens count as independent.
     """
     total, sentences = float(asked.sum()), len(asked)
-    rate = float(right.sum()) / total
+    rate = float(correct.sum()) / total
     spread = rate * (1 - rate)
     effective = total
     if spread > 1e-12 and sentences > 1:
-        apart = float((right - rate * asked).double().square().sum())
-        variance = sentences / (sentences - 1) * apart / total**2
+        squares = float((correct - rate * asked).double().square().sum())
+        variance = sentences / (sentences - 1) * squares / total**2
         # Never more than all tokens: sentences more alike than independent tokens would be are so by chance.
         effective = min(total, spread / variance) if variance > 0 else total
     low, high = wilson(rate, effective)
@@ -136,7 +138,7 @@ def wilson(rate: float, count: float) -> tuple[float, float]:
 
 Row = dict[str, Any]
 KINDS = ("linear", "mlp")
-DISTANCES_AT_ONCE = 2**22
+DISTANCES_AT_ONCE = 2**22  # numbers in a matrix of distances to the vocabulary: 16 MB in float32
 
 
 @dataclass(frozen=True)
@@ -165,74 +167,83 @@ def token_rates(
     All networks have the same shapes; their probes form one stack for each kind of map. The names of stacks in the checkpoint end with
     `name`. `transfer`: also apply maps of one layer to the states of every other, tested within sentences by cosine.
     """
-    sources = [one.source for one in networks]
+    sources = [network.source for network in networks]
     trained = recover(sources, {f"linear{name}": linear, f"mlp{name}": hidden}, checkpoint)
     stacks = dict(zip(KINDS, trained.values()))
-    return [list(rates_of_maps(one, maps(one, number, stacks, transfer))) for number, one in enumerate(networks)]
+    return [
+        list(rates_of_maps(network, maps(network, number, stacks, transfer))) for number, network in enumerate(networks)
+    ]
 
 
 @torch.no_grad()
-def maps(one: Sentences, index: int, stacks: dict[str, Trained], transfer: bool) -> Iterator[Mapped]:
+def maps(network: Sentences, index: int, stacks: dict[str, Trained], transfer: bool) -> Iterator[Mapped]:
     """Yield all maps of one network, which has this index in the stacks."""
-    nothing = dict.fromkeys(("loss", "trained_layer", "epoch"))
-    for layer in one.layers:
-        yield Mapped({"layer": layer, "map": "naive"} | nothing, one.tested(layer).double())
-    yield Mapped({"layer": None, "map": "position"} | nothing, one.by_position())
+    untrained = dict.fromkeys(("loss", "trained_layer", "epoch"))
+    for layer in network.layers:
+        yield Mapped({"layer": layer, "map": "naive"} | untrained, network.tested(layer).double())
+    yield Mapped({"layer": None, "map": "position"} | untrained, network.by_position())
     for name, stack in stacks.items():
         for number, probe in enumerate(stack.probes):
             if probe.source != index:
                 continue
-            own = one.layers[1 + probe.layer]  # sources start after layer 0
-            for layer in one.layers[1:] if transfer and probe.loss == "cosine" else [own]:
-                about = {"layer": layer, "map": name, "loss": probe.loss, "trained_layer": own, "epoch": probe.epoch}
-                yield Mapped(about, stack.map(number, one.tested(layer)).double())
+            trained = network.layers[1 + probe.layer]  # sources start after layer 0
+            for layer in network.layers[1:] if transfer and probe.loss == "cosine" else [trained]:
+                about = {
+                    "layer": layer,
+                    "map": name,
+                    "loss": probe.loss,
+                    "trained_layer": trained,
+                    "epoch": probe.epoch,
+                }
+                yield Mapped(about, stack.map(number, network.tested(layer)).double())
 
 
-def rates_of_maps(one: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]:
+def rates_of_maps(network: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]:
     """Yield rates of all maps under each distance, among the candidates of each kind."""
-    words, embeddings = one.words[one.known :], one.tested(0).double()
-    unique = once(words)
-    own = torch.arange(words.shape[1]).expand_as(words)
+    words, embeddings = network.words[network.known :], network.tested(0).double()
+    unique = occurs_once(words)
+    targets = torch.arange(words.shape[1]).expand_as(words)
     kept: list[tuple[Row, Tensor]] = []
-    for each in mapped:
-        for distance in ("cosine",) if each.elsewhere else DISTANCES:
-            right = shares(each.values, embeddings, own, distance)
-            yield each.about | rate("sentence", distance, right.sum(1), torch.full((len(words),), words.shape[1]))
-            if not each.elsewhere:
-                right = shares(each.values, embeddings, own, distance, unique).masked_fill(~unique, 0.0)
-                yield each.about | rate("distinct", distance, right.sum(1), unique.sum(1))
-        if one.places and not each.elsewhere:
-            kept.append((each.about, each.values[:, one.places].float()))
+    for mapping in mapped:
+        for distance in ("cosine",) if mapping.elsewhere else DISTANCES:
+            correct = nearest_shares(mapping.values, embeddings, targets, distance)
+            yield mapping.about | rate("sentence", distance, correct.sum(1), torch.full((len(words),), words.shape[1]))
+            if not mapping.elsewhere:
+                correct = nearest_shares(mapping.values, embeddings, targets, distance, unique)
+                correct = correct.masked_fill(~unique, 0.0)
+                yield mapping.about | rate("distinct", distance, correct.sum(1), unique.sum(1))
+        if network.places and not mapping.elsewhere:
+            kept.append((mapping.about, mapping.values[:, network.places].float()))
     if kept:
-        yield from among_all_words(one, words, kept)
+        yield from among_all_words(network, words, kept)
 
 
-def among_all_words(one: Sentences, words: Tensor, mapped: Sequence[tuple[Row, Tensor]]) -> Iterator[Row]:
+def among_all_words(network: Sentences, words: Tensor, mapped: Sequence[tuple[Row, Tensor]]) -> Iterator[Row]:
     """Yield rates among the embeddings of the whole vocabulary at the token's position.
 
     `mapped` are tokens (S, P, D) at the positions.
     """
-    right = {distance: torch.zeros(len(mapped), len(words), dtype=torch.float64) for distance in DISTANCES}
+    correct = {distance: torch.zeros(len(mapped), len(words), dtype=torch.float64) for distance in DISTANCES}
     size = 0
-    for number, (place, every) in enumerate(zip(one.places, one.vocabulary(), strict=True)):
+    for number, (place, embeddings) in enumerate(zip(network.places, network.vocabulary(), strict=True)):
         queries = torch.cat([values[:, number] for _, values in mapped])  # (M*S, D), all maps at once
-        own, size = words[:, place].repeat(len(mapped)), len(every)
+        targets, size = words[:, place].repeat(len(mapped)), len(embeddings)
         few = max(1, DISTANCES_AT_ONCE // size)  # queries at a time, so that the distances fit into memory
         for distance in DISTANCES:
-            parts = zip(queries.split(few), own.split(few))
-            found = [shares(some, every.float(), which, distance) for some, which in parts]
-            right[distance] += torch.cat(found).view(len(mapped), -1)
-    asked = torch.full((len(words),), len(one.places))
+            parts = zip(queries.split(few), targets.split(few))
+            near = [nearest_shares(part, embeddings.float(), target, distance) for part, target in parts]
+            correct[distance] += torch.cat(near).view(len(mapped), -1)
+    asked = torch.full((len(words),), len(network.places))
     for number, (about, _) in enumerate(mapped):
         for distance in DISTANCES:
-            yield about | rate("vocabulary", distance, right[distance][number], asked, size)
+            yield about | rate("vocabulary", distance, correct[distance][number], asked, size)
 
 
-def rate(candidates: str, distance: str, right: Tensor, asked: Tensor, size: int | None = None) -> Row:
+def rate(candidates: str, distance: str, correct: Tensor, asked: Tensor, size: int | None = None) -> Row:
     """Return a rate from sums by sentence (S,). `size`: number of candidates, by default the tokens that are asked for."""
-    some = asked > 0
-    tokens, sentences = int(asked.sum()), int(some.sum())
-    value, low, high = estimate_rate(right[some], asked[some]) if tokens else (None, None, None)
+    known = asked > 0
+    tokens, sentences = int(asked.sum()), int(known.sum())
+    value, low, high = estimate_rate(correct[known], asked[known]) if tokens else (None, None, None)
     # A guess among as many candidates as tokens gets one token of a sentence right.
     chance = None if not tokens else sentences / tokens if size is None else 1 / size
     about = {"candidates": candidates, "distance": distance, "rate": value, "low": low, "high": high, "chance": chance}

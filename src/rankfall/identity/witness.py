@@ -41,10 +41,10 @@ def find_farthest(rows: GroupedRows, extent: float = INSIDE) -> Tensor:
         free = _free(wish * rows.allowed[:, None], basis)
         for direction in (free, -free):
             moved = _walk(weights, direction, extent)
-            apart = distance(moved, weights)
-            better = apart > farthest
+            gap = distance(moved, weights)
+            better = gap > farthest
             best = torch.where(better.unsqueeze(-1), moved, best)
-            farthest = torch.where(better, apart, farthest)
+            farthest = torch.where(better, gap, farthest)
     return best
 
 
@@ -89,11 +89,11 @@ def _walk(weights: Tensor, direction: Tensor, extent: float) -> Tensor:
 TOLERANCE = 1e-9  # relative to the largest singular value; logarithms of weights are exact to about 1e-15
 
 
-def score_rank(weights: Tensor, tolerance: float = TOLERANCE) -> Tensor:
+def score_rank(weights: Tensor) -> Tensor:
     """Return the rank of the scores behind positive weights (..., R, n), up to a shift of each row, (...)."""
     logs = weights.log()
     s = torch.linalg.svdvals(logs - logs.mean(-1, keepdim=True))
-    return (s > tolerance * s[..., :1]).sum(-1)
+    return (s > TOLERANCE * s[..., :1]).sum(-1)
 
 
 def free_block(allowed: Tensor) -> tuple[slice, slice] | None:
@@ -112,7 +112,7 @@ def free_block(allowed: Tensor) -> tuple[slice, slice] | None:
 
 Array = NDArray[np.float64]
 SUPPORT = 1e-12  # smaller entries of a solution are zeros of the vertex
-STEPS = 6
+STEPS = 6  # linear programs of an ascent at most; it ends before at a vertex that the next program does not improve
 
 
 def interval(row: Array, basis: Array, entry: int) -> tuple[Array, Array] | None:
@@ -135,7 +135,7 @@ def farthest(row: Array, basis: Array) -> Array | None:
     heavy = order[: 1 + int(np.searchsorted(np.cumsum(row[order]), 0.5 * row.sum()))]
     slope = np.ones_like(row)
     slope[heavy] = -1.0
-    found, reached = row, 0.0
+    farthest_row, reached = row, 0.0
     for _ in range(STEPS):
         vertex = best(row, basis, slope)
         if vertex is None:
@@ -143,9 +143,9 @@ def farthest(row: Array, basis: Array) -> Array | None:
         gone = float(np.abs(vertex - row).sum())
         if gone <= reached * (1 + 1e-9):
             break
-        found, reached = vertex, gone
+        farthest_row, reached = vertex, gone
         slope = np.where(vertex >= row, 1.0, -1.0)
-    return found
+    return farthest_row
 
 
 def best(row: Array, basis: Array, slope: Array) -> Array | None:
@@ -157,12 +157,12 @@ def best(row: Array, basis: Array, slope: Array) -> Array | None:
 
     if basis.shape[1] >= basis.shape[0]:
         return row
-    wanted = basis.T @ row
+    output = basis.T @ row
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    solved = linprog(-slope, A_eq=basis.T, b_eq=wanted, bounds=(0, None), method="highs", options=tight)
-    if solved.x is None or solved.status != 0:
+    solution = linprog(-slope, A_eq=basis.T, b_eq=output, bounds=(0, None), method="highs", options=tight)
+    if solution.x is None or solution.status != 0:
         return None
-    x = np.where(solved.x > SUPPORT, solved.x, 0.0)
+    x = np.where(solution.x > SUPPORT, solution.x, 0.0)
     inside = x > 0
-    x[inside] += np.linalg.lstsq(basis[inside].T, wanted - basis.T @ x, rcond=None)[0]
+    x[inside] += np.linalg.lstsq(basis[inside].T, output - basis.T @ x, rcond=None)[0]
     return np.maximum(x, 0.0)  # values below zero are rounding; the reported errors include the effect of the cut

@@ -37,11 +37,11 @@ TABLES = ["census_layers"]
 def measure(context: Context) -> list[dict[str, Any]]:
     """Return a row for each type that the census has at both sizes with equally many layers. The wide ones are measured by entries of
     `census_layers` with `size: wide`."""
-    from rankfall.census.folded import beside_wide
+    from rankfall.census.folded import compare_widths
     from rankfall.overview.census.measure import plain_rows
 
     table = context.table("census_layers")
-    rows = [] if table is None else beside_wide(plain_rows(table))
+    rows = [] if table is None else compare_widths(plain_rows(table))
     return [row | {"off": abs(row["kept"] - row["kept_wide"])} for row in rows]
 
 

@@ -25,32 +25,32 @@ def agreement(theory: int | None, measured: int) -> str:
     return AGREE if measured == theory else FEWER if measured < theory else MORE
 
 
-def explain_untrained(verdict: Verdict, found: Distinct, design: Architecture) -> tuple[str, str]:
+def explain_untrained(verdict: Verdict, measured: Distinct, design: Architecture) -> tuple[str, str]:
     """Return the agreement of networks at random weights with theory, and the reason for a difference.
 
     The draw with the most distinct rows counts, since a single draw is enough to show what is possible.
     """
-    best = int(found.rows.argmax())
-    rows, narrowest = int(found.rows[best]), float(found.narrowest[best])
-    said = agreement(verdict.rows, rows)
-    if said == FEWER and rows == 0:
-        return said, "the rows of every draw have entries that are not finite"
+    best = int(measured.rows.argmax())
+    rows, narrowest = int(measured.rows[best]), float(measured.narrowest[best])
+    comparison = agreement(verdict.rows, rows)
+    if comparison == FEWER and rows == 0:
+        return comparison, "the rows of every draw have entries that are not finite"
     close = f"rows differ by as little as {narrowest:.0e} of their size, close to the tolerance {TOLERANCE:.0e}"
-    if said == FEWER and narrowest < CLOSE * TOLERANCE:
-        return said, close
+    if comparison == FEWER and narrowest < CLOSE * TOLERANCE:
+        return comparison, close
     reasons = {
         AGREE: "",
         OPEN: verdict.reason,
         MORE: rests_on(design),
         FEWER: "theory is an upper bound: with these functions some sums coincide that in general differ",
     }
-    return said, reasons[said]
+    return comparison, reasons[comparison]
 
 
 def rests_on(design: Architecture) -> str:
     """Name the declarations of which one is wrong where there are more distinct rows than theory allows."""
-    said = ", ".join(declarations(design))
-    return f"theory rests on {said}: one of them is wrong, or rounding is taken for a difference"
+    declared = ", ".join(declarations(design))
+    return f"theory rests on {declared}: one of them is wrong, or rounding is taken for a difference"
 
 
 @dataclass(frozen=True)
@@ -73,21 +73,21 @@ def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
     """
     state = network.features(inputs)  # (1, 1, n, D)
     scores = network.head(state)[:, 0].log_softmax(-1)  # (1, n, C)
-    found, wanted = distinct(state[:, 0]), targets[:, 0]
-    asked = int((wanted[0] != -1).sum())
-    known, scores = wanted[:, :asked], scores[:, :asked]
+    distinct_rows, places = distinct(state[:, 0]), targets[:, 0]
+    asked = int((places[0] != -1).sum())
+    known, scores = places[:, :asked], scores[:, :asked]
     return Answers(
         length=inputs.shape[2],
         asked=asked,
         accuracy=float((scores.argmax(-1) == known).double().mean(1)),
         loss=-float(scores.gather(-1, known.unsqueeze(-1)).mean((1, 2))),
-        rows=int(found.rows),
-        ceiling=len(found.groups[0][:asked].unique()) / asked,
+        rows=int(distinct_rows.rows),
+        ceiling=len(distinct_rows.groups[0][:asked].unique()) / asked,
     )
 
 
 def compare_with_theory(
-    found: Answers,
+    trained: Answers,
     verdict: Verdict,
     untrained: int,
     longest: int,
@@ -100,18 +100,18 @@ def compare_with_theory(
     `longest`: the longest sequence in training; `enough`: the accuracy that passes; `dead`: share of weights that are zero; `basis`:
     the message of `rests_on`.
     """
-    accuracy, loss, rows, guess = found.accuracy, found.loss, found.rows, math.log(found.asked)
+    accuracy, loss, rows, guess = trained.accuracy, trained.loss, trained.rows, math.log(trained.asked)
     most = untrained if verdict.rows is None else verdict.rows
-    right = f"{accuracy:.2f} of the places are right"
-    if accuracy > min(most, found.asked) / found.asked:
-        why = f"; {basis}" if verdict.rows is not None and basis else ""
-        return AGAINST, f"{right}, but {most} distinct rows allow no more than {most / found.asked:.2f}{why}"
+    correct = f"{accuracy:.2f} of the places are right"
+    if accuracy > min(most, trained.asked) / trained.asked:
+        cause = f"; {basis}" if verdict.rows is not None and basis else ""
+        return AGAINST, f"{correct}, but {most} distinct rows allow no more than {most / trained.asked:.2f}{cause}"
     if verdict.rows is None:
         return OPEN, verdict.reason
     if accuracy >= enough or most == 1:
         return AGREE, ""
-    reached = f"{right}, {rows} of {found.length} rows distinct, loss {loss:.2f}; "
-    if found.length > longest:
+    reached = f"{correct}, {rows} of {trained.length} rows distinct, loss {loss:.2f}; "
+    if trained.length > longest:
         return SHORT, reached + f"the sequence is longer than any trained on ({longest})"
     if untrained < most:
         return SHORT, reached + f"at random weights only {untrained} rows are distinct where theory allows {most}"
@@ -119,7 +119,7 @@ def compare_with_theory(
         return SHORT, reached + "all attention weights of a layer became zero, and with them their gradient"
     if rows < min(most, untrained):
         return SHORT, reached + "training made rows equal that differ at random weights"
-    if accuracy >= found.ceiling - 1e-9 and most < found.asked:
+    if accuracy >= trained.ceiling - 1e-9 and most < trained.asked:
         return AGREE, ""
     if loss > GUESS * guess:
         return SHORT, reached + f"training never left the loss of a guess, {guess:.2f}"

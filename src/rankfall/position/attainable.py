@@ -5,8 +5,8 @@ in L layers, whatever L such steps reach. Sentinels take part in these steps but
 such answers are right (`attainable`, `tasks/_dataset.py`). No network of this architecture is right more often in expectation. A small
 or badly trained one is right less often.
 
-That a component keeps to the mask is tried, not believed: in one block at its initial values a token is changed, and no position may
-answer to it that does not read it. A normaliser over columns, or an attention that takes off the mean of all values, reads behind any mask.
+Whether components keep to the mask is tested, since a normaliser over columns, or an attention that subtracts the mean of all values,
+reads behind any mask. The test changes a token in one block with random weights. Only positions that read this token may change.
 """
 
 import inspect
@@ -47,8 +47,8 @@ def _ask_task(task: Component, reads: Reads) -> tuple[float | None, str]:
         return None, f"task {task.name} has no function `attainable`"
     try:
         best = best_of(reads, **task.options)
-    except Undecided as why:
-        return None, str(why)
+    except Undecided as error:
+        return None, str(error)
     return (None, best) if isinstance(best, str) else (float(best), "")
 
 
@@ -66,10 +66,10 @@ def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
         raise Undecided("without positions a token need not know its place")
     if architecture.norm.name in OVER_TOKENS:
         sees = np.ones_like(sees)
-    here = token_places(architecture, length, total)
+    token_rows = token_places(architecture, length, total)
     if not sees.all() and length > 1:
         changes, changed = find_leak(replace(architecture, depth=1), length)
-        hidden = ~sees[np.ix_(here, here)][:, changed].T
+        hidden = ~sees[np.ix_(token_rows, token_rows)][:, changed].T
         if (changes[hidden] > LEAKS * changes.max()).any():
             mask = f"its mask {architecture.mask}"
             raise Undecided(f"a block of {architecture.name} reads tokens that {mask} hides, by one of its components")
@@ -79,13 +79,15 @@ def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
         if (wider == reached).all():
             break
         reached = wider
-    return [frozenset(np.flatnonzero(row).tolist()) for row in reached[np.ix_(here, here)]]
+    return [frozenset(np.flatnonzero(row).tolist()) for row in reached[np.ix_(token_rows, token_rows)]]
 
 
 @cache
 def find_leak(architecture: Architecture, length: int) -> tuple[np.ndarray, list[int]]:
-    """Return by how much the answer of each position changes with each of some tokens, (tokens changed, T), in a block with random
-    weights, and which tokens these are."""
+    """Return how much the answer of each position changes with each changed token, (C, T), and the positions of the C changed tokens.
+
+    The block has random weights.
+    """
     changed = sorted({round(place) for place in np.linspace(0, length - 1, CHANGED)})
     design = replace(architecture, embedding=Component("linear"), head=Component("regression"))
     try:
@@ -97,6 +99,6 @@ def find_leak(architecture: Architecture, length: int) -> tuple[np.ndarray, list
             inputs[0, sample, place] += 1.0
         with torch.no_grad():
             answers = network.features(inputs)[0]  # (samples, T, D)
-    except Exception as error:  # of a component of any author
+    except Exception as error:  # anything that a component may raise
         raise Undecided(f"whether it keeps to its mask could not be tried: {describe_error(error)}") from None
     return (answers[1:] - answers[0]).abs().amax(-1).numpy(), changed

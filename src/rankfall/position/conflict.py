@@ -35,15 +35,15 @@ def figure(
     `times`: the tested length in trained lengths. `where`: only these rows of extrapolation, by any column. The probe's untrained
     networks and the orders are those of the largest sizes that were measured.
     """
-    asked = {"task": task, "training": training, "architecture": architectures}
-    table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **asked)
+    requested = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **requested)
     one_a_seed(table, "conflict", ["architecture"])
     probe = largest(largest(read("probe"), "tokens"), "depth")
     orders = largest(select(read("orders"), OF_ATTENTION), "heads", or_null=True)
-    found = [join_conflict(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
-    points = [point for point in found if not point["missing"]]
+    joined = [join_conflict(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
+    points = [point for point in joined if not point["missing"]]
     if not points:
-        missing = "; ".join(f"{point['name']}: {point['missing']}" for point in found)
+        missing = "; ".join(f"{point['name']}: {point['missing']}" for point in joined)
         raise RankfallError(f"figure conflict: no architecture has both coordinates ({missing})")
     points.sort(key=lambda point: point["kept"])
     figure, axes = canvas(1, 3, WIDTH, 0.26 * len(points) + 1.1, sharey=True)
@@ -62,15 +62,17 @@ def figure(
         panel.set_xlim(-0.03, 1.03) if number == "rows" else panel.set_xlim(left=0)
     axes[0][1].axvline(1.0, color=CHANCE, linestyle="--", linewidth=0.8)
     axes[0][0].set_yticks(range(len(points)), [label(point["name"]) for point in points])
-    numbers = DataFrame(found).sort_values("kept", ascending=False, na_position="last")
+    numbers = DataFrame(joined).sort_values("kept", ascending=False, na_position="last")
     ends = table[table.architecture.isin([point["name"] for point in points]) & (table.times == times)]
     caption = (
         f"Does attention that tells equal tokens apart also run on longer text? Masked accuracy on {label(task)}, training "
         f"{label(training)}, {describe_lines(table, ['architecture'])}. Architectures keep "
         f"{describe_ends(ends, 'kept', 2)} of their accuracy."
     )
-    said = "; ".join(f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"])
-    caption += f" Without a row here: {said}." * bool(said) + describe_missing(table, ["architecture"], whole=whole)
+    left_out = "; ".join(f"{label(point['name'])} ({point['missing']})" for point in joined if point["missing"])
+    caption += f" Without a row here: {left_out}." * bool(left_out) + describe_missing(
+        table, ["architecture"], whole=whole
+    )
     return Picture(figure, caption, numbers)
 
 
@@ -88,7 +90,7 @@ def join_conflict(name: str, part: DataFrame, times: float, probe: DataFrame, or
     kept, trained = at.kept.dropna(), part[part.times == 1].accuracy.dropna()
     missing = ""
     if len(kept) < max(1, part.seed.nunique()):
-        missing = next((why for why in at.refused if why), f"not tested at {times:g} times the trained length")
+        missing = next((reason for reason in at.refused if reason), f"not tested at {times:g} times the trained length")
     elif places is None or not places.untrained_rows >= 1:
         missing = "not in the table probe" if places is None else str(places.reason)
     order_known = order is not None and order.order == order.order and order.order is not None

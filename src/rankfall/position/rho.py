@@ -37,8 +37,8 @@ def figure(
 
     `training`: by default the most frequent; `architectures`: in this order, by default all.
     """
-    every = select_repeated(read("training"))
-    table, training = one_of(ends(select_finished(every, "rho", where), read("cells")), "rho", "training", training)
+    repeated = select_repeated(read("training"))
+    table, training = one_of(ends(select_finished(repeated, "rho", where), read("cells")), "rho", "training", training)
     table = among(table, "rho", "architecture", architectures)
     one_a_seed(table, "rho", ["kind", "architecture", "rho"])
     kinds = sorted(table.kind.unique(), reverse=True)
@@ -70,17 +70,17 @@ def figure(
         f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols, by the share of tokens that are one symbol. Training "
         f"{label(training)}{', ' + describe_filter(where) if where else ''}: {describe_lines(table, by)}. "
         f"Dashed: what can be reached {dashed}, computed.{describe_finding(table, kinds)}"
-        f"{describe_missing(table, by, whole=select_asked(every, where, training=training, architecture=architectures))}"
+        f"{describe_missing(table, by, whole=select_asked(repeated, where, training=training, architecture=architectures))}"
     )
     return Picture(grid.figure, caption, summary(table, ["kind", "architecture", "rho"], "value"))
 
 
 def select_repeated(course: DataFrame) -> DataFrame:
     """Return the networks of tasks with a share of one symbol, with the options of their tasks as columns."""
-    found = course.task_component.map(parts)
-    course = course.assign(kind=found.map(itemgetter(0)), options=found.map(itemgetter(1)))
+    components = course.task_component.map(parts)
+    course = course.assign(kind=components.map(itemgetter(0)), options=components.map(itemgetter(1)))
     course = course[course.kind.isin(METRICS)]
-    course = course[course.options.map(lambda one: one["repeated"] == "null").astype(bool)]
+    course = course[course.options.map(lambda options: options["repeated"] == "null").astype(bool)]
     for name, number in (("rho", float), ("length", int), ("symbols", int)):
         course = course.assign(**{name: course.options.map(itemgetter(name)).map(number)})
     return course.drop(columns="options")
@@ -113,20 +113,21 @@ def most_frequent(length: int, symbols: int, rho: float) -> float:
     truncated Poisson series.
     """
     common = math.floor(rho * length + 0.5)  # tokens that are one symbol; the others are drawn independently
-    own = length - common
-    mean = own / symbols
+    drawn = length - common
+    mean = drawn / symbols
     series = np.array(
-        [math.exp(c * math.log(mean) - mean - math.lgamma(c + 1)) if mean else float(c == 0) for c in range(own + 1)]
+        [math.exp(c * math.log(mean) - mean - math.lgamma(c + 1)) if mean else float(c == 0) for c in range(drawn + 1)]
     )
-    total = math.exp(own * math.log(own) - own - math.lgamma(own + 1)) if own else 1.0  # P(all counts sum to `own`)
+    # P(all counts sum to `drawn`)
+    total = math.exp(drawn * math.log(drawn) - drawn - math.lgamma(drawn + 1)) if drawn else 1.0
 
     def below(most: int) -> float:
         """Return P(no symbol occurs more than `most` times)."""
         if most < common:
             return 0.0
-        others = power(np.where(np.arange(own + 1) <= most, series, 0.0), symbols - 1)
-        first = np.where(np.arange(own + 1) <= most - common, series, 0.0)
-        return float(np.convolve(others, first)[own]) / total
+        others = power(np.where(np.arange(drawn + 1) <= most, series, 0.0), symbols - 1)
+        first = np.where(np.arange(drawn + 1) <= most - common, series, 0.0)
+        return float(np.convolve(others, first)[drawn]) / total
 
     chances = [below(most) for most in range(length + 1)]
     return sum(most * (chances[most] - chances[most - 1]) for most in range(1, length + 1)) / length

@@ -40,14 +40,14 @@ def distinct(rows: Tensor, tolerance: float = TOLERANCE) -> Distinct:
     finite = measurable(rows)  # (K,)
     rows = unit(torch.where(finite.view(-1, 1, 1), rows, 0.0))
     size = torch.where(finite, rows.abs().amax((1, 2)), 1.0)  # (K,)
-    apart = torch.cdist(rows, rows, p=torch.inf) / size.view(-1, 1, 1)  # (K, n, n)
-    groups = first_equal_places(apart <= tolerance)
+    gaps = torch.cdist(rows, rows, p=torch.inf) / size.view(-1, 1, 1)  # (K, n, n)
+    groups = first_equal_places(gaps <= tolerance)
     same = groups.unsqueeze(2) == groups.unsqueeze(1)  # (K, n, n)
     places = torch.arange(rows.shape[1], device=rows.device)
     return Distinct(
         torch.where(finite, (groups == places).sum(1), 0),
-        torch.where(same, apart, 0.0).amax((1, 2)),
-        torch.where(same, torch.inf, apart).amin((1, 2)),
+        torch.where(same, gaps, 0.0).amax((1, 2)),
+        torch.where(same, torch.inf, gaps).amin((1, 2)),
         groups,
     )
 

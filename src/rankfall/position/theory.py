@@ -87,13 +87,13 @@ def join_labels(first: Places, second: Places) -> Places:
 
 def layers(sight: Sight, depth: int) -> list[Places]:
     """Return the colours at layers 0 .. depth, or at fewer layers if they no longer change."""
-    found = [np.unique(sight.start, return_inverse=True)[1].reshape(-1)]
-    while len(found) <= depth:
-        after = refine(sight, found[-1])
-        if after.max() == found[-1].max():  # colours are only ever split
+    by_depth = [np.unique(sight.start, return_inverse=True)[1].reshape(-1)]
+    while len(by_depth) <= depth:
+        after = refine(sight, by_depth[-1])
+        if after.max() == by_depth[-1].max():  # colours are only ever split
             break
-        found.append(after)
-    return found
+        by_depth.append(after)
+    return by_depth
 
 
 SCORES = ("queries", "products", "scores")  # all of them act on the scores
@@ -136,10 +136,10 @@ def token_places(design: Architecture, tokens: int, total: int) -> Places:
     if sentinels is None:
         return np.arange(tokens)
     places = torch.arange(total).view(1, 1, total, 1).expand(-1, -1, -1, design.width)
-    left = sentinels.strip(places)[0, 0, :, 0].numpy()
-    if len(left) != tokens:
-        raise Undecided(f"sentinels {design.sentinels.name!r} keep {len(left)} of {tokens} tokens")
-    return np.asarray(left, dtype=np.int64)
+    kept = sentinels.strip(places)[0, 0, :, 0].numpy()
+    if len(kept) != tokens:
+        raise Undecided(f"sentinels {design.sentinels.name!r} keep {len(kept)} of {tokens} tokens")
+    return np.asarray(kept, dtype=np.int64)
 
 
 def visible(design: Architecture, total: int) -> Any:
@@ -149,8 +149,8 @@ def visible(design: Architecture, total: int) -> Any:
 
 def terms(design: Architecture, total: int) -> dict[str, Places]:
     """Return where the position enters -> labels (T, T) of the term that it adds."""
-    said = facts_of("position", design.position.name)
-    touches, sees = said.get("TOUCHES"), said.get("SEES")
+    facts = facts_of("position", design.position.name)
+    touches, sees = facts.get("TOUCHES"), facts.get("SEES")
     if touches is None or sees is None:
         lacking = "where it acts (TOUCHES)" if touches is None else "what of places it depends on (SEES)"
         raise Undecided(f"the position {design.position} does not say {lacking}")
@@ -169,11 +169,11 @@ def row_sums(design: Architecture, total: int) -> tuple[bool, Places | None]:
     if rows != "normaliser":
         return rows == "free", None
     assert design.normaliser is not None
-    said = facts_of("normaliser", design.normaliser.name)
-    if "ROWS" not in said:
+    facts = facts_of("normaliser", design.normaliser.name)
+    if "ROWS" not in facts:
         raise Undecided(f"the normaliser {design.normaliser} does not say what its rows sum to (ROWS)")
-    sees = said.get("SEES", "nothing")
-    return said["ROWS"] == "free", None if sees == "nothing" else labels(sees, total)
+    sees = facts.get("SEES", "nothing")
+    return facts["ROWS"] == "free", None if sees == "nothing" else labels(sees, total)
 
 
 def declarations(design: Architecture) -> list[str]:
@@ -219,8 +219,8 @@ def decide(design: Architecture, tokens: int) -> Verdict:
     """Return the verdict for n equal tokens."""
     try:
         seen, here = sight(design, tokens)
-    except Undecided as why:
-        return Verdict(None, "undecided", str(why))
+    except Undecided as error:
+        return Verdict(None, "undecided", str(error))
     return verdict(Key(seen, here, design.depth))
 
 
@@ -251,23 +251,25 @@ def verdict(key: Key) -> Verdict:
     if rows == 1 and final == 1:
         others = np.setdiff1d(np.arange(len(seen.start)), here)
         if seen.fixed and not plain.values.any() and not seen.visible[np.ix_(here, others)].any():
-            said = "rows of weights sum to one constant and all values are equal, so all outputs are equal"
-            return Verdict(1, "row sums", said)
+            reason = "rows of weights sum to one constant and all values are equal, so all outputs are equal"
+            return Verdict(1, "row sums", reason)
         if exchangeable(plain):
             return Verdict(1, "exchange", "nothing depends on places, so exchanging two tokens changes nothing")
     if rows < final:
-        why = f"in {key.depth} layers the mask carries what differs no farther; {final} rows if deeper"
-        return Verdict(rows, "reach", why)
+        reason = f"in {key.depth} layers the mask carries what differs no farther; {final} rows if deeper"
+        return Verdict(rows, "reach", reason)
     if rows < n:
         if rows == -(-n // 2) and (colours == colours[::-1]).all():
-            why = "read backwards mask and terms are the same, so mirrored places are equal"
-            return Verdict(rows, "reflection", why)
+            reason = "read backwards mask and terms are the same, so mirrored places are equal"
+            return Verdict(rows, "reflection", reason)
         return Verdict(rows, "surroundings", "some places have surroundings that cannot be told apart at any depth")
     if count(layers(blank, DEEP)[-1]) < n:
         return Verdict(n, "sentinel", "a sentinel differs from the tokens, and how a place sees it tells where it is")
     if seen.fixed:
         return Verdict(n, "values", "what is added to values depends on places, so equal row sums do not help")
-    by = [name for name, there in (("the mask", not seen.visible.all()), ("the scores", seen.scores.any())) if there]
+    by = [
+        name for name, differs in (("the mask", not seen.visible.all()), ("the scores", seen.scores.any())) if differs
+    ]
     return Verdict(n, "free sums", f"row sums may differ, and {' and '.join(by)} make them differ from place to place")
 
 

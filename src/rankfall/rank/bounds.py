@@ -46,7 +46,7 @@ from rankfall.rank.powers import outside
 from rankfall.rank.residual import matrix_norm
 
 STEEPEST: dict[Any, float] = {functional.relu: 1.0, functional.gelu: 1.1289042}  # largest slope of each activation
-LIMIT = 1.256
+LIMIT = 1.256  # largest range of a row of scores at which e^t - 1 <= 2 t still holds
 
 
 # Columns defined only where the layer's condition holds.
@@ -123,12 +123,12 @@ def refusal_of_attention(block: Any, state: State) -> str:
 def bounds(block: Any, state: State) -> Bounds:
     """Return the terms of one layer for its input state. `refusal` must be empty."""
     attention = block.attention
-    apart = scores(attention, state)
-    assert apart is not None
-    e, heads, width = apart.both, attention.heads, attention.head_width
+    parts = scores(attention, state)
+    assert parts is not None  # `refusal` is empty
+    e, heads, width = parts.both, attention.heads, attention.head_width
     ranges = e.unit.amax(-1) - e.unit.amin(-1)  # (K, B, H, T), at the scale of E
-    e_one, e_max = matrix_norm(e.unit, "l1"), e.unit.abs().amax((-2, -1))  # (K, B, H)
-    gamma = (ranges.sum(-1) / (2 * e_one.clamp_min(1e-300))).sqrt().amax(-1)  # (K, B)
+    e_l1, e_max = matrix_norm(e.unit, "l1"), e.unit.abs().amax((-2, -1))  # (K, B, H)
+    gamma = (ranges.sum(-1) / (2 * e_l1.clamp_min(1e-300))).sqrt().amax(-1)  # (K, B)
     maps = attention.maps()[0]  # W_h (K, H, D, D)
     # (K, D, H*d) -> (K, H, D, d)
     query, key = (m.weight.unflatten(-1, (heads, -1)).transpose(1, 2) for m in (attention.query, attention.key))
@@ -137,9 +137,9 @@ def bounds(block: Any, state: State) -> Bounds:
     lipschitz = mlp_lipschitz(block.mlp).to(beta)  # (K,) or ()
     log_beta = beta.log10().unsqueeze(1).expand_as(gamma)
     log_lipschitz = lipschitz.log10().reshape(-1, 1).expand_as(gamma)
-    r_one, r_inf = log10_norm(state.rest, "l1"), log10_norm(state.rest, "linf")
+    r_l1, r_inf = log10_norm(state.rest, "l1"), log10_norm(state.rest, "linf")
     log_e = e.log / math.log(10)
-    first = (e_one * matrix_norm(maps, "l1").unsqueeze(1)).sum(-1).log10() + log_e + r_one
+    first = (e_l1 * matrix_norm(maps, "l1").unsqueeze(1)).sum(-1).log10() + log_e + r_l1
     second = (e_max * matrix_norm(maps, "linf").unsqueeze(1)).sum(-1).log10() + log_e + r_inf
     tokens = max(2, ranges.shape[-1])  # a single token has R = 0, whatever the factor
     return Bounds(
@@ -153,7 +153,7 @@ def bounds(block: Any, state: State) -> Bounds:
     )
 
 
-def one_layer(terms: Bounds, log10_left: Tensor) -> dict[str, Any]:
+def one_layer(terms: Bounds, log10_residual: Tensor) -> dict[str, Any]:
     """Return a layer's bounds as columns (K, B), with their excess over the layer's residual. Rows must pass through `withhold`."""
     no_gamma = terms.log10_factor_no_gamma + 3 * terms.log10_rest
     contraction = terms.log10_factor + 2 * terms.log10_rest
@@ -168,11 +168,11 @@ def one_layer(terms: Bounds, log10_left: Tensor) -> dict[str, Any]:
         "log10_contraction": contraction,
         "vacuous": contraction >= 0,
         "log10_lemma": terms.log10_lemma,
-        "lemma_slack": slack(terms.log10_lemma, log10_left),
+        "lemma_slack": slack(terms.log10_lemma, log10_residual),
         "log10_lemma_no_gamma": no_gamma,
-        "lemma_no_gamma_slack": slack(no_gamma, log10_left),
+        "lemma_no_gamma_slack": slack(no_gamma, log10_residual),
         "log10_proven": terms.log10_proven,
-        "proven_slack": slack(terms.log10_proven, log10_left),
+        "proven_slack": slack(terms.log10_proven, log10_residual),
     }
 
 
@@ -189,10 +189,10 @@ def withhold(row: dict[str, Any]) -> dict[str, Any]:
     return row | {name: None for name in names if name in row} | {"theory_reason": reason}
 
 
-def slack(log10_bound: Tensor, log10_left: Tensor) -> Tensor:
+def slack(log10_bound: Tensor, log10_residual: Tensor) -> Tensor:
     """Return right side over left side as log10; NaN where logs are so large that their rounding hides the difference."""
-    difference = log10_bound - log10_left
-    known = difference.abs() > 1e3 * torch.finfo(difference.dtype).eps * log10_left.abs()
+    difference = log10_bound - log10_residual
+    known = difference.abs() > 1e3 * torch.finfo(difference.dtype).eps * log10_residual.abs()
     return torch.where(known, difference, torch.nan)
 
 
@@ -222,10 +222,10 @@ OUT = outside(torch.float64)
 
 def exponent(block: Any, before: State, after: State) -> Tensor:
     """Return d log|R out| / d log|R in| (K, B), by making R slightly smaller."""
-    less = (SHARE * before.rest.log.abs()).clamp_min(STEP)
-    smaller = step(block, rescale(before, before.rest.log - less))
+    step_down = (SHARE * before.rest.log.abs()).clamp_min(STEP)
+    smaller = step(block, rescale(before, before.rest.log - step_down))
     change = log10_norm(after.rest, "composite") - log10_norm(smaller.rest, "composite")
-    return change * math.log(10) / less
+    return change * math.log(10) / step_down
 
 
 def pick(value: Any, sample: int) -> Any:

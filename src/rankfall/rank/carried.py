@@ -17,10 +17,10 @@ from torch import Tensor
 
 from rankfall.rank.powers import exponent_of, measurable, shift
 
-SAFE = 128  # exponent; products of six numbers of this size are in the range of float64
+SAFE = 128  # largest exponent of a state that is left as it is; products of six numbers of this size are in the range of float64
 NEAR, FAR = 64, 88  # the two sizes; at 2^-64 a smooth function equals its leading term in float64
-FARTHEST = 2**40  # exponents beyond this are not kept
-ROUNDING = 1e-12  # relative to the largest entry
+FARTHEST = 2**40  # exponents beyond this are not kept, so that sums of exponents stay far within int64
+ROUNDING = 1e-12  # relative to the largest entry: some thousand rounding units of float64
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Carried:
 
         NaN where the state is lost or the size leaves the normal range of its format.
         """
-        found = shift(size, self.exponent)
-        there = (size == 0) | ((found >= torch.finfo(size.dtype).tiny) & found.isfinite())
-        return self.mask_lost(torch.where(there, found, torch.nan))
+        true = shift(size, self.exponent)
+        normal = (size == 0) | ((true >= torch.finfo(size.dtype).tiny) & true.isfinite())
+        return self.mask_lost(torch.where(normal, true, torch.nan))
 
 
 @dataclass(frozen=True)
@@ -57,55 +57,58 @@ Layer = Callable[[Tensor], Sequence[Tensor]]  # maps a state to one or more stat
 
 
 def begin(x: Tensor) -> Carried:
+    """Start with a state at its true size."""
     return Carried(x, torch.zeros(x.shape[:-2], dtype=torch.long, device=x.device), ~measurable(x))
 
 
-def through(
+def carry_through(
     layer: Layer, state: Carried, tokens: Callable[[Tensor], Tensor] = lambda x: x
 ) -> tuple[list[Carried], Step]:
     """Apply a layer to a state. `tokens` picks the rows that count, without sentinels."""
-    own = exponent_of(tokens(state.unit))  # (...)
-    size = state.exponent + own
+    unit_exponent = exponent_of(tokens(state.unit))  # (...)
+    size = state.exponent + unit_exponent
     far = (size.abs() > SAFE) & ~state.lost
     if not bool(far.any() or state.exponent.any()):
         zero = torch.zeros_like(size)
-        found = [Carried(x, zero, state.lost | ~measurable(tokens(x))) for x in layer(state.unit)]
-        return found, Step(zero, [zero] * len(found))
-    shifts = [torch.where(far, size.sign() * place - own, state.exponent) for place in (NEAR, FAR)]
-    made = [layer(shift(state.unit, inside[..., None, None])) for inside in shifts]
+        after = [Carried(x, zero, state.lost | ~measurable(tokens(x))) for x in layer(state.unit)]
+        return after, Step(zero, [zero] * len(after))
+    shifts = [torch.where(far, size.sign() * place - unit_exponent, state.exponent) for place in (NEAR, FAR)]
+    trials = [layer(shift(state.unit, inside[..., None, None])) for inside in shifts]
     true = shift(state.unit, state.exponent[..., None, None])
     plains = layer(true)
     # Where input and output fit the format and the test passes, the ordinary output is kept to its last bit.
-    held, tried = far & measurable(tokens(true)), []
-    for one, other, plain in zip(*made, plains):
-        degree = (exponent_of(one) - exponent_of(other)) * size.sign()
+    held, checked = far & measurable(tokens(true)), []
+    for output, other, plain in zip(*trials, plains):
+        degree = (exponent_of(output) - exponent_of(other)) * size.sign()
         degree = -degree.div(FAR - NEAR, rounding_mode="floor")
         between = (shifts[0] - shifts[1]) * degree
-        same = (one == shift(other, between[..., None, None])).flatten(-2).all(-1)
+        same = (output == shift(other, between[..., None, None])).flatten(-2).all(-1)
         exponent = torch.where(far, degree * (state.exponent - shifts[0]), 0)
-        bad = far & ~(same & follows(one, exponent, plain))
+        bad = far & ~(same & is_same_output(output, exponent, plain))
         held = held & measurable(tokens(plain)) & ~bad
-        tried.append((one, exponent, plain, bad))
-    found = []
-    for one, exponent, plain, bad in tried:
-        one, exponent = torch.where(held[..., None, None], plain, one), torch.where(held, 0, exponent)
-        lost = state.lost | ~measurable(tokens(one)) | bad | (exponent.abs() > FARTHEST)
-        found.append(Carried(one, torch.where(lost, 0, exponent), lost))
-    return found, Step(torch.where(held, state.exponent, shifts[0]), [one.exponent for one in found])
+        checked.append((output, exponent, plain, bad))
+    after = []
+    for output, exponent, plain, bad in checked:
+        output, exponent = torch.where(held[..., None, None], plain, output), torch.where(held, 0, exponent)
+        lost = state.lost | ~measurable(tokens(output)) | bad | (exponent.abs() > FARTHEST)
+        after.append(Carried(output, torch.where(lost, 0, exponent), lost))
+    return after, Step(torch.where(held, state.exponent, shifts[0]), [carried.exponent for carried in after])
 
 
-def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
-    """Check whether a plain output (..., T, D) is one * 2^exponent as far as its format can hold it, or zero, (...)."""
+def is_same_output(output: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
+    """Check whether a plain output (..., T, D) is output * 2^exponent as far as its format can hold it, or zero, (...)."""
     size = plain.abs().amax((-2, -1))
-    apart = (plain - shift(one, exponent[..., None, None])).abs().amax((-2, -1))
+    gap = (plain - shift(output, exponent[..., None, None])).abs().amax((-2, -1))
     spacing = torch.finfo(plain.dtype).tiny * torch.finfo(plain.dtype).eps  # of subnormal numbers
-    return (size == 0) | (apart <= ROUNDING * size + 16 * spacing)
+    return (size == 0) | (gap <= ROUNDING * size + 16 * spacing)
 
 
-def again(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) -> list[Carried]:
+def repeat_step(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) -> list[Carried]:
     """Repeat a step in a second pass, whose states differ from those of the first by rounding."""
     x = shift(state.unit, step.inside[..., None, None])
-    return [Carried(y, power, one.lost) for y, power, one in zip(layer(x), step.outputs, first, strict=True)]
+    return [
+        Carried(y, power, reference.lost) for y, power, reference in zip(layer(x), step.outputs, first, strict=True)
+    ]
 
 
 def carry_twice(
@@ -115,9 +118,9 @@ def carry_twice(
     in its layers or in its first state, and follows the same powers of two."""
     state, moved = begin(x), begin(other)
     yield state, moved, Step(state.exponent, [state.exponent])
-    for layer, again_layer in zip(layers, others, strict=True):
-        after, step = through(lambda x, layer=layer: [layer(x)], state)  # type: ignore[misc]
-        (moved,) = again(lambda x, layer=again_layer: [layer(x)], moved, step, after)  # type: ignore[misc]
+    for layer, other_layer in zip(layers, others, strict=True):
+        after, step = carry_through(lambda x, layer=layer: [layer(x)], state)  # type: ignore[misc]
+        (moved,) = repeat_step(lambda x, layer=other_layer: [layer(x)], moved, step, after)  # type: ignore[misc]
         (state,) = after
         yield state, moved, step
 
@@ -129,5 +132,5 @@ def carry(
     state = begin(x)
     yield Carried(tokens(x), state.exponent, ~measurable(tokens(x)))
     for layer in layers:
-        ((state,), _) = through(lambda x, layer=layer: [layer(x)], state, tokens)  # type: ignore[misc]
+        ((state,), _) = carry_through(lambda x, layer=layer: [layer(x)], state, tokens)  # type: ignore[misc]
         yield Carried(tokens(state.unit), state.exponent, state.lost)

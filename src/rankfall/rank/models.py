@@ -50,29 +50,29 @@ def figure(
     by = ["place", "phase", "definition", "panel"]
     panels = table[[*by, "model", *SIZES]].drop_duplicates().sort_values(by)
     points = summary(table, ["panel", "variant", "layer"])
-    each = table.groupby(["panel", "variant", "layer", "seed"]).value.mean().reset_index()
+    by_seed = table.groupby(["panel", "variant", "layer", "seed"]).value.mean().reset_index()
     shown = [name for name in VARIANTS if name in set(table.variant)]
     grid = lines(
-        each, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.panel), col_wrap=3,
+        by_seed, "layer", "value", "variant", colours(shown), col="panel", col_order=list(panels.panel), col_wrap=3,
         marker=None, shared=(False, True), bounds=POSITIVE, errorbar=None,
     )  # fmt: skip
-    overlay, off = published(), []
+    overlay, gaps = published(), []
     for model, phase, title, *sizes in panels[["model", "phase", "panel", *SIZES]].itertuples(index=False, name=None):
         panel = grid.axes_dict[title]
         for variant, line in points[points.panel == title].groupby("variant"):
             low, high = line["mean"] - line.samples, line["mean"] + line.samples
             panel.fill_between(line.layer, low.clip(lower=0), high, color=colour(str(variant)), alpha=0.15, linewidth=0)
-        name, of_sizes = PUBLISHED_CURVES.get(short(model), ("", ()))
-        known = overlay[(overlay.model == name) & (overlay.phase == phase) & (tuple(sizes) == of_sizes)]
+        name, published_sizes = PUBLISHED_CURVES.get(short(model), ("", ()))
+        known = overlay[(overlay.model == name) & (overlay.phase == phase) & (tuple(sizes) == published_sizes)]
         for variant, line in known.groupby("variant"):
             panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.8, linestyle="--")
             ours = points[(points.panel == title) & (points.variant == variant)].set_index("layer")["mean"]
-            off += [(ours - line.set_index("layer")["mean"]).abs().max()]
-    if off:
+            gaps += [(ours - line.set_index("layer")["mean"]).abs().max()]
+    if gaps:
         panel.plot([], [], color=CHANCE, linewidth=0.8, linestyle="--", label="published curve")
     grid.set(ylabel="relative residual", ylim=(0, max(1.05, 1.02 * float((points["mean"] + points.samples).max()))))
     legend_below(grid, 3)
-    dashed = f" Dashed: published curves, which differ from ours by up to {max(off):.2f}." if off else ""
+    dashed = f" Dashed: published curves, which differ from ours by up to {max(gaps):.2f}." if gaps else ""
     caption = (
         f"Relative residual by layer, of whole models and of models without some of their parts: "
         f"means over {describe_readings(table, 'panel')}, bands one standard deviation over samples."
@@ -86,8 +86,10 @@ def summary(table: DataFrame, by: "list[str] | tuple[str, ...]" = ("variant", "l
     """Return, by variant and layer, the mean, deviation over seeds, deviation over samples (mean over seeds), and share at the floor."""
     by = list(by)
     seeded = table.assign(seed=table.seed.fillna(-1), floor=table.floor.astype(float))
-    each = seeded.groupby([*by, "seed"]).agg(mean=("value", "mean"), within=("value", "std"), floor=("floor", "mean"))
-    result = each.groupby(by).agg(
+    by_seed = seeded.groupby([*by, "seed"]).agg(
+        mean=("value", "mean"), within=("value", "std"), floor=("floor", "mean")
+    )
+    result = by_seed.groupby(by).agg(
         mean=("mean", "mean"), seeds=("mean", "std"), samples=("within", "mean"), floor=("floor", "mean")
     )
     return result.fillna({"seeds": 0.0, "samples": 0.0}).reset_index()  # a null mean stays null
@@ -98,12 +100,14 @@ def describe_finding(points: DataFrame) -> str:
     san = points[points.variant == "SAN"]
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()
     parts = [f"from layer {layer} on in {title}" for title, layer in lost.items()]
-    said = f"{label('SAN')} is below {LOST:g} {join(parts)}." if parts else f"{label('SAN')} stays above {LOST:g}."
+    sentence = f"{label('SAN')} is below {LOST:g} {join(parts)}." if parts else f"{label('SAN')} stays above {LOST:g}."
     least = points[points.variant == "transformer"]["mean"].min()
-    return said + (f" The whole model keeps at least {down(float(least)):g} at every layer." if least == least else "")
+    return sentence + (
+        f" The whole model keeps at least {round_down(float(least)):g} at every layer." if least == least else ""
+    )
 
 
-def down(value: float) -> float:
+def round_down(value: float) -> float:
     """Round down to two digits."""
     if value <= 0:
         return value
@@ -115,12 +119,12 @@ def down(value: float) -> float:
 def say_sizes(panels: DataFrame) -> str:
     """Write the sizes of each measured model, and those of the published model where they differ."""
     names = name_models(panels.model)
-    said = []
+    sizes_of_models = []
     for model, *sizes in panels[["model", *SIZES]].drop_duplicates().itertuples(index=False, name=None):
         _, published_sizes = PUBLISHED_CURVES.get(short(model), ("", tuple(sizes)))
         other = f" (published: {' x '.join(map(str, published_sizes))})" * (tuple(sizes) != published_sizes)
-        said.append(f"{names[model]} {' x '.join(map(str, sizes))}{other}")
-    return f"Layers x heads x width: {', '.join(said)}."
+        sizes_of_models.append(f"{names[model]} {' x '.join(map(str, sizes))}{other}")
+    return f"Layers x heads x width: {', '.join(sizes_of_models)}."
 
 
 def published() -> DataFrame:

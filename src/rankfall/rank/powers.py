@@ -62,9 +62,9 @@ def measurable(x: Tensor, computed: torch.dtype | None = None) -> Tensor:
     return (size >= least(computed or x.dtype)) & size.isfinite()
 
 
-def or_nan(ratio: Tensor, x: Tensor, computed: torch.dtype | None = None) -> Tensor:
+def or_nan(ratio: Tensor, x: Tensor) -> Tensor:
     """Return ratios (...) of matrices (..., T, D), NaN where these have none."""
-    return torch.where(measurable(x, computed), ratio, torch.nan)
+    return torch.where(measurable(x), ratio, torch.nan)
 
 
 def outside(dtype: torch.dtype) -> str:
@@ -80,5 +80,5 @@ def reason_of(x: Tensor, computed: torch.dtype | None = None, lost: Tensor | Non
     none = ~measurable(x, computed) if lost is None else lost | ~measurable(x, computed)
     if not bool(none.any()):
         return ""
-    why = outside(computed or x.dtype) if bool(x[none].isfinite().all()) else NOT_FINITE
-    return why if bool(none.all()) else f"{why} (in {int(none.sum())} of {len(x)} samples)"
+    reason = outside(computed or x.dtype) if bool(x[none].isfinite().all()) else NOT_FINITE
+    return reason if bool(none.all()) else f"{reason} (in {int(none.sum())} of {len(x)} samples)"

@@ -30,6 +30,10 @@ FLOOR_UNITS = 16.0
 
 OFF = 0.05  # tolerance to the true value in decades: about a tenth
 
+GAP = 1e-2  # relative difference of the two bounds of `row_centre` at which its search ends
+ROW_STEPS = 400  # of `row_centre` at most, where the bounds do not agree before
+COMPOSITE_STEPS = 200  # of `composite_centre`, which has no certificate to end at
+
 
 def matrix_norm(x: Tensor, norm: str) -> Tensor:
     """Return a norm: (..., T, D) -> (...). l1 and linf are operator norms. The norm of 2^k x is 2^k that of x, bit for bit."""
@@ -48,18 +52,18 @@ def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
     """Return each of these norms (...) of matrices (..., T, D), with shared sums computed once."""
     if unknown := set(norms) - set(NORMS):
         raise ValueError(f"unknown norm {unknown.pop()!r}; known: {', '.join(NORMS)}")
-    found, size = {}, x.abs()
+    values, size = {}, x.abs()
     if {"l1", "composite"}.intersection(norms):
-        found["l1"] = size.sum(-2).amax(-1)
+        values["l1"] = size.sum(-2).amax(-1)
     if {"linf", "composite"}.intersection(norms):
-        found["linf"] = size.sum(-1).amax(-1)
+        values["linf"] = size.sum(-1).amax(-1)
     if "composite" in norms:
-        found["composite"] = composite(found["l1"], found["linf"])
+        values["composite"] = composite(values["l1"], values["linf"])
     if "frobenius" in norms:
-        found["frobenius"] = length(x, (-2, -1))
+        values["frobenius"] = length(x, (-2, -1))
     if "spectral" in norms:
-        found["spectral"] = torch.linalg.svdvals(x)[..., 0]
-    return {norm: found[norm] for norm in norms}
+        values["spectral"] = torch.linalg.svdvals(x)[..., 0]
+    return {norm: values[norm] for norm in norms}
 
 
 def mean_centre(x: Tensor) -> Tensor:
@@ -76,14 +80,14 @@ def median_centre(x: Tensor) -> Tensor:
     return low + (high - low) / 2
 
 
-def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Tensor, Tensor]:
+def row_centre(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the centre of the smallest l1 ball that holds every row, and a lower bound on its radius: ((..., D), (...)).
 
         min_c max_t ||x_t - c||_1 = max_{w in simplex} sum_t w_t ||x_t - med_w(x)||_1, med_w the weighted column median.
 
     Any c bounds the radius from above and any w from below, so the answer has its own certificate. The search is a game of weights on
-    rows against centres, both averaged over the steps. It ends when the two bounds agree within `tolerance`, or after `steps`, for each
-    matrix separately.
+    rows against centres, both averaged over the steps. It ends when the two bounds agree within GAP, or after ROW_STEPS, for each matrix
+    separately.
     """
     flat = x.reshape(-1, *x.shape[-2:])  # (M, T, D); M is the number of matrices whose search has not ended
     values, order = flat.sort(dim=-2, stable=True)  # (M, T, D): each column sorted
@@ -92,8 +96,8 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
     centre = best = torch.where((radii[0] <= radii[1]).unsqueeze(-1), start[0], start[1])  # (M, D)
     weights = torch.full_like(flat[..., 0], 1.0 / x.shape[-2])  # (M, T)
     upper, lower = radii.amin(0), torch.zeros_like(radii[0])  # (M,)
-    centres, bounds, left = best.clone(), lower.clone(), torch.arange(len(flat), device=x.device)
-    for step in range(1, steps + 1):
+    centres, bounds, active = best.clone(), lower.clone(), torch.arange(len(flat), device=x.device)
+    for step in range(1, ROW_STEPS + 1):
         distance = (flat - centre.unsqueeze(-2)).abs().sum(-1)  # (M, T)
         radius = distance.amax(-1)
         best = torch.where((radius < upper).unsqueeze(-1), centre, best)
@@ -109,38 +113,36 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
         bound = (weights * (flat - answer.unsqueeze(-2)).abs().sum(-1)).sum(-1)
         centre = (1 - pace) * centre + pace * answer
         upper, lower = torch.minimum(upper, radius), torch.maximum(lower, bound)
-        centres[left], bounds[left] = best, lower
-        far = upper - lower > tolerance * upper  # False for NaN, which ends the search
+        centres[active], bounds[active] = best, lower
+        far = upper - lower > GAP * upper  # False for NaN, which ends the search
         if not bool(far.any()):
             break
         if not bool(far.all()):
-            state = (left, flat, values, order, centre, weights, best, upper, lower)
-            left, flat, values, order, centre, weights, best, upper, lower = (one[far] for one in state)
+            state = (active, flat, values, order, centre, weights, best, upper, lower)
+            active, flat, values, order, centre, weights, best, upper, lower = (tensor[far] for tensor in state)
     return centres.view(*x.shape[:-2], x.shape[-1]), bounds.view(x.shape[:-2])
 
 
-def composite_centre(
-    x: Tensor, steps: int = 200, rows_of: tuple[Tensor, Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
+def composite_centre(x: Tensor, row_ball: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """Return a centre with a small composite residual, and a lower bound on the smallest possible one: ((..., D), (...)).
 
     The composite norm is a product of two convex functions of x and not convex, so the guarantee is limited: the residual at the
     returned centre is at most that at the mean, and at least sqrt(min l1 * min linf), the returned bound. The search descends log l1 +
-    log linf with a shrinking step from the best of mean, median, row centre and the points between the last two. `rows_of`: the row
+    log linf with a shrinking step from the best of mean, median, row centre and the points between the last two. `row_ball`: the row
     centre with its radius, if known.
     """
     median = median_centre(x)
-    rows, radius = rows_of or row_centre(x)
+    rows, radius = row_ball or row_centre(x)
     shares = torch.linspace(0, 1, 9, dtype=x.dtype, device=x.device)
-    tried = torch.stack([mean_centre(x)] + [median + share * (rows - median) for share in shares])  # (S, ..., D)
-    sizes = torch.stack([matrix_norm(x - c.unsqueeze(-2), "composite") for c in tried])  # (S, ...)
+    candidates = torch.stack([mean_centre(x)] + [median + share * (rows - median) for share in shares])  # (S, ..., D)
+    sizes = torch.stack([matrix_norm(x - c.unsqueeze(-2), "composite") for c in candidates])  # (S, ...)
     value, index = sizes.min(0)
-    best = tried.gather(0, index[None, ..., None].expand(1, *tried.shape[1:])).squeeze(0)
+    best = candidates.gather(0, index[None, ..., None].expand(1, *candidates.shape[1:])).squeeze(0)
     lower = matrix_norm(x - median.unsqueeze(-2), "l1").sqrt() * radius.sqrt()
     centre = best.clone()
     spread = (x - best.unsqueeze(-2)).abs().mean((-2, -1)).unsqueeze(-1)  # (..., 1): the scale of a step
     tiny = torch.finfo(x.dtype).tiny
-    for step in range(steps + 1):
+    for step in range(COMPOSITE_STEPS + 1):
         gap = centre.unsqueeze(-2) - x
         size = gap.abs()
         columns, lines = size.sum(-2), size.sum(-1)  # (..., D), (..., T)
@@ -164,13 +166,13 @@ def best_residuals(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
     if unknown := set(norms) - {"frobenius", "l1", "linf", "composite"}:
         raise ValueError(f"no best centre for the norm {unknown.pop()!r}; use centre 'mean'")
     shifted = x - x[..., :1, :]
-    found = {"frobenius": mean_centre(shifted), "l1": median_centre(shifted)}
+    centres = {"frobenius": mean_centre(shifted), "l1": median_centre(shifted)}
     if {"linf", "composite"}.intersection(norms):
-        rows_of = row_centre(shifted)
-        found["linf"] = rows_of[0]
+        row_ball = row_centre(shifted)
+        centres["linf"] = row_ball[0]
         if "composite" in norms:
-            found["composite"] = composite_centre(shifted, rows_of=rows_of)[0]
-    return {norm: shifted - found[norm].unsqueeze(-2) for norm in norms}
+            centres["composite"] = composite_centre(shifted, row_ball=row_ball)[0]
+    return {norm: shifted - centres[norm].unsqueeze(-2) for norm in norms}
 
 
 def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
@@ -193,8 +195,8 @@ def relative_residual(
 
 def share(rest: Tensor, size: Tensor) -> Tensor:
     """Return rest / size; NaN where size is zero, or where the quotient underflows and is thus not 0."""
-    found = rest / size
-    return torch.where((size > 0) & ((rest == 0) | (found >= torch.finfo(size.dtype).tiny)), found, torch.nan)
+    quotient = rest / size
+    return torch.where((size > 0) & ((rest == 0) | (quotient >= torch.finfo(size.dtype).tiny)), quotient, torch.nan)
 
 
 def floor_of(computed: torch.dtype) -> float:

@@ -40,12 +40,12 @@ def shaken(network: Network) -> Iterator[None]:
 @contextmanager
 def called_first(hook: Callable[[nn.Module, Any], Any], modules: Iterable[nn.Module]) -> Iterator[None]:
     """Call a hook before each of these modules, within this context."""
-    hooks = [module.register_forward_pre_hook(hook) for module in modules]
+    handles = [module.register_forward_pre_hook(hook) for module in modules]
     try:
         yield
     finally:
-        for one in hooks:
-            one.remove()
+        for handle in handles:
+            handle.remove()
 
 
 def norms_in(module: nn.Module) -> list[tuple[str, nn.Module]]:

@@ -12,7 +12,7 @@ from rankfall.rank.powers import measurable, or_nan, unit
 
 
 def root_mean_square(x: Tensor) -> Tensor:
-    """Return the root mean square of the entries, (...). For 2^k x it is 2^k that of x, so that it can be taken of units (`powers.py`)."""
+    """Return the root mean square of the entries, (...). It scales exactly with powers of two, so units suffice (`powers.py`)."""
     return x.square().mean((-2, -1)).sqrt()
 
 
@@ -26,8 +26,8 @@ def mean_cosine(x: Tensor) -> Tensor:
         return x.new_full(x.shape[:-2], torch.nan)
     rows = unit(x, -1)  # a token may be much smaller than another
     size = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
-    found = ((rows / size).sum(-2).square().sum(-1) - tokens) / (tokens * (tokens - 1))
-    return torch.where((size.squeeze(-1) > 0).all(-1) & measurable(x), found, torch.nan)
+    cosine = ((rows / size).sum(-2).square().sum(-1) - tokens) / (tokens * (tokens - 1))
+    return torch.where((size.squeeze(-1) > 0).all(-1) & measurable(x), cosine, torch.nan)
 
 
 def largest_channels(x: Tensor, count: int) -> Tensor:

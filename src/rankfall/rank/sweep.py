@@ -15,7 +15,7 @@ from rankfall.report.captions import describe_ends, describe_lines, describe_mis
 from rankfall.report.colours import colours
 from rankfall.report.labels import join, labels, many, order
 from rankfall.report.lines import legend_below, steps, summary
-from rankfall.report.lines import lines as drawn
+from rankfall.report.lines import lines as draw_lines
 from rankfall.report.selection import describe_filter, one_a_seed, select_asked, select_finished
 from rankfall.report.settings import PARTS
 from rankfall.report.style import Picture, power, space_ticks, tower
@@ -49,32 +49,36 @@ def figure(
     if data.empty:
         raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
-    each = data.groupby(["panel", "line", x, "seed"]).log10_residual.mean().reset_index()
+    by_seed = data.groupby(["panel", "line", x, "seed"]).log10_residual.mean().reset_index()
     palette = colours(names) if lines == ["architecture"] else steps(names)
-    grid = drawn(
-        each, x, "log10_residual", "line", palette, col="panel", col_order=titles, col_wrap=min(columns, 4), height=1.8,
+    grid = draw_lines(
+        by_seed, x, "log10_residual", "line", palette, col="panel", col_order=titles, col_wrap=min(columns, 4), height=1.8,
         shared=(True, shared), marker="o" if x != "layer" else None,
     )  # fmt: skip
     for title, axis in grid.axes_dict.items():
-        scaled(axis, data if shared else data[data.panel == title], x)
+        scale_axes(axis, data if shared else data[data.panel == title], x)
         ends = left_out[left_out.panel == title].line.unique() if x == "layer" else []
         for name in [name for name in ends if name in palette]:
-            line = each[(each.panel == title) & (each.line == name)].groupby(x).log10_residual.mean()
+            line = by_seed[(by_seed.panel == title) & (by_seed.line == name)].groupby(x).log10_residual.mean()
             axis.plot(line.index[-1:], line.iloc[-1:], "X", color=palette[name], markersize=7)
     grid.set(xlabel=x, ylabel="|res(X)| / |X|")
     legend_below(grid, 6, title=", ".join(lines))
-    why = left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
-    kinds = left_out.assign(why=why).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
-    reasons = [f"{what} ({many(count, 'value')})" for what, count in kinds.items()]
+    reasons_by_row = (
+        left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
+    )
+    kinds = (
+        left_out.assign(why=reasons_by_row).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
+    )
+    reasons = [f"{reason} ({many(count, 'value')})" for reason, count in kinds.items()]
     by = ["panel", "line"] if panels else ["line"]
     seeds = describe_lines(data, by, band="one standard deviation of the logarithm", mean="geometric means")
-    what = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
-    dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
+    mark = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
+    dropped = f"{mark}: {', '.join(reasons)}. " if reasons else ""
     text = (
         f"Relative residual by {x}, {describe_filter(where) or 'all cells'}: {seeds}. {dropped}"
-        f"{describe_finding(each, x)}{others(data, [*lines, *panels, x])}{describe_missing(data, by, whole=whole)}"
+        f"{describe_finding(by_seed, x)}{describe_differences(data, [*lines, *panels, x])}{describe_missing(data, by, whole=whole)}"
     )
-    points = summary(each, ["panel", "line", x], "log10_residual")
+    points = summary(by_seed, ["panel", "line", x], "log10_residual")
     return Picture(grid.figure, text, points)
 
 
@@ -109,19 +113,19 @@ def join_labels(data: DataFrame, columns: list[str], named: bool = False) -> Ser
     """Join the values of some columns to one label. `named`: with the columns' names, except for self-explanatory ones."""
     texts = []
     for column in columns:
-        said = labels(data[column].unique())
+        label_of = labels(data[column].unique())
         prefix = f"{column} " if named and column not in ("task", "architecture", "training") else ""
-        texts.append(data[column].map({value: prefix + text for value, text in said.items()}))
+        texts.append(data[column].map({value: prefix + text for value, text in label_of.items()}))
     return texts[0].str.cat(texts[1:], ", ") if texts else ""
 
 
-def scaled(axis: Axes, data: DataFrame, x: str) -> None:
+def scale_axes(axis: Axes, data: DataFrame, x: str) -> None:
     """Set up the axes for these residuals, with readable ticks."""
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
     last = int(np.log10(max(1.0, -low)))
     # With many decades there is no room for the first ticks.
-    first = [0.0] if last >= 20 else [0.0, -10.0] if last >= 5 else [one for one in TICKS if one != HALF or last < 3]
+    first = [0.0] if last >= 20 else [0.0, -10.0] if last >= 5 else [tick for tick in TICKS if tick != HALF or last < 3]
     kept = {value: TICKS[value] for value in first}
     ticks = kept | {-(10.0**power): tower(power) for power in space_ticks(3, last)}
     ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
@@ -137,18 +141,18 @@ def scaled(axis: Axes, data: DataFrame, x: str) -> None:
         axis.xaxis.set_major_formatter("{x:g}")
 
 
-def describe_finding(each: DataFrame, x: str) -> str:
+def describe_finding(by_seed: DataFrame, x: str) -> str:
     """Write which lines have the smallest and the largest residual at the end of the axis, by panel; empty for many panels."""
     ends = []
-    for panel, part in each.groupby("panel"):
-        there, count = part[part[x] == part[x].max()], part.line.nunique()
-        some = f", where {there.line.nunique()} of {count} lines end" if there.line.nunique() < count else ""
-        said = describe_ends(there, "log10_residual", power, "line", settings=False)
-        ends.append(f"{said} at {x} {part[x].max():g}{some}" + f", in {panel}" * (each.panel.nunique() > 1))
+    for panel, part in by_seed.groupby("panel"):
+        last, count = part[part[x] == part[x].max()], part.line.nunique()
+        ended = f", where {last.line.nunique()} of {count} lines end" if last.line.nunique() < count else ""
+        text = describe_ends(last, "log10_residual", power, "line", settings=False)
+        ends.append(f"{text} at {x} {part[x].max():g}{ended}" + f", in {panel}" * (by_seed.panel.nunique() > 1))
     return f"The residual is {'; '.join(ends)}." if len(ends) <= NAMED else ""
 
 
-def others(data: DataFrame, shown: list[str]) -> str:
+def describe_differences(data: DataFrame, shown: list[str]) -> str:
     """Name the parts of a setting in which lines of a panel differ although they are not among the shown columns."""
     shown = [*shown, *(names(Training) if "training" in shown else ())]
     parts = [part for part in PARTS if part in data and part not in shown]

@@ -36,11 +36,11 @@ def attention_identity(
     `lengths`: of the sequences, by default the task's. `entries`: rows of weights in each head for which linear programs are solved.
     `masked`: number of rows measured where each has its own mask.
     """
-    made, special = copy.deepcopy(context.network).double(), context.data.special
+    network, special = copy.deepcopy(context.network).double(), context.data.special
     inputs = double_values(context.data.test.inputs)
     rows: list[dict[str, Any]] = []
     for length in lengths or [inputs.shape[2]]:
-        views = cell_views(made, at_length(inputs, length, samples), special)
+        views = cell_views(network, at_length(inputs, length, samples), special)
         rows += head_rows(views, context.cells[0].seed, entries, masked)
     return rows
 

@@ -181,7 +181,7 @@ def model_figure(read: Read, *, models: list[str] | None = None) -> Picture:
        style="tolerance", style_order=[f"{EXACT:g}", f"{LOOSE:g}"], dashes=["", (2, 1.5)])  # fmt: skip
     for panel, title in zip(panels[4:], ("distance to the\nfarthest other row", "rank of T")):
         panel.set(xlabel="layer", ylabel=title, xticks=space_ticks(1, int(table.layer.max()) if len(table) else 1))
-    limits(panels[0], panels[5], table, palette)
+    draw_limits(panels[0], panels[5], table, palette)
     below(figure, collect_labels([panels[0]], ("line",)), 4)
     points = exactly.groupby(["line", "tokens", "layer", "quantity"]).value
     caption = (
@@ -198,7 +198,7 @@ def model_figure(read: Read, *, models: list[str] | None = None) -> Picture:
     return Picture(figure, caption, numbers)
 
 
-def limits(free: Axes, rank: Axes, table: DataFrame, palette: dict[str, str]) -> None:
+def draw_limits(free: Axes, rank: Axes, table: DataFrame, palette: dict[str, str]) -> None:
     """Draw dotted lines at tokens - head width - 1 free directions, and at a rank of the head width."""
     for name, part in table.groupby("line"):
         width = int(part.width.iloc[0] // part.heads.iloc[0])
@@ -209,10 +209,10 @@ def limits(free: Axes, rank: Axes, table: DataFrame, palette: dict[str, str]) ->
 
 def describe_finding(table: DataFrame) -> str:
     """Write how many directions are free at the greatest length, beside the head width."""
-    said = []
+    texts = []
     for name, part in table.groupby("line"):
         longest, width = int(part.tokens.max()), int(part.width.iloc[0] // part.heads.iloc[0])
         free = part[(part.tokens == longest) & (part.quantity == "null_simplex")].value.mean()
-        said.append(f"{free:.3g} ({name}, head width {width}, {longest} tokens)")
-    found = ", ".join(said) or "none was measured"
-    return f"Directions in which a row can change without effect, its sum kept: {found}."
+        texts.append(f"{free:.3g} ({name}, head width {width}, {longest} tokens)")
+    finding = ", ".join(texts) or "none was measured"
+    return f"Directions in which a row can change without effect, its sum kept: {finding}."

@@ -40,8 +40,8 @@ def attribution(
 
     The default task is the one with the most cells.
     """
-    asked = {"task": task, "architecture": architectures, "training": trainings}
-    table, whole, (task,) = choose(read("attribution"), "attribution", where, **asked)
+    requested = {"task": task, "architecture": architectures, "training": trainings}
+    table, whole, (task,) = choose(read("attribution"), "attribution", where, **requested)
     table = deepest(table, "attribution", ["architecture", "training"])
     drawn, by = table[table.quantity.isin(DRAWN)], ["architecture", "training"]
     sizes = read("datasets")
@@ -84,9 +84,9 @@ def draw_networks(
         row[3].set_yticks([])  # the same methods as to its left
         if length:
             row[0].axhline(1 / length, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
-        many = len(layers) > 8
+        several = len(layers) > 8
         for axis in row[:2]:
-            axis.set_xticks(layers, [str(one) if not many or one == 1 or one % 3 == 0 else "" for one in layers])
+            axis.set_xticks(layers, [str(n) if not several or n == 1 or n % 3 == 0 else "" for n in layers])
             axis.set(xlabel="", ylabel="")
         row[0].set_ylabel(name.replace(", ", ",\n"))
     for axis, title in zip(axes[0], TITLES):
@@ -156,11 +156,11 @@ def draw_methods(axis: Axes, part: DataFrame, colour: str, methods: list[str]) -
 
 def describe_finding(networks: dict[str, DataFrame]) -> str:
     """Write the median own share after the last layer of each network, with its deviation over seeds."""
-    said = []
+    texts = []
     for name, table in networks.items():
         part = select(table, JACOBIAN | OWN)
         last = part[part.layer == part.layer.max()]
-        each = last["median"].astype(float)
-        each = each.groupby(last.seed).mean() if "seed" in last else each
-        said.append(f"{say_mean(100 * each.mean(), 100 * each.std(), 1)}% ({name})")
-    return f"The median own share after the last layer is {', '.join(said)}."
+        medians = last["median"].astype(float)
+        medians = medians.groupby(last.seed).mean() if "seed" in last else medians
+        texts.append(f"{say_mean(100 * medians.mean(), 100 * medians.std(), 1)}% ({name})")
+    return f"The median own share after the last layer is {', '.join(texts)}."

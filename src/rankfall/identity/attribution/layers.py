@@ -37,7 +37,7 @@ def compute_layers(
 ) -> tuple[list[dict[str, Tensor]], list[dict[str, str]], list[dict[str, Tensor]]]:
     """Compute the contributions in each layer of one network.
 
-    Returns, for each layer, the matrices (B, T, T) from the first layer to it, reasons for missing ones, and mixing ratios.
+    Return, for each layer, the matrices (B, T, T) from the first layer to it, reasons for missing ones, and mixing ratios.
     """
     layers: list[Mixing] = [mixing(view) for view in views]
     matrices: list[dict[str, Tensor]] = []
@@ -45,12 +45,12 @@ def compute_layers(
     reason = ""
     for layer in layers:
         reason = reason or layer.reason
-        found = {"rollout": layer.rollout}
+        by_method = {"rollout": layer.rollout}
         if layer.norms is not None and not reason:
-            found["norms"] = layer.norms
+            by_method["norms"] = layer.norms
         if matrices:
-            found = {name: roll_out([matrices[-1][name], matrix]) for name, matrix in found.items()}
-        matrices.append({"attention": layer.attention} | found)
+            by_method = {name: roll_out([matrices[-1][name], matrix]) for name, matrix in by_method.items()}
+        matrices.append({"attention": layer.attention} | by_method)
         missing.append({"norms": reason} if reason else {})
     return matrices, missing, [layer.ratios for layer in layers]
 
@@ -80,10 +80,10 @@ def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, st
     sizes = {method: torch.where(shares(value).isnan(), 0.0, value) for method, value in sizes.items()}
     # Entries that are zero for every method are masked.
     counted = torch.stack([value > 0 for value in sizes.values()]).any(0)
-    own = torch.zeros_like(counted).scatter_(-1, tokens.unsqueeze(-1), True)
-    for quantity, of in ((SPEARMAN, counted), (SPEARMAN_OTHERS, counted & ~own)):
-        for (one, other), value in correlations(sizes, of).items():
-            rows.append(row(one, ALL, quantity, value, tokens, other=other))
+    itself = torch.zeros_like(counted).scatter_(-1, tokens.unsqueeze(-1), True)
+    for quantity, entries in ((SPEARMAN, counted), (SPEARMAN_OTHERS, counted & ~itself)):
+        for (first, second), value in correlations(sizes, entries).items():
+            rows.append(row(first, ALL, quantity, value, tokens, other=second))
     return rows
 
 
@@ -91,40 +91,41 @@ def ratio_rows(ratios: dict[str, Tensor], missing: dict[str, str]) -> Rows:
     """Return the mixing ratios of one layer, over all tokens (B, T)."""
     (length,) = {value.shape[1] for value in ratios.values()}
     tokens = torch.arange(length).expand(len(next(iter(ratios.values()))), -1)
-    every = dict.fromkeys((*ratios, "norms and skip", "norms, skip and norm"))
+    methods = dict.fromkeys((*ratios, "norms and skip", "norms, skip and norm"))
     return [
-        row(one, ALL, MIXING, ratios.get(one), tokens, reason="" if one in ratios else missing["norms"])
-        for one in every
+        row(method, ALL, MIXING, ratios.get(method), tokens, reason="" if method in ratios else missing["norms"])
+        for method in methods
     ]
 
 
 def _estimate_rows(method: str, kept_tokens: str, squares: Tensor, tokens: Tensor) -> Iterator[dict[str, Any]]:
     count, total = len(squares), squares.sum(0)
     whole = _values(squares.mean(0), tokens, kept_tokens)
-    without = [_values((total - one) / (count - 1), tokens, kept_tokens) for one in squares if count > 1]
+    # The quantities without one direction, for each direction.
+    without = [_values((total - square) / (count - 1), tokens, kept_tokens) for square in squares if count > 1]
     for name, value in whole.items():
-        found = row(method, kept_tokens, name, value, tokens, directions=count if count > 1 else None)
+        estimate = row(method, kept_tokens, name, value, tokens, directions=count if count > 1 else None)
         if without:
-            others = [_describe_values(each[name]) for each in without]
-            for column, of in (("error", "value"), ("median_error", "median")):
-                each = np.array([other[of] for other in others], dtype=float)  # NaN for a missing number
-                error = float(np.sqrt((count - 1) / count * np.square(each - each.mean()).sum()))  # by the jackknife
-                found[column] = None if np.isnan(each).any() else error
+            described = [_describe_values(values[name]) for values in without]
+            for column, statistic in (("error", "value"), ("median_error", "median")):
+                x = np.array([numbers[statistic] for numbers in described], dtype=float)  # NaN for a missing number
+                error = float(np.sqrt((count - 1) / count * np.square(x - x.mean()).sum()))  # by the jackknife
+                estimate[column] = None if np.isnan(x).any() else error
         if name == NOT_FIRST:
-            found |= dict.fromkeys((*QUANTILES, "median_error"))
+            estimate |= dict.fromkeys((*QUANTILES, "median_error"))
         else:
-            found["median_low"], found["median_high"] = bootstrap_median(value.cpu().double().numpy())
-        yield found
+            estimate["median_low"], estimate["median_high"] = bootstrap_median(value.cpu().double().numpy())
+        yield estimate
 
 
 def _values(squares: Tensor, tokens: Tensor, kept_tokens: str) -> dict[str, Tensor]:
     contributions = squares.clamp_min(0).sqrt()
     if kept_tokens == WITHOUT_FIRST:
         contributions = torch.cat([torch.zeros_like(contributions[..., :1]), contributions[..., 1:]], -1)
-    found = quantities(contributions, tokens)
+    values = quantities(contributions, tokens)
     if kept_tokens == WITHOUT_FIRST:
-        found = {name: value.masked_fill(tokens == 0, torch.nan) for name, value in found.items()}
-    return found
+        values = {name: value.masked_fill(tokens == 0, torch.nan) for name, value in values.items()}
+    return values
 
 
 def row(
@@ -138,23 +139,26 @@ def row(
     **more: Any,
 ) -> dict[str, Any]:
     """Return one row. A missing number is null, with the reason."""
-    found: dict[str, Any] = {"method": method, "kept_tokens": kept_tokens, "quantity": quantity} | NOTHING
+    labels: dict[str, Any] = {"method": method, "kept_tokens": kept_tokens, "quantity": quantity} | NOTHING
     described = _describe_values(values) if values is not None else dict.fromkeys(("value",))
     if described["value"] is None and not reason:
         reason = "all contributions are zero, equal, or beyond the range of their number format"
     counts = {"samples": tokens.shape[0], "tokens": tokens.numel() - int((tokens == 0).sum()) * (kept_tokens != ALL)}
-    return found | described | counts | {"value_reason": reason} | more
+    return labels | described | counts | {"value_reason": reason} | more
 
 
 def _describe_values(values: Tensor) -> dict[str, Any]:
     """Return mean and quantiles over tokens, and the deviation of the samples' means. Tokens without a number (NaN) are left out."""
     numbers = values.cpu().double().numpy()
-    good = numbers[~np.isnan(numbers)]
-    if not len(good):
+    known = numbers[~np.isnan(numbers)]
+    if not len(known):
         return dict.fromkeys(("value", "deviation", *QUANTILES))
-    there = [one[~np.isnan(one)].mean() for one in numbers if not np.isnan(one).all()]
-    found = {name: float(value) for name, value in zip(QUANTILES, np.quantile(good, list(QUANTILES.values())))}
-    return found | {"value": float(good.mean()), "deviation": float(np.std(there, ddof=1)) if len(there) > 1 else None}
+    means = [sample[~np.isnan(sample)].mean() for sample in numbers if not np.isnan(sample).all()]
+    quantiles = {name: float(value) for name, value in zip(QUANTILES, np.quantile(known, list(QUANTILES.values())))}
+    return quantiles | {
+        "value": float(known.mean()),
+        "deviation": float(np.std(means, ddof=1)) if len(means) > 1 else None,
+    }
 
 
 def bootstrap_median(values: np.ndarray) -> tuple[float | None, float | None]:
@@ -163,7 +167,7 @@ def bootstrap_median(values: np.ndarray) -> tuple[float | None, float | None]:
     if samples < FEWEST or np.isnan(values).all():
         return None, None
     drawn = stream(0, "attribution", "bootstrap").integers(samples, size=(DRAWS, samples))
-    medians = [np.nanmedian(values[each]) for each in drawn]
+    medians = [np.nanmedian(values[chosen]) for chosen in drawn]
     low, high = np.quantile(medians, [0.025, 0.975])
     return float(low), float(high)
 

@@ -36,12 +36,12 @@ def attribution(context: Context, *, samples: int = 2) -> list[dict[str, Any]]:
     matrices, missing, ratios = compute_layers(list(cell_views(network, inputs)) if parts else [])
     rows = []
     for layer in range(len(network.blocks)):
-        found = {name: value[layer] for name, value in squares.items()}
-        found[ABLATION] = ablated[layer]
+        by_method = {name: value[layer] for name, value in squares.items()}
+        by_method[ABLATION] = ablated[layer]
         lacking = dict.fromkeys(("attention", "rollout", "norms"), NO_PARTS)
         if parts:
-            found |= {name: value.square()[None] for name, value in matrices[layer].items()}
+            by_method |= {name: value.square()[None] for name, value in matrices[layer].items()}
             lacking = missing[layer]
             rows += [{"layer": layer + 1} | row for row in ratio_rows(ratios[layer], lacking)]
-        rows += [{"layer": layer + 1} | row for row in share_rows(found, tokens, lacking)]
+        rows += [{"layer": layer + 1} | row for row in share_rows(by_method, tokens, lacking)]
     return rows

@@ -43,24 +43,24 @@ def mixing(view: AttentionView) -> Mixing:
     skipped = isinstance(join, str) or skip is not None
     rollout = (attention + same) / 2 if skipped else attention
     alone = 1 - attention.diagonal(dim1=-2, dim2=-1)
-    own, other = _own_and_other(view, 1.0)
+    itself, others = _split_sum(view, 1.0)  # (B, T, D)
     ratios = {
         "attention": alone,
-        "norms": _ratio(own, other),
+        "norms": _ratio(itself, others),
         "attention and skip": alone / 2 if skipped else alone,
     }
     if isinstance(join, str):
         return Mixing(attention, rollout, None, join, ratios)
     if join.norm is not None and join.norm.over != -1:
         return Mixing(attention, rollout, None, "the norm acts on tokens together", ratios)
-    own, other = _own_and_other(view, join.factor)
-    own = own if skip is None else own + skip
-    ratios["norms and skip"] = _ratio(own, other)
-    whole = own + other + join.factor * view.bias
+    itself, others = _split_sum(view, join.factor)
+    itself = itself if skip is None else itself + skip
+    ratios["norms and skip"] = _ratio(itself, others)
+    whole = itself + others + join.factor * view.bias
     if join.norm is not None:
-        own, other = join.norm.part(own, whole), join.norm.part(other, whole)
-    ratios["norms, skip and norm"] = _ratio(own, other)
-    return Mixing(attention, rollout, _rows(_sizes(view, join, own, whole)), "", ratios)
+        itself, others = join.norm.part(itself, whole), join.norm.part(others, whole)
+    ratios["norms, skip and norm"] = _ratio(itself, others)
+    return Mixing(attention, rollout, _rows(_sizes(view, join, itself, whole)), "", ratios)
 
 
 def roll_out(matrices: list[Tensor]) -> Tensor:
@@ -71,14 +71,14 @@ def roll_out(matrices: list[Tensor]) -> Tensor:
     return product
 
 
-def _own_and_other(view: AttentionView, factor: float) -> tuple[Tensor, Tensor]:
+def _split_sum(view: AttentionView, factor: float) -> tuple[Tensor, Tensor]:
     """Return what token j itself, and what all others, add to its sum (B, T, D)."""
     diagonal = view.weights.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)  # (B, H, T, 1)
-    own = torch.einsum("bhtv,hvd->btd", diagonal * view.values, view.output)
-    return factor * own, factor * (view.attend() - view.bias - own)
+    itself = torch.einsum("bhtv,hvd->btd", diagonal * view.values, view.output)
+    return factor * itself, factor * (view.attend() - view.bias - itself)
 
 
-def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> Tensor:
+def _sizes(view: AttentionView, join: JoinView, itself: Tensor, whole: Tensor) -> Tensor:
     """Return ||norm(f_ji + [i = j] x_j)|| (B, T, T).
 
     The norm is linear in its parts: it subtracts the mean over features and scales features by its gain and the token by a number. So
@@ -96,14 +96,14 @@ def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> T
     exponent = exponent + exponent_of(view.weights, (1, 2, 3))
     squares = torch.einsum("bhji,bihg,bgji->bji", weights, products, weights)
     sizes = shift(squares.clamp_min(0).sqrt(), exponent[:, None, None]) * spread
-    sizes.diagonal(dim1=-2, dim2=-1).copy_(length(own))
+    sizes.diagonal(dim1=-2, dim2=-1).copy_(length(itself))
     return sizes
 
 
-def _ratio(own: Tensor, other: Tensor) -> Tensor:
+def _ratio(itself: Tensor, others: Tensor) -> Tensor:
     """Return the share that others add (B, T); NaN where the two together are too small."""
-    mine, theirs = length(own), length(other)
-    return _mask_unknown(theirs / (mine + theirs), mine + theirs)
+    own_length, other_length = length(itself), length(others)
+    return _mask_unknown(other_length / (own_length + other_length), own_length + other_length)
 
 
 def _rows(matrix: Tensor) -> Tensor:

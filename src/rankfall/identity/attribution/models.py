@@ -39,7 +39,7 @@ def model_attribution(
     rng = stream(subject.seed or 0, "attribution")
     drawn = [torch.from_numpy(rng.permutation(length)[:tokens]).sort().values for _ in range(samples)]
     chosen = torch.stack(drawn)  # (S, N)
-    apart = outlier_features(subject)
+    outliers = outlier_features(subject)
     squares: dict[str, list[Tensor]] = {}
     effects: list[Tensor] = []
     matrices: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.layers)]
@@ -47,30 +47,30 @@ def model_attribution(
     missing: list[dict[str, str]] = []
     for sample in range(samples):
         x, layers = first_states(subject, sample, sample + 1)[0], layers_from(subject, sample)
-        for name, value in blocks_of(layers, x, chosen[sample], directions, rng, apart).items():
+        for name, value in blocks_of(layers, x, chosen[sample], directions, rng, outliers).items():
             squares.setdefault(name, []).append(value)  # (M, L, N, T)
         if sample < ablated:
             effects.append(ablation(layers, x[None])[:, 0][:, chosen[sample]])  # (L, N, T)
-        found, missing, of_layer = compute_layers(list(model_views(subject, sample, sample + 1)))
+        layer_matrices, missing, layer_ratios = compute_layers(list(model_views(subject, sample, sample + 1)))
         for layer in range(subject.layers):
-            for name, matrix in found[layer].items():
+            for name, matrix in layer_matrices[layer].items():
                 matrices[layer].setdefault(name, []).append(matrix[0, chosen[sample]])
-            for name, ratio in of_layer[layer].items():
+            for name, ratio in layer_ratios[layer].items():
                 ratios[layer].setdefault(name, []).append(ratio[0])
     blocks = {name: torch.stack(values, 2) for name, values in squares.items()}  # (M, L, S, N, T)
     rows: Rows = []
     for layer in range(subject.layers):
-        about = {"outliers": len(apart[layer])}
+        about = {"outliers": len(outliers[layer])}
         by_method = {name: value[:, layer] for name, value in blocks.items()}
         by_method |= {name: torch.stack(values).square()[None] for name, values in matrices[layer].items()}
-        made = share_rows(by_method, chosen, missing[layer])
+        layer_rows = share_rows(by_method, chosen, missing[layer])
         if effects:
             few = {name: value[:, : len(effects)] for name, value in by_method.items()}
             few[ABLATION] = torch.stack([effect[layer] for effect in effects]).square()[None]
-            ours = share_rows(few, chosen[: len(effects)], {})
-            made += [row for row in ours if ABLATION in (row["method"], row["other"])]
-        made += ratio_rows({name: torch.stack(values) for name, values in ratios[layer].items()}, missing[layer])
-        rows += [{"layer": layer + 1, **about, **row} for row in made]
+            with_ablation = share_rows(few, chosen[: len(effects)], {})
+            layer_rows += [row for row in with_ablation if ABLATION in (row["method"], row["other"])]
+        layer_rows += ratio_rows({name: torch.stack(values) for name, values in ratios[layer].items()}, missing[layer])
+        rows += [{"layer": layer + 1, **about, **row} for row in layer_rows]
     return rows
 
 
@@ -83,9 +83,9 @@ def outlier_features(subject: Subject) -> list[Tensor]:
 
     for start, stop in subject.parts():
         subject.run([subject.variants[0]], start, stop, add)
-    found = []
+    features = []
     for layer in range(1, subject.layers + 1):
         size = sizes[layer]
         largest = size.topk(min(OUTLIERS, len(size) - 1))
-        found.append(largest.indices[largest.values > TIMES * size.median()].sort().values)
-    return found
+        features.append(largest.indices[largest.values > TIMES * size.median()].sort().values)
+    return features

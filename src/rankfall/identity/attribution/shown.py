@@ -166,8 +166,8 @@ def model_figure(read: Read, *, models: list[str] = []) -> Picture:
 
     table = select_models(read("model_attribution"), "model_attribution", models)
     seeded = table.seed.notna().any()  # pretrained weights have no seed
-    every = table.assign(line=name_measurements(table), seed=table.seed.fillna(-1))
-    shown = {str(name): part for name, part in every.groupby("line")}
-    lengths = every["length"].unique()
-    about = f" Numbers are {describe_lines(every, ['line'], band='')}." if seeded else ""
+    seeded_table = table.assign(line=name_measurements(table), seed=table.seed.fillna(-1))
+    shown = {str(name): part for name, part in seeded_table.groupby("line")}
+    lengths = seeded_table["length"].unique()
+    about = f" Numbers are {describe_lines(seeded_table, ['line'], band='')}." if seeded else ""
     return draw_networks(shown, about, int(lengths[0]) if len(lengths) == 1 else None, published=True)

@@ -33,15 +33,16 @@ def cell_influence(context: Context, *, samples: int = 4) -> Rows:
 
     rng = context.stream("cell_influence", member=0)  # nothing is drawn: blocks are exact
     blocks = [blocks_of(layers, state, last, None, rng)[JACOBIAN][0, :, 0] for state in states]
-    found = torch.stack([shares(one.sqrt()) for one in blocks])  # (B, L, T); NaN where they are too small to be squared
-    mean, deviation = found.mean(0), found.std(0) if len(found) > 1 else None
+    # (B, L, T); NaN where contributions are too small to be squared.
+    by_sample = torch.stack([shares(squares.sqrt()) for squares in blocks])
+    mean, deviation = by_sample.mean(0), by_sample.std(0) if len(by_sample) > 1 else None
     rows: Rows = []
-    for layer in range(found.shape[1]):
-        for place in range(found.shape[2]):
+    for layer in range(by_sample.shape[1]):
+        for place in range(by_sample.shape[2]):
             known = bool(mean[layer, place].isfinite())
             spread = None if deviation is None or not known else float(deviation[layer, place])
-            about = {"layer": layer + 1, "place": place + 1, "places": found.shape[2]}
+            about = {"layer": layer + 1, "place": place + 1, "places": by_sample.shape[2]}
             share = float(mean[layer, place]) if known else None
-            numbers = {"share": share, "deviation": spread, "samples": len(found)}
+            numbers = {"share": share, "deviation": spread, "samples": len(by_sample)}
             rows.append(about | numbers | {"value_reason": "" if known else NONE})
     return rows

@@ -76,6 +76,6 @@ def weights(depth: int, alpha: float) -> np.ndarray:
     return binom.pmf(np.arange(depth + 1), depth, alpha)
 
 
-def agreement(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
+def agreement(shares: np.ndarray, other: np.ndarray) -> tuple[float, float]:
     """Return Spearman's rank correlation of two sets of shares, and half the sum of their absolute differences (0: equal, 1: disjoint)."""
-    return float(spearmanr(one, other).statistic), float(np.abs(one - other).sum() / 2)
+    return float(spearmanr(shares, other).statistic), float(np.abs(shares - other).sum() / 2)

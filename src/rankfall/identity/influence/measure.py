@@ -55,11 +55,11 @@ def influence(
     `samples` random inputs, since which tokens are alike is random, and over `directions` of the last token's state for each.
     """
     rows: Rows = []
-    for depth, given in product(depths, alphas):
-        about: dict[str, Any] = {"network": "none", "alpha": given, "depth": depth, "length": length}
-        reference = average_uniformly(length, depth, given)
+    for depth, weight in product(depths, alphas):
+        about: dict[str, Any] = {"network": "none", "alpha": weight, "depth": depth, "length": length}
+        reference = average_uniformly(length, depth, weight)
         for name, form in FORMS.items():
-            rows += rows_by_place(form(length, depth, given), reference, about | {"source": name})
+            rows += rows_by_place(form(length, depth, weight), reference, about | {"source": name})
     for position, alpha, seed in product(positions, [*alphas, None], range(seeds)):
         network = stack(max(depths), alpha, position, width, heads, length, seed)
         measured = measure_shares(network, depths, length, seed, samples, directions)
@@ -87,8 +87,8 @@ def rows_by_place(shares: np.ndarray, reference: np.ndarray, about: dict[str, An
 
 def best(shares: np.ndarray, depth: int) -> float:
     """Return the weight of the attention at which uniform averaging is nearest."""
-    far = [agreement(shares, average_uniformly(len(shares), depth, alpha))[1] for alpha in SCAN]
-    return float(SCAN[int(np.argmin(far))])
+    distances = [agreement(shares, average_uniformly(len(shares), depth, alpha))[1] for alpha in SCAN]
+    return float(SCAN[int(np.argmin(distances))])
 
 
 def stack(depth: int, alpha: float | None, position: str, width: int, heads: int, length: int, seed: int) -> Network:
@@ -130,5 +130,5 @@ def measure_shares(
             (gradient,) = torch.autograd.grad(along, x, retain_graph=True)
             squares += gradient.square().sum(-1) * width / count
         norms.append(squares.mean(0).sqrt())
-    found = torch.stack(norms).numpy()
-    return list(found / found.sum(1, keepdims=True))
+    by_depth = torch.stack(norms).numpy()
+    return list(by_depth / by_depth.sum(1, keepdims=True))

@@ -110,35 +110,35 @@ def figure(
     table = read("influence")
     whole, places = table[table.quantity == "agreement"], select(table, SHARES | {"depth": depth})
     if places.empty or not (places.alpha == alpha).any():
-        what = f"depth {depth} with alpha {alpha}"
-        raise RankfallError(f"figure influence: {what} was not measured; choose others by its options")
+        setting = f"depth {depth} with alpha {alpha}"
+        raise RankfallError(f"figure influence: {setting} was not measured; choose others by its options")
     cells = select_trained(read("cell_influence"), architecture, task)
-    chosen, of = str(cells.architecture.iloc[0]), str(cells.task.iloc[0])
+    chosen, task_name = str(cells.architecture.iloc[0]), str(cells.task.iloc[0])
     figure, axes = canvas(1, 3, WIDTH, 2.9)
     left, middle, right = axes[0]
     places = places.assign(x=places.place / places.length)
     draw_untrained(left, places[places.alpha == alpha], ("averaging", "in squares"))
     draw_untrained(middle, places[places.network == "pre-norm"], ("averaging",))
     right.set_yscale("log")
-    asked = select_asked(read("cell_influence"), {}, architecture=chosen, task=of)
-    missing = describe_missing(cells, ["training"], "share", asked)
+    requested = select_asked(read("cell_influence"), {}, architecture=chosen, task=task_name)
+    missing = describe_missing(cells, ["training"], "share", requested)
     cells = cells[cells.share.notna()].astype({"share": float})
     on(right, cells, "x", "share", "training", steps(init_first(cells.training)), bounds=SHARE)
     titles = (
         f"(1 - a) X + a SA(X), a = {alpha:g},\n{depth} layers",
         f"pre-norm transformer,\n{depth} layers",
-        f"{label(chosen)} on {label(of)},\nlast layer",
+        f"{label(chosen)} on {label(task_name)},\nlast layer",
     )
     for axis, title in zip(axes[0], titles):
         axis.set(xlabel="place / number of places", ylabel="", yscale="log", title=title)
-    for axis, many in zip(axes[0], (places.length.iloc[0], places.length.iloc[0], cells.places.iloc[0])):
-        axis.axhline(1 / many, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
+    for axis, count in zip(axes[0], (places.length.iloc[0], places.length.iloc[0], cells.places.iloc[0])):
+        axis.axhline(1 / count, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
         plain_ticks(axis)
     left.set_ylabel("share of the influence\non the last token")
     below(figure, collect_labels(axes[0], ("training",)), 3)
-    found = whole[(whole.source == "jacobian") & (whole.depth == depth) & (whole.alpha == alpha)]
-    low, high = (f"{end:.3f}" for end in (found.spearman.min(), found.spearman.max()))
-    said = low if low == high else f"{low} to {high}"
+    networks = whole[(whole.source == "jacobian") & (whole.depth == depth) & (whole.alpha == alpha)]
+    low, high = (f"{end:.3f}" for end in (networks.spearman.min(), networks.spearman.max()))
+    span = low if low == high else f"{low} to {high}"
     early = cells[cells.x <= 0.5].groupby(["training", "seed"]).share.sum().reset_index()
     early = average(early, "share", "training")
     halves = ", ".join(
@@ -148,7 +148,7 @@ def figure(
     caption = (
         "How much each place influences the last token, by norms of Jacobian blocks. Left and middle: untrained networks (points) and "
         f"closed forms (lines). Right: {seeds}. Dotted: equal shares. "
-        f"Left, the rank correlation with uniform averaging is {said}. "
+        f"Left, the rank correlation with uniform averaging is {span}. "
         f"Right, the first half of the places has this share of the influence: {halves}.{missing}"
     )
     by, scores = ["network", "alpha", "position", "source"], ["spearman", "distance", "from_squares", "fitted"]

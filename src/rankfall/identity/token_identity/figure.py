@@ -31,7 +31,7 @@ def select_own(table: DataFrame) -> DataFrame:
     return table[is_own(table) & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
 
 
-def panels(table: DataFrame, networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> Figure:
+def draw_panels(table: DataFrame, networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> Figure:
     """Draw a column per network, in blocks one below the other if there are many.
 
     `network` is the column of `table` with the network's name. `band`: arguments of seaborn for the rows of one point, by default mean
@@ -43,22 +43,22 @@ def panels(table: DataFrame, networks: list[str], candidates: list[str], transfe
     figure, axes = canvas(rows * blocks, across, WIDTH, blocks * (1.45 * rows + 0.3 * transfer) + 0.5, sharey="row")
     for place in range(blocks * across):
         block, column = divmod(place, across)
-        own_axes = [line[column] for line in axes[block * rows : (block + 1) * rows]]
+        column_axes = [line[column] for line in axes[block * rows : (block + 1) * rows]]
         if place >= len(networks):
-            for panel in own_axes:
+            for panel in column_axes:
                 panel.set_axis_off()
             continue
         part = table[table.network == networks[place]]
-        for name, panel in zip(candidates, own_axes):
-            rates(panel, select_own(part[part.candidates == name]), **band)
+        for name, panel in zip(candidates, column_axes):
+            draw_lines(panel, select_own(part[part.candidates == name]), **band)
             panel.set(ylim=(-0.03, 1.05), title="", xlabel="")
             panel.set_ylabel("" if column else f"rate among\n{fill(CANDIDATES[name], 17)}")
-        own_axes[0].set_title(fit_title(label(networks[place]), WIDTH / (across + 1.6)))
-        own_axes[len(candidates) - 1].set_xlabel("layer")
+        column_axes[0].set_title(fit_title(label(networks[place]), WIDTH / (across + 1.6)))
+        column_axes[len(candidates) - 1].set_xlabel("layer")
         if transfer:
-            between(own_axes[-1], part)
-            own_axes[-1].set_xlabel("used on layer" if across > 3 else "layer that it is used on")
-            own_axes[-1].set_ylabel("" if column else "layer that the\nlinear map is trained on")
+            draw_transfer(column_axes[-1], part)
+            column_axes[-1].set_xlabel("used on layer" if across > 3 else "layer that it is used on")
+            column_axes[-1].set_ylabel("" if column else "layer that the\nlinear map is trained on")
     for last in (axes[(block + 1) * rows - 1] for block in range(blocks if transfer else 0)):
         bar = figure.colorbar(last[0].collections[0], ax=last, label=f"rate:\n{DIRECTION}", pad=0.02)
         bar.ax.tick_params(labelsize=6.5)
@@ -66,7 +66,7 @@ def panels(table: DataFrame, networks: list[str], candidates: list[str], transfe
     return figure
 
 
-def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
+def draw_lines(panel: Axes, table: DataFrame, **band: Any) -> None:
     """Draw a line for each map: solid by cosine, dashed by L2."""
     table = table.assign(**{name: table[name].astype(float) for name in ("rate", "layer")})
     on(panel, table[table["map"] != "position"], "layer", "rate", "map", MAPS,
@@ -77,7 +77,7 @@ def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
     panel.axhline(table.chance.mean(), color=CHANCE, linewidth=1, linestyle=":", label="guess")
 
 
-def between(panel: Axes, table: DataFrame) -> None:
+def draw_transfer(panel: Axes, table: DataFrame) -> None:
     """Draw the rates of linear maps on the states of other layers, by cosine within the sentence."""
     import seaborn as sns
 
@@ -99,8 +99,8 @@ def describe_finding(table: DataFrame, networks: list[str], candidates: str) -> 
     last = part[part.layer == part.groupby("network").layer.transform("max")]
     cells = "key" in table  # models have no settings
     ends = [
-        f"after layer {layer:g} {describe_ends(there, 'rate', '{:.2f}'.format, 'network', settings=cells)}"
-        for layer, there in last.groupby("layer")
+        f"after layer {layer:g} {describe_ends(rows, 'rate', '{:.2f}'.format, 'network', settings=cells)}"
+        for layer, rows in last.groupby("layer")
     ]
     guesses = part.chance.astype(float)
     least, most = (f"{guess:.2g}" if guess < 0.005 else f"{guess:.2f}" for guess in (guesses.min(), guesses.max()))
@@ -108,15 +108,15 @@ def describe_finding(table: DataFrame, networks: list[str], candidates: str) -> 
     return f"A linear map finds, among the {CANDIDATES[candidates]}: {'; '.join(ends)}.{chance}" if ends else ""
 
 
-def measured_candidates(table: DataFrame, asked: Sequence[str], figure: str) -> list[str]:
+def measured_candidates(table: DataFrame, requested: Sequence[str], figure: str) -> list[str]:
     """Return the requested sets of candidates that were measured, from the smallest. Raise an error if there is none."""
-    found = [name for name in CANDIDATES if name in asked and (table.candidates == name).any()]
-    if not found:
+    measured = [name for name in CANDIDATES if name in requested and (table.candidates == name).any()]
+    if not measured:
         raise RankfallError(
-            f"figure {figure}: candidates {', '.join(asked) or 'none'}: none of them was measured; the table has "
+            f"figure {figure}: candidates {', '.join(requested) or 'none'}: none of them was measured; the table has "
             f"{', '.join(sorted(table.candidates.unique()))}"
         )
-    return found
+    return measured
 
 
 def token_identity(
@@ -132,11 +132,11 @@ def token_identity(
 
     `architectures`: by default all. `where`: only these cells, by any column.
     """
-    asked = {"task": task, "training": training, "architecture": architectures}
-    table, whole, (task, training) = choose(read("token_identity"), "token_identity", where, **asked)
+    requested = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("token_identity"), "token_identity", where, **requested)
     table = deepest(table, "token_identity", ["architecture"])
-    there = sorted(str(name) for name in table.architecture.unique())
-    names = [name for name in architectures or there if name in there]
+    measured = sorted(str(name) for name in table.architecture.unique())
+    names = [name for name in architectures or measured if name in measured]
     drawn = table[table.candidates.isin(candidates)]
     return draw_rates(
         table.assign(network=table.architecture).drop(columns=["low", "high"], errors="ignore"),
@@ -162,7 +162,7 @@ def draw_rates(
     `about`: what is drawn, in words, `left_out`: what is not; `drawn`: the rows for lines and bands, if these are not seeds.
     """
     transfer = bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
-    figure = panels(table if drawn is None else drawn, networks, candidates, transfer, **band)
+    figure = draw_panels(table if drawn is None else drawn, networks, candidates, transfer, **band)
     caption = (
         f"Share of tokens whose embedding is the nearest to their state, as it is (naive) or mapped back, {about}"
         f"{' Below: linear maps of one layer on the states of another.' * transfer} "
@@ -189,8 +189,8 @@ def model_figure(
     `models`, `variants`: which ones, by default all.
     """
     table = read("model_token_identity")
-    for column, wanted in (("model", models), ("variant", variants)):
-        table = table[table[column].isin(wanted)] if wanted else table
+    for column, names in (("model", models), ("variant", variants)):
+        table = table[table[column].isin(names)] if names else table
     if table.empty:
         raise RankfallError("figure model_token_identity: the table has no row with these models and variants")
     names = [f"{name}, {label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]

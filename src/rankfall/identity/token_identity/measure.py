@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.identity.probes import Recipe
-from rankfall.identity.tokens import FEWEST, Sentences, spread, token_rates
+from rankfall.identity.tokens import FEWEST, Sentences, spread_positions, token_rates
 from rankfall.measure.context import Context
 from rankfall.measure.shared import strip_sentinels
 from rankfall.nets.network import Network
@@ -44,29 +44,30 @@ def token_identity(
     vocabulary.
     """
     network, data, (cell,) = context.network, context.data, context.cells
-    words = different(data, sentences)  # (N, T)
-    where = spread(places if data.size_in else 0, words.shape[1])
-    every = network.layers(network.lift(words[None]))
-    states = torch.stack([strip_sentinels(network, x)[0] for x in every])  # (L + 1, N, T, D)
+    words = distinct_sentences(data, sentences)  # (N, T)
+    where = spread_positions(places if data.size_in else 0, words.shape[1])
+    by_layer = network.layers(network.lift(words[None]))
+    states = torch.stack([strip_sentinels(network, x)[0] for x in by_layer])  # (L + 1, N, T, D)
     embeddings = vocabulary(network, data.size_in, where) if where else []
-    one = Sentences(cell.seed, words.cpu(), list(range(len(states))), states.cpu(), where, lambda: embeddings)
+    tested = Sentences(cell.seed, words.cpu(), list(range(len(states))), states.cpu(), where, lambda: embeddings)
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
     with torch.enable_grad():
-        (found,) = token_rates([one], *recipes, context.checkpoint)
-    return found
+        (rows,) = token_rates([tested], *recipes, context.checkpoint)
+    return rows
 
 
-def different(data: Data, most: int) -> Tensor:
+def distinct_sentences(data: Data, most: int) -> Tensor:
     """Return at most `most` distinct sentences (N, T). The last ones, which are tested, are the first of the test split."""
-    found: dict[tuple[int, ...], Tensor] = {}
+    distinct: dict[tuple[int, ...], Tensor] = {}
     for split in (data.test, data.train):
         for words in split.inputs[0]:
-            if len(found) < most:
-                found.setdefault(tuple(words.tolist()), words)
-    if len(found) < FEWEST:
-        what = f"token_identity: the data have {len(found)} different sentences, and {FEWEST} are needed to train, validate and test on"
-        raise RankfallError(what)
-    return torch.stack(list(found.values())[::-1])
+            if len(distinct) < most:
+                distinct.setdefault(tuple(words.tolist()), words)
+    if len(distinct) < FEWEST:
+        raise RankfallError(
+            f"token_identity: the data have {len(distinct)} different sentences, and {FEWEST} are needed to train, validate and test on"
+        )
+    return torch.stack(list(distinct.values())[::-1])
 
 
 def vocabulary(network: Network, size: int, places: list[int]) -> list[Tensor]:

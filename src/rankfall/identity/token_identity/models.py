@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.identity.probes import Recipe
-from rankfall.identity.tokens import FEWEST, Sentences, spread, token_rates
+from rankfall.identity.tokens import FEWEST, Sentences, spread_positions, token_rates
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.models import TEXTS, measure_models
 from rankfall.models.restart import vocabulary
@@ -45,27 +45,27 @@ def model_token_identity(
     `layers`: which ones, by default all. `dtype`: of the model's forward pass; probes are trained in float32. `batch`: in tokens;
     `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole vocabulary.
     """
-    name, every = subject.request.source.name, range(1, subject.layers + 1)
+    name, all_layers = subject.request.source.name, range(1, subject.layers + 1)
     if "input_ids" not in subject.batch.inputs:
         raise RankfallError(f"model {name!r} reads images, so it has no words to identify")
-    if layers is not None and not set(layers) <= set(every):
+    if layers is not None and not set(layers) <= set(all_layers):
         raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.layers}")
-    networks = list(sentences(subject, [0, *(every if layers is None else sorted(set(layers)))], places))
+    networks = list(sentences(subject, [0, *(all_layers if layers is None else sorted(set(layers)))], places))
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
-    found = token_rates(networks, *recipes, context.checkpoint, f" {subject.seed}")
-    return [{"variant": variant.name} | row for variant, rows in zip(subject.variants, found) for row in rows]
+    rates = token_rates(networks, *recipes, context.checkpoint, f" {subject.seed}")
+    return [{"variant": variant.name} | row for variant, rows in zip(subject.variants, rates) for row in rows]
 
 
 def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sentences]:
     """Yield the sentences of every variant, shuffled once, so that no document falls into the test set as a whole."""
     words = subject.batch.inputs["input_ids"]
     order = torch.from_numpy(stream(subject.request.texts.seed, "sentences").permutation(len(words)))
-    chosen, every = spread(places, words.shape[1]), None
+    chosen, embeddings = spread_positions(places, words.shape[1]), None
     for variant in subject.variants:
         states = collect_states(subject, variant, layers)[:, order]  # (L', N, T, D)
         # Shared by all variants.
-        every = every or cache(partial(vocabulary, subject, chosen, words[order[:2]], states[0, :2]))
-        yield Sentences(subject.seed or 0, words[order], layers, states, chosen, every)
+        embeddings = embeddings or cache(partial(vocabulary, subject, chosen, words[order[:2]], states[0, :2]))
+        yield Sentences(subject.seed or 0, words[order], layers, states, chosen, embeddings)
 
 
 def collect_states(subject: Subject, variant: Variant, layers: list[int]) -> Tensor:

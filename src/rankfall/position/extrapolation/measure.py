@@ -45,7 +45,7 @@ class HiddenText:
         return HiddenText(self.seen[:, :windows], self.places[:, :windows], self.wanted[:, :windows])
 
     def batches(self, size: int) -> "Iterator[HiddenText]":
-        for part in zip(*(one.split(size, 1) for one in (self.seen, self.places, self.wanted))):
+        for part in zip(*(x.split(size, 1) for x in (self.seen, self.places, self.wanted))):
             yield HiddenText(*part)
 
     def join(self, count: int) -> "HiddenText":
@@ -76,35 +76,37 @@ def extrapolation(
     `times`: the tested lengths, in trained lengths: 1, 2, ..., or 0.5, 0.25, ...; `megabytes`: limit on the attention weights held at
     once.
     """
-    text, data = hidden(context), context.data
+    text, data = hide_tokens(context), context.data
     limited = find_limit_of_length(context.cells[0].architecture)
     windows, trained = text.seen.shape[1:]
-    usual = grade_windows(context.network, text, data.size_in, megabytes)
-    nothing: dict[str, Any] = {"targets": 0} | dict.fromkeys(("accuracy", "loss", "accuracy_trained", "loss_trained"))
+    at_trained = grade_windows(context.network, text, data.size_in, megabytes)
+    empty: dict[str, Any] = {"targets": 0} | dict.fromkeys(("accuracy", "loss", "accuracy_trained", "loss_trained"))
     rows = []
     for factor in times:
         length = tested_length(trained, factor)
         labels = {"times": factor, "trained_length": trained, "length": length, "refused": ""}
-        found: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
         if length > trained and limited:
             labels["refused"] = limited
         elif length > windows * trained:
             labels["refused"] = f"the held-out text has {windows * trained} tokens, too few for one window"
         elif length == trained:
-            found = compare_lengths(means(text, *usual), means(text, *usual))
+            numbers = compare_lengths(mean_grades(text, *at_trained), mean_grades(text, *at_trained))
         else:
             count = max(1, length // trained)
-            again = text.join(count) if count > 1 else text.divide(trained // length)
+            regrouped = text.join(count) if count > 1 else text.divide(trained // length)
             short = text.first(windows // count * count)
             targets = short.wanted.shape[1] * short.wanted.shape[2]
-            graded = grade_windows(context.network, again, data.size_in, megabytes)
-            found = compare_lengths(means(again, *graded), means(short, *(one[:, :targets] for one in usual)))
-        about = {"chance": float(data.chance), **labels, **nothing, "value_reason": labels["refused"]}
-        rows.append(about | found)
+            graded = grade_windows(context.network, regrouped, data.size_in, megabytes)
+            numbers = compare_lengths(
+                mean_grades(regrouped, *graded), mean_grades(short, *(x[:, :targets] for x in at_trained))
+            )
+        about = {"chance": float(data.chance), **labels, **empty, "value_reason": labels["refused"]}
+        rows.append(about | numbers)
     return rows
 
 
-def hidden(context: Context) -> HiddenText:
+def hide_tokens(context: Context) -> HiddenText:
     """Return the test text with the tokens hidden that training's evaluation hides, batch by batch."""
     rates = {name: context.cells[0].training.objective.options[name] for name in ("rate", "hidden", "random")}
     batches = context.data.evaluation_batches(TEST, [cell.seed for cell in context.cells])
@@ -120,16 +122,16 @@ def grade_windows(network: Network, text: HiddenText, classes: int, megabytes: i
     heads = max(getattr(block.attention, "heads", 1) for block in network.blocks)
     window = COPIES * heads * length**2 * next(network.parameters()).element_size()
     size = max(1, min(EVALUATED, int(megabytes * 2**20) // window))
-    found = [answers(network, part.seen, part.places, part.wanted, classes=classes) for part in text.batches(size)]
-    losses, right = (torch.cat(made, 1) for made in zip(*found))
-    return losses, right
+    graded = [answers(network, part.seen, part.places, part.wanted, classes=classes) for part in text.batches(size)]
+    losses, correct = (torch.cat(parts, 1) for parts in zip(*graded))
+    return losses, correct
 
 
-def means(text: HiddenText, losses: Tensor, right: Tensor) -> dict[str, Any]:
+def mean_grades(text: HiddenText, losses: Tensor, correct: Tensor) -> dict[str, Any]:
     """Return means over the targets."""
     count = int((text.wanted != -1).sum())
     loss = losses.double().sum(1).item()
-    return {"accuracy": int(right.sum()) / count, "loss": loss / count, "targets": count}
+    return {"accuracy": int(correct.sum()) / count, "loss": loss / count, "targets": count}
 
 
 def compare_lengths(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def find_limit_of_length(architecture: Architecture) -> str:
     """Return which component cannot run beyond the trained length; empty if all can."""
     for field, kind in parts(Architecture).items():
         component = getattr(architecture, field)
-        unsaid = "trained" if kind == "position" else "any"
-        if component is not None and components.facts_of(kind, component.name).get("ADMITS", unsaid) == "trained":
+        default = "trained" if kind == "position" else "any"
+        if component is not None and components.facts_of(kind, component.name).get("ADMITS", default) == "trained":
             return f"{kind} {component.name} admits no more than the trained length"
     return ""

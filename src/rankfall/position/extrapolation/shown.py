@@ -56,9 +56,9 @@ LONGER = 4.0  # in trained lengths
 
 def longer(table: DataFrame) -> DataFrame:
     away = (table.times / LONGER).astype(float).map(lambda times: abs(math.log(times)))
-    found = table[away == away.groupby(table.key).transform("min")]
+    nearest = table[away == away.groupby(table.key).transform("min")]
     # Of lengths equally near, such as 2 and 8, the longer.
-    return found[found.times == found.groupby("key").times.transform("max")]
+    return nearest[nearest.times == nearest.groupby("key").times.transform("max")]
 
 
 def select_kept(rows: DataFrame) -> DataFrame:
@@ -152,7 +152,7 @@ def figure(
         panel.set_xticks(lengths, [str(length) for length in lengths])
         panel.set_xticks([], minor=True)
     legend_below(grid)
-    names = [name for some in shown.values() for name in some] if panels else []
+    names = [name for group in shown.values() for name in group] if panels else []
     whole = select_asked(read("extrapolation"), where, task=task, training=training, architecture=names)
     dashed, options = ("", ", by the options of the task") if " to " in guess else (" (dashed)", "")
     chance = f" Chance{dashed} is {guess}{options}." if guess else ""
@@ -169,6 +169,6 @@ def figure(
 def describe_finding(drawn: DataFrame, quantity: str) -> str:
     """Write the lowest and highest mean at the trained length, and at the longest tested length."""
     trained, longest = drawn.trained_length.max(), drawn.length.max()
-    asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
-    ends = [(length, drawn[drawn.length == length]) for length in dict.fromkeys(asked)]
-    return "".join(f" At {at:g} tokens: {describe_ends(there, quantity, 3)}." for at, there in ends if len(there))
+    lengths = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
+    ends = [(length, drawn[drawn.length == length]) for length in dict.fromkeys(lengths)]
+    return "".join(f" At {at:g} tokens: {describe_ends(rows, quantity, 3)}." for at, rows in ends if len(rows))

@@ -43,13 +43,13 @@ def terms(network: Network, length: int) -> Iterator[tuple[str, int | None, Tens
     position = network.position
     if type(position).bias is not Position.bias:
         yield "B", None, position.bias(like.new_zeros(len(like), 1, 1, length, length))
-    found = {}
+    normalisers = {}
     for layer, block in enumerate(network.blocks, 1):
         normaliser: Any = getattr(block.attention, "normaliser", None)
         if hasattr(normaliser, "factors"):
-            found[id(normaliser)] = (layer, normaliser)
-    for layer, normaliser in found.values():
-        yield "C", layer if len(found) > 1 else None, normaliser.factors(length)
+            normalisers[id(normaliser)] = (layer, normaliser)
+    for layer, normaliser in normalisers.values():
+        yield "C", layer if len(normalisers) > 1 else None, normaliser.factors(length)
 
 
 def by_offset(matrix: Tensor) -> Tensor:

@@ -68,20 +68,20 @@ def figure(
 
     `where`: only these cells, by any column.
     """
-    asked = {"training": training, "architecture": architectures}
-    table, whole, (training,) = choose(read("offsets"), "offsets", where, **asked)
+    requested = {"training": training, "architecture": architectures}
+    table, whole, (training,) = choose(read("offsets"), "offsets", where, **requested)
     common = table[table.layer.isna()]
     if common.empty:
         raise RankfallError(
             "figure offsets: every layer has its own terms, but the figure draws terms that all layers share"
         )
-    one = common[common.seed == common.groupby(["task", "architecture"]).seed.transform("min")]
-    cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
-    kinds = [which for which in TITLES if (one.which == which).any()]
+    lowest = common[common.seed == common.groupby(["task", "architecture"]).seed.transform("min")]
+    cells = sorted(lowest[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
+    kinds = [which for which in TITLES if (lowest.which == which).any()]
     figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.4)
     for row, (task, architecture, key) in zip(axes, cells):
         for column, which in enumerate(kinds):
-            part = one[(one.key == key) & (one.which == which)]
+            part = lowest[(lowest.key == key) & (lowest.which == which)]
             left, right = row[2 * column : 2 * column + 2]
             if part.empty:
                 left.set_visible(False)
@@ -90,30 +90,31 @@ def figure(
             left.axhline(NEUTRAL[which], color=CHANCE, linestyle="--", linewidth=0.8)
             on(left, part, "offset", "value", "of_head", steps(sorted(part.of_head.unique())), marker=None)
             left.set(title=f"{label(task)}, {label(architecture)}:\n{TITLES[which]}", xlabel="offset i - j", ylabel="")
-            matrix(right, part, which)
+            draw_matrix(right, part, which)
     lines = [panel for row in axes for panel in row[::2]]
     below(figure, {f"head {name}": handle for name, handle in collect_labels(lines, ("of_head",)).items()}, 8)
     caption = (
         f"What networks have learned about each offset i - j, training {label(training)}. Lines: heads of the lowest seed, shared by all "
         "layers (dashed: no effect). Squares: the head whose values differ most. "
-        f"Over {many(common.seed.nunique(), 'seed')}, {ranges(common)}.{describe_missing(common, ['architecture', 'task'], whole=whole)}"
+        f"Over {many(common.seed.nunique(), 'seed')}, {describe_ranges(common)}."
+        f"{describe_missing(common, ['architecture', 'task'], whole=whole)}"
     )
     columns = ["task", "architecture", "seed", "layer", "which", "of_head", "offset", "value"]
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
 
 
-def ranges(table: DataFrame) -> str:
+def describe_ranges(table: DataFrame) -> str:
     """Write the range of values of each kind and network. They are not ranked, since kinds and tasks have no common scale."""
     spans = table.groupby(["which", "architecture", "task"]).value.agg(["min", "max"])
     several = table.task.nunique() > 1
-    said = [
+    texts = [
         f"{which} of {label(name)}{f' on {label(task)}' * several} goes from {low:.2f} to {high:.2f}"
         for (which, name, task), low, high in spans.itertuples(name=None)
     ]
-    return join(said[:NAMED] + ([f"{len(said) - NAMED} more are in the numbers"] if len(said) > NAMED else []))
+    return join(texts[:NAMED] + ([f"{len(texts) - NAMED} more are in the numbers"] if len(texts) > NAMED else []))
 
 
-def matrix(panel: Axes, part: DataFrame, which: str) -> None:
+def draw_matrix(panel: Axes, part: DataFrame, which: str) -> None:
     """Draw the Toeplitz matrix of one head, with colours symmetric around the value without effect."""
     import seaborn as sns
 
@@ -122,9 +123,9 @@ def matrix(panel: Axes, part: DataFrame, which: str) -> None:
     length = (len(line) + 1) // 2
     places = np.arange(length)
     values = line[places[:, None] - places + length - 1]  # (T, T)
-    every = max(1, -(-length // 5))
+    step = max(1, -(-length // 5))
     sns.heatmap(
-        values, ax=panel, cmap="PRGn", center=NEUTRAL[which], square=True, xticklabels=every, yticklabels=every,
+        values, ax=panel, cmap="PRGn", center=NEUTRAL[which], square=True, xticklabels=step, yticklabels=step,
         cbar_kws={"shrink": 0.7, "label": "white: no effect"},
     )  # fmt: skip
     panel.set(title=f"{which}, head {head}", xlabel="place j", ylabel="place i")

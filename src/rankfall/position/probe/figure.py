@@ -44,7 +44,7 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
     if table.empty:
         raise RankfallError(f"figure probe: no row has one of the attentions {', '.join(attentions) or 'asked for'}")
     counts = {name: table[name].astype("Float64").astype(float) for name in ("theory_rows", "untrained_rows")}
-    table = table.assign(**counts, row=[row_name(*one) for one in zip(table.attention, table.normaliser)])
+    table = table.assign(**counts, row=[row_name(*names) for names in zip(table.attention, table.normaliser)])
     n = int(table.tokens.iloc[0])
     networks = read("probe_trained")
     learned, keys = match_trained(networks, table)
@@ -57,20 +57,22 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
     figure, axes = canvas(len(masks), len(sentinels), WIDTH, height, sharex=True, sharey=True)
     for (mask, sentinel), panel in zip(product(masks, sentinels), (panel for row in axes for panel in row)):
         part = table[(place == mask) & (table.sentinels == sentinel)]
-        squares(panel, part, rows, columns, n)
-        at = {one: (columns.index(one.position), rows.index(one.row)) for one in part.itertuples()}
+        draw_squares(panel, part, rows, columns, n)
+        at = {square: (columns.index(square.position), rows.index(square.row)) for square in part.itertuples()}
         # Hatched: theory allows fewer rows than tokens.
-        patches = [Rectangle(corner, 1, 1) for one, corner in at.items() if one.theory_rows < n]
+        patches = [Rectangle(corner, 1, 1) for square, corner in at.items() if square.theory_rows < n]
         style: dict[str, Any] = {"facecolor": "none", "edgecolor": "#ffffff", "linewidth": 0.6, "hatch": "/////"}
         panel.add_collection(PatchCollection(patches, **style))
-        for one, (x, y) in at.items():
-            marks(panel, x, y, one, learned.get(one.Index))
-        panel.set_title(title(mask, sentinel), fontsize=7)
-    key(figure, n, table, bool(learned))
+        for square, (x, y) in at.items():
+            draw_marks(panel, x, y, square, learned.get(square.Index))
+        panel.set_title(panel_title(mask, sentinel), fontsize=7)
+    draw_legend(figure, n, table, bool(learned))
     passed, seeds = zip(*(learned.get(index, (None, None)) for index in table.index))
     numbers = table.assign(**{"seeds that find the places": passed, "trained seeds": seeds})
-    wanted = networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
-    missing = describe_missing(wanted[wanted.key.isin(keys)], ["architecture", "task"], whole=wanted)
+    selected = (
+        networks[networks.attention.map(lambda name: parts(name)[0]).isin(attentions)] if attentions else networks
+    )
+    missing = describe_missing(selected[selected.key.isin(keys)], ["architecture", "task"], whole=selected)
     return Picture(figure, caption(table, n, learned) + missing, numbers.drop(columns="row"))
 
 
@@ -78,15 +80,15 @@ def row_name(attention: str, normaliser: Any) -> str:
     """Return the normaliser's name, after that of the attention unless it is multi-head."""
     name = parts(attention)[0]
     words = [] if name == "multihead" else [label(name) if label(name) != name else ATTENTIONS.get(name, name)]
-    return " ".join(words + ([short(normaliser)] if isinstance(normaliser, str) else []))
+    return " ".join(words + ([component_words(normaliser)] if isinstance(normaliser, str) else []))
 
 
-def short(component: str) -> str:
+def component_words(component: str) -> str:
     """Return a component's name in words, with its options."""
     name, options = parts(component)
-    said = [key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"]
+    words = [key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"]
     word = label(name) if label(name) != name else NAMES.get(name, name.replace("_", " "))
-    return " ".join([word, *said])
+    return " ".join([word, *words])
 
 
 def order_names(table: DataFrame, column: str) -> list[str]:
@@ -102,11 +104,11 @@ def simple_first(values: Any) -> list[str]:
 def match_trained(table: DataFrame, shown: DataFrame) -> tuple[dict[Any, tuple[int, int]], set[str]]:
     """Match the rows of `shown` with trained networks of the same components.
 
-    Returns row of `shown` -> (seeds that pass at the longest trained length, seeds), and the keys of these networks.
+    Return row of `shown` -> (seeds that pass at the longest trained length, seeds), and the keys of these networks.
     """
     done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
     components = {name: factorize(shown[name], use_na_sentinel=False) for name in MADE_OF}
-    found: dict[Any, tuple[int, int]] = {}
+    matched: dict[Any, tuple[int, int]] = {}
     keys: set[str] = set()
     for _, part in done.groupby(list(MADE_OF), dropna=False):
         at = part[part.length == part.length.max()]
@@ -115,9 +117,9 @@ def match_trained(table: DataFrame, shown: DataFrame) -> tuple[dict[Any, tuple[i
             fits &= np.array([is_same_component(at[name].iloc[0], value) for value in values])[number]
         keys |= set(at.key) if fits.any() else set()
         for index in shown.index[fits]:
-            passed, seeds = found.get(index, (0, 0))
-            found[index] = passed + int(at.passes.sum()), seeds + len(at)
-    return found, keys
+            passed, seeds = matched.get(index, (0, 0))
+            matched[index] = passed + int(at.passes.sum()), seeds + len(at)
+    return matched, keys
 
 
 def is_same_component(cell: Any, asked: Any) -> bool:
@@ -126,34 +128,34 @@ def is_same_component(cell: Any, asked: Any) -> bool:
     return matches_in_table(cell, asked) if all(texts) else not any(texts)
 
 
-def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n: int) -> None:
+def draw_squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n: int) -> None:
     """Draw a square per kind of attention.
 
     Its colour shows how many rows are distinct at random weights. The number is written where it is neither all nor one.
     """
     shades = [ALL, SOME, ONE, UNKNOWN]
-    shown = part.assign(shade=[shades.index(look(rows, n)) for rows in part.untrained_rows])
+    shown = part.assign(shade=[shades.index(square_colour(rows, n)) for rows in part.untrained_rows])
     grid = shown.pivot_table(index="row", columns="position", values="shade").reindex(index=rows, columns=columns)
     sns.heatmap(
         grid, ax=panel, mask=grid.isna(), cmap=ListedColormap(shades), vmin=-0.5, vmax=3.5, cbar=False, linewidths=0.6, linecolor="white",
         xticklabels=False, yticklabels=False,
     )  # fmt: skip
-    for one in shown[shown.shade == shades.index(SOME)].itertuples():
-        place = columns.index(one.position) + 0.5, rows.index(one.row) + 0.5
+    for square in shown[shown.shade == shades.index(SOME)].itertuples():
+        place = columns.index(square.position) + 0.5, rows.index(square.row) + 0.5
         panel.text(
-            *place, str(int(one.untrained_rows)), ha="center", va="center", fontsize=5, color="#10304a", clip_on=True
+            *place, str(int(square.untrained_rows)), ha="center", va="center", fontsize=5, color="#10304a", clip_on=True
         )
     panel.set(xlabel="", ylabel="")
-    panel.set_xticks([place + 0.5 for place in range(len(columns))], [short(name) for name in columns],
+    panel.set_xticks([place + 0.5 for place in range(len(columns))], [component_words(name) for name in columns],
                      rotation=60, ha="right", rotation_mode="anchor", fontsize=7)  # fmt: skip
     panel.set_yticks([place + 0.5 for place in range(len(rows))], rows, fontsize=7)
     panel.grid(visible=False)
     panel.tick_params(length=0)
 
 
-def marks(panel: Axes, x: int, y: int, one: Any, passed: tuple[int, int] | None) -> None:
+def draw_marks(panel: Axes, x: int, y: int, square: Any, passed: tuple[int, int] | None) -> None:
     """Frame a square where measurement differs from theory, and draw a dot where networks were trained."""
-    if one.agreement in DIFFER:
+    if square.agreement in DIFFER:
         panel.add_patch(Rectangle((x + 0.1, y + 0.1), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
     if passed is not None:
         share = passed[0] / passed[1]
@@ -163,18 +165,20 @@ def marks(panel: Axes, x: int, y: int, one: Any, passed: tuple[int, int] | None)
         )
 
 
-def look(rows: float, n: int) -> str:
+def square_colour(rows: float, n: int) -> str:
     if rows != rows:
         return UNKNOWN
     return ALL if rows == n else ONE if rows == 1 else SOME
 
 
-def title(mask: str, sentinels: str) -> str:
-    words = [f"{short(part)}{suffix}" for part, suffix in ((mask, " mask"), (sentinels, "")) if part != "none"]
+def panel_title(mask: str, sentinels: str) -> str:
+    words = [
+        f"{component_words(part)}{suffix}" for part, suffix in ((mask, " mask"), (sentinels, "")) if part != "none"
+    ]
     return ", ".join(words) or "no mask, no special token"
 
 
-def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
+def draw_legend(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
     entries: list[Any] = [
         Patch(color=ALL, label=f"all {n} rows distinct at random weights"),
         Patch(color=SOME, label="as many distinct rows as written"),
@@ -187,25 +191,25 @@ def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
         entries.append(Patch(fill=False, edgecolor=APART, label="theory and random weights differ"))
     for fill, text in (("#111111", "all"), ("#888888", "some"), ("#ffffff", "no")) if learned else ():
         style: dict[str, Any] = {"markerfacecolor": fill, "markeredgecolor": "#111111", "markersize": 5}
-        said = f"trained: {text} seeds find the places"
-        entries.append(Line2D([], [], linestyle="", marker="o", label=said, **style))
+        meaning = f"trained: {text} seeds find the places"
+        entries.append(Line2D([], [], linestyle="", marker="o", label=meaning, **style))
     figure.legend(handles=entries, loc="outside lower center", ncols=2, title=DIRECTION)
 
 
 def caption(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -> str:
     """Write the caption, with counts."""
     measured = table[table.untrained_rows.notna()]
-    whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
+    whole, none = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
     agree, differ = int((measured.agreement == "agree").sum()), int(measured.agreement.isin(DIFFER).sum())
     undecided = len(measured) - agree - differ
-    fewer, more = (int((measured.agreement == one).sum()) for one in DIFFER)
-    apart = [f" In {fewer}, random weights tell fewer apart than theory allows."] * bool(fewer)
-    apart += [f" In {more}, they tell more apart than theory allows, which contradicts it."] * bool(more)
-    apart += [f" In {undecided}, theory is undecided."] * bool(undecided)
+    fewer, more = (int((measured.agreement == outcome).sum()) for outcome in DIFFER)
+    differences = [f" In {fewer}, random weights tell fewer apart than theory allows."] * bool(fewer)
+    differences += [f" In {more}, they tell more apart than theory allows, which contradicts it."] * bool(more)
+    differences += [f" In {undecided}, theory is undecided."] * bool(undecided)
     text = (
         f"Which attention tells places apart ({DIRECTION}). Given {n} equal tokens in {many(int(table.depth.iloc[0]), 'layer')}, "
-        f"{whole} of {many(len(measured), 'kind')} of attention tell all places apart, {one} none, {len(measured) - whole - one} some. "
-        f"Theory and random weights agree in {agree}.{''.join(apart)}"
+        f"{whole} of {many(len(measured), 'kind')} of attention tell all places apart, {none} none, {len(measured) - whole - none} some. "
+        f"Theory and random weights agree in {agree}.{''.join(differences)}"
     )
     return text + (f" Trained networks: {say_trained(table, n, learned)}." if learned else "")
 
@@ -213,10 +217,10 @@ def caption(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -> st
 def say_trained(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -> str:
     """Write how many networks identify the positions, grouped by what theory says of their kind."""
     words = {True: "where theory allows it", False: "where it does not", None: "where theory is undecided"}
-    found: dict[bool | None, list[int]] = {}
+    by_theory: dict[bool | None, list[int]] = {}
     for index, pair in learned.items():
         rows = table.theory_rows.get(index)
-        counts = found.setdefault(None if rows != rows else rows == n, [0, 0])
+        counts = by_theory.setdefault(None if rows != rows else rows == n, [0, 0])
         counts[0], counts[1] = counts[0] + pair[0], counts[1] + pair[1]
-    known = [(found[one], text) for one, text in words.items() if one in found]
+    known = [(by_theory[allowed], text) for allowed, text in words.items() if allowed in by_theory]
     return join(f"{counts[0]} of {many(counts[1], 'network')} find the places {text}" for counts, text in known)

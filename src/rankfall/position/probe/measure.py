@@ -115,32 +115,32 @@ def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Ar
 def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
     """Return the row of one architecture."""
     about = write_parts(design) | {"depth": design.depth, "tokens": tokens, "draws": draws}
-    nothing = {"argument": "undecided", "argument_reason": "", "agreement": "not measured"}
-    why = refusal(design)
-    if why is not None:
-        return about | nothing | {"reason": why}
+    unmeasured = {"argument": "undecided", "argument_reason": "", "agreement": "not measured"}
+    refused = refusal(design)
+    if refused is not None:
+        return about | unmeasured | {"reason": refused}
     try:
         verdict = decide(design, tokens)
-        for many in (draws, MORE * draws):
-            network = random_networks(design, Shape("tokens", "values", tokens, 1, 1), many)
-            found = distinct(last_rows(network, tokens))
-            if agreement(verdict.rows, int(found.rows.max())) != FEWER:
+        for count in (draws, MORE * draws):
+            network = random_networks(design, Shape("tokens", "values", tokens, 1, 1), count)
+            measured = distinct(last_rows(network, tokens))
+            if agreement(verdict.rows, int(measured.rows.max())) != FEWER:
                 break
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
-        return about | nothing | {"reason": describe_error(error)}
-    compared, reason = explain_untrained(verdict, found, design)
-    best = int(found.rows.argmax())
+        return about | unmeasured | {"reason": describe_error(error)}
+    compared, reason = explain_untrained(verdict, measured, design)
+    best = int(measured.rows.argmax())
     return about | {
-        "draws": many,
+        "draws": count,
         "theory_rows": verdict.rows,
         "argument": verdict.argument,
         "argument_reason": verdict.reason,
-        "untrained_rows": int(found.rows[best]),
-        "untrained_least": int(found.rows.min()),
-        "widest_equal": float(found.widest[best]),
-        "narrowest_distinct": float(found.narrowest[best]) if found.rows[best] > 1 else None,
+        "untrained_rows": int(measured.rows[best]),
+        "untrained_least": int(measured.rows.min()),
+        "widest_equal": float(measured.widest[best]),
+        "narrowest_distinct": float(measured.narrowest[best]) if measured.rows[best] > 1 else None,
         "agreement": compared,
         "reason": reason,
     }
@@ -156,8 +156,8 @@ def refusal(design: Architecture) -> str | None:
                 if all(name in fields_of(Architecture) for name in wanted) and fits(design, wanted) == (
                     fact == "REFUSES"
                 ):
-                    said = (f"{name}={' or '.join(map(str, as_list(value)))}" for name, value in wanted.items())
-                    return f"{kind} {part.name!r} {verb} {', '.join(said)}: {reason}"
+                    options = (f"{name}={' or '.join(map(str, as_list(value)))}" for name, value in wanted.items())
+                    return f"{kind} {part.name!r} {verb} {', '.join(options)}: {reason}"
     offers = facts_of("attention", design.attention.name).get("OFFERS")
     for kind, part in (("position", design.position), ("normaliser", design.normaliser)):
         touches = () if part is None else facts_of(kind, part.name).get("TOUCHES", ())

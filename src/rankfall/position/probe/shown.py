@@ -38,12 +38,12 @@ def columns() -> Table:
     )
 
 
-def share_of_places(one: Series) -> PartNumber:
+def share_of_places(row: Series) -> PartNumber:
     number, theory = (
-        None if is_missing(value) else value / one.tokens for value in (one.untrained_rows, one.theory_rows)
+        None if is_missing(value) else value / row.tokens for value in (row.untrained_rows, row.theory_rows)
     )
     return PartNumber(
-        number, f"{one.tokens} tokens, {one.draws} draws", beside={"chance": 1 / one.tokens, "ceiling": theory}
+        number, f"{row.tokens} tokens, {row.draws} draws", beside={"chance": 1 / row.tokens, "ceiling": theory}
     )
 
 
@@ -87,11 +87,11 @@ def say_places(read: Read) -> tuple[str, str]:
     if table is None or not table.untrained_rows.notna().any():
         return "", ""
     table = table[table.untrained_rows.notna()]
-    every = int((table.untrained_rows == table.tokens).sum())
-    never = int(((table.untrained_rows == 1) & (table.theory_rows == 1).fillna(False)).sum())
+    all_apart = int((table.untrained_rows == table.tokens).sum())
+    none_apart = int(((table.untrained_rows == 1) & (table.theory_rows == 1).fillna(False)).sum())
     return (
-        f"Given equal tokens, {every} of {len(table)} combinations of components give every place an output of its own; {never} give "
-        "all the same whatever the weights.",
+        f"Given equal tokens, {all_apart} of {len(table)} combinations of components give every place an output of its own; "
+        f"{none_apart} give all the same whatever the weights.",
         "",
     )
 

@@ -41,15 +41,15 @@ def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> 
         if name == TRAIN:
             continue
         inputs, targets = split.inputs[:, :1].cpu(), split.targets[:, :1].cpu()
-        found = answers(network, inputs, targets)
-        verdict = decide(design, found.length)
+        trained = answers(network, inputs, targets)
+        verdict = decide(design, trained.length)
         trust = "" if verdict.rows is None else rests_on(design)
-        possible = int(distinct(last_rows(untrained, found.length)).rows.max())
+        possible = int(distinct(last_rows(untrained, trained.length)).rows.max())
         dead = zero_share(network, inputs)
-        agreement, reason = compare_with_theory(found, verdict, possible, longest, enough, dead, trust)
-        row: dict[str, Any] = {"length": found.length, "asked": found.asked, "beyond": found.length > longest}
+        agreement, reason = compare_with_theory(trained, verdict, possible, longest, enough, dead, trust)
+        row: dict[str, Any] = {"length": trained.length, "asked": trained.asked, "beyond": trained.length > longest}
         row |= {"theory_rows": verdict.rows, "argument": verdict.argument, "untrained_rows": possible}
-        row |= {"trained_rows": found.rows, "accuracy": found.accuracy, "chance": 1 / found.asked}
-        row |= {"ceiling": found.ceiling, "loss": found.loss, "passes": found.accuracy >= enough}
+        row |= {"trained_rows": trained.rows, "accuracy": trained.accuracy, "chance": 1 / trained.asked}
+        row |= {"ceiling": trained.ceiling, "loss": trained.loss, "passes": trained.accuracy >= enough}
         rows.append(row | {"agreement": agreement, "agreement_reason": reason})
     return rows

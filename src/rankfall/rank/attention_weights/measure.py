@@ -33,35 +33,37 @@ def attention_weights(context: Context, *, samples: int = 8, heads: bool = True)
     """
     network, inputs = in_float64(context, samples)
     rows: Rows = []
-    for layer, (block, read) in enumerate(zip(network.blocks, attention_inputs(network, inputs)), 1):
-        weights = block.attention.weights(read)[0]  # (B, H, T, T)
-        about = {"layer": layer, "tokens": read.shape[2]}
-        rows += [about | row for row in of_layer(weights, reason_of(read[0]), heads)]
+    for layer, (block, x) in enumerate(zip(network.blocks, attention_inputs(network, inputs)), 1):
+        weights = block.attention.weights(x)[0]  # (B, H, T, T)
+        about = {"layer": layer, "tokens": x.shape[2]}
+        rows += [about | row for row in layer_rows(weights, reason_of(x[0]), heads)]
     return rows
 
 
-def of_layer(weights: Tensor, why: str, heads: bool) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a layer's weights (B, H, T, T): of their mean over heads, and of each head. `why`: what is wrong with the input of
-    the attention."""
+def layer_rows(weights: Tensor, input_reason: str, heads: bool) -> Iterator[dict[str, Any]]:
+    """Yield all rows of a layer's weights (B, H, T, T): of their mean over heads, and of each head.
+
+    `input_reason`: why the input of the attention has no size; else empty.
+    """
     for left_out, part in (("nothing", weights), ("first token", weights[..., 1:, 1:])):
-        there = part.shape[-1] > 0
-        reason = (why or ("" if bool(part.isfinite().all()) else NOT_FINITE)) if there else ONE_TOKEN
-        zero = (part == 0).all(-1).double().mean().item() if there else 0.0
-        found = dict.fromkeys(QUANTITIES, weights.new_full(weights.shape[:2], torch.nan))  # (B, H)
+        nonempty = part.shape[-1] > 0
+        reason = (input_reason or ("" if bool(part.isfinite().all()) else NOT_FINITE)) if nonempty else ONE_TOKEN
+        zero = (part == 0).all(-1).double().mean().item() if nonempty else 0.0
+        numbers = dict.fromkeys(QUANTITIES, weights.new_full(weights.shape[:2], torch.nan))  # (B, H)
         if not reason:
-            found, reason = {name: values.nanmean(-1) for name, values in of_rows(part).items()}, ALL_ZERO
-        for name, values in found.items():
+            numbers, reason = {name: values.nanmean(-1) for name, values in concentrations(part).items()}, ALL_ZERO
+        for name, values in numbers.items():
             if name == "first_share" and left_out == "first token":
                 values, reason = torch.full_like(values, torch.nan), FIRST_LEFT_OUT
-            for head, each in [(None, values.mean(1)), *(enumerate(values.unbind(1)) if heads else ())]:
+            for head, by_sample in [(None, values.mean(1)), *(enumerate(values.unbind(1)) if heads else ())]:
                 labels = {"left_out": left_out, "rows_without": zero, "attention_head": head, "quantity": name}
-                yield labels | mean_of_samples(each, reason)
+                yield labels | mean_of_samples(by_sample, reason)
 
 
 QUANTITIES = ("entropy", "inverse_participation", "largest_share", "first_share")
 
 
-def of_rows(weights: Tensor) -> dict[str, Tensor]:
+def concentrations(weights: Tensor) -> dict[str, Tensor]:
     """Return each quantity (..., T) of every row of weights (..., T, T') from its shares |a_ij| / sum_j |a_ij|; NaN for a row of zeros."""
     size = weights.abs()
     size = size / size.amax(-1, keepdim=True)  # so that no sum overflows or vanishes

@@ -34,7 +34,7 @@ def columns() -> Table:
     )
 
 
-def of_layer(table: DataFrame) -> Series:
+def is_mean_over_heads(table: DataFrame) -> Series:
     """Check whether a row is the mean over heads and not a single head."""
     return table.attention_head.isna()
 
@@ -50,7 +50,7 @@ CHARTS = (
         "layer",
         "value",
         choose=(*NETWORK, "quantity", "left_out"),
-        derive={"whole": of_layer},
+        derive={"whole": is_mean_over_heads},
         where={"whole": True},
         named_by="quantity",
         start={"quantity": "entropy", "left_out": "nothing"},
@@ -80,6 +80,6 @@ def figure(
 ) -> Picture:
     """Draw means over heads and rows. Options are those of figure `states`."""
     table = read("attention_weights")
-    what = TITLES[quantity] + ("" if left_out == "nothing" else " without the first token")
+    title = TITLES[quantity] + ("" if left_out == "nothing" else " without the first token")
     chosen = {"quantity": quantity, "left_out": left_out}
-    return draw_means(table[of_layer(table)], "attention_weights", chosen, what, lines, panels, x, where, "")
+    return draw_means(table[is_mean_over_heads(table)], "attention_weights", chosen, title, lines, panels, x, where, "")

@@ -37,9 +37,9 @@ def unbound(component: Any) -> tuple[Any, dict[str, Any]]:
 
 def function_name(component: Any) -> str:
     """Return the name of a function or of a module's class, the same in every run."""
-    made = unbound(component)[0]
-    made = made if hasattr(made, "__qualname__") else type(made)
-    return f"{made.__module__}:{made.__qualname__}"
+    function = unbound(component)[0]
+    function = function if hasattr(function, "__qualname__") else type(function)
+    return f"{function.__module__}:{function.__qualname__}"
 
 
 def draw_like(like: Tensor, seed: int = 0) -> Tensor:
@@ -65,13 +65,13 @@ def factors(join: Callable[[Tensor, Tensor], Tensor], like: Tensor) -> tuple[Ten
 
     Raise `Unknown` if join is not linear.
     """
-    x, f, one, zero = (
+    x, f, ones, zeros = (
         FAR_OUT * draw_like(like, 0),
         FAR_OUT * draw_like(like, 1),
         torch.ones_like(like),
         torch.zeros_like(like),
     )
-    keep, take = join(one, zero), join(zero, one)
+    keep, take = join(ones, zeros), join(zeros, ones)
     level = all(bool((factor == factor[..., :1, :]).all()) for factor in (keep, take))
     if not level or not same(join(x, f), keep * x + take * f):
         raise Unknown("the residual is not a X + b F(X) with the same a and b for all tokens: no centred form")
@@ -87,10 +87,10 @@ def token_wise(function: Callable[[Tensor], Tensor], like: Tensor, kind: str) ->
         raise Unknown(f"the {kind} does not act on each token alone and on all alike: no centred form")
     try:
         slope = torch.func.jvp(function, (x,), (step,))[1]
-    except RuntimeError as reason:
-        raise Unknown(f"the {kind} has no forward derivative: no centred form") from reason
-    seen = (function(x + NEAR * step) - function(x - NEAR * step)) / (2 * NEAR)
-    if bool(((slope - seen).flatten(1).norm(dim=1) > SLOPE * seen.flatten(1).norm(dim=1)).any()):
+    except RuntimeError as error:
+        raise Unknown(f"the {kind} has no forward derivative: no centred form") from error
+    quotient = (function(x + NEAR * step) - function(x - NEAR * step)) / (2 * NEAR)
+    if bool(((slope - quotient).flatten(1).norm(dim=1) > SLOPE * quotient.flatten(1).norm(dim=1)).any()):
         raise Unknown(f"the slope of the {kind} is not its derivative: no centred form")
 
 
@@ -114,11 +114,11 @@ def keeps_form(component: Any, family: type | str, *methods: str) -> bool:
 
     A class may be given by name, as for `find_imported`.
     """
-    known = find_imported(family) if isinstance(family, str) else family
+    cls = find_imported(family) if isinstance(family, str) else family
     return (
-        isinstance(known, type)
-        and isinstance(component, known)
-        and all(getattr(type(component), method) is getattr(known, method) for method in methods)
+        isinstance(cls, type)
+        and isinstance(component, cls)
+        and all(getattr(type(component), method) is getattr(cls, method) for method in methods)
     )
 
 
@@ -135,8 +135,8 @@ def confirm(network: Network, inputs: Tensor, states: list[State]) -> None:
     """Raise `Unknown` unless R agrees with the ordinary pass in all layers where that pass resolves it."""
     plain = network.states(inputs)
     with shaken(network):
-        again = network.states(inputs)
-    for layer, (state, x, other) in enumerate(zip(states, plain, again)):
+        moved = network.states(inputs)
+    for layer, (state, x, other) in enumerate(zip(states, plain, moved)):
         x, other = x[..., state.tokens, :], other[..., state.tokens, :]
         rest = residual(x)
         steady = relative_difference(rest, residual(other), "frobenius") < STEADY  # (K, B)

@@ -21,12 +21,12 @@ from rankfall.rank.centred.derived import (
     check_rule,
     derive_weights,
     find_written_rule,
-    single,
+    is_single_precision,
     traits,
     treats_rows_alike,
 )
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
-from rankfall.rank.centred.scores import Scores, reach, scores
+from rankfall.rank.centred.scores import Scores, largest_score, scores
 from rankfall.rank.centred.state import State, member
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 
@@ -42,30 +42,30 @@ def attend(attention: Multihead, state: State) -> State:
     if not keeps_form(attention.position, Position, "context"):
         raise Unknown("the position adds to what attention makes of the values: no centred form")
     full = state.full()
-    found = weights(attention, state, full)
+    parts = weights(attention, state, full)
     split = attention.split
     v = split(attention.value(state.common))  # (K, B, H, 1, d)
     nu = split(state.rest.unit @ member(attention.value.weight))  # (K, B, H, T, d)
-    rows = found.rows
+    rows = parts.rows
     terms = [normal(rows.unit[..., state.tokens] @ nu, rows.log + state.rest.log)]
     if len(state.others):
-        apart = split(attention.value(state.sentinels)) - v  # (K, B, H, S, d)
-        terms.append(rows.map(rows.unit[..., state.others] @ apart))
-    if found.sums is not None:
-        terms.append(found.sums.map(found.sums.unit * v))
+        gaps = split(attention.value(state.sentinels)) - v  # (K, B, H, S, d)
+        terms.append(rows.map(rows.unit[..., state.others] @ gaps))
+    if parts.sums is not None:
+        terms.append(parts.sums.map(parts.sums.unit * v))
     context = add(*terms)  # (K, B, H, T, d)
     context = context.map(context.unit - context.unit.mean(-2, keepdim=True))
     merged = context.unit.transpose(2, 3).flatten(-2)  # (K, B, T, H*d)
     output = attention(full)
     if rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser):
-        visible_output(attention, full, output[..., state.tokens, :])
+        check_visible_output(attention, full, output[..., state.tokens, :])
     return state.advance(output, context.map(merged @ member(attention.output.weight)))
 
 
-def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
+def check_visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
     """Raise `Unknown` where the terms of the common output row cancel, as if rows sum to zero, and only rounding is left."""
     v = attention.split(attention.value(full)).abs().sum(-2, keepdim=True)  # (K, B, H, 1, d)
-    size = usual(attention, full)[:, None, None] * (
+    size = usual_size(attention, full)[:, None, None] * (
         v.transpose(2, 3).flatten(-2) @ member(attention.output.weight.abs())
     )
     lost = output.mean(-2).abs().amax(-1) <= SEEN * size[..., 0, :].amax(-1)  # (K, B)
@@ -73,7 +73,7 @@ def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
         raise Unknown("the attention's common output row cancels up to rounding: no centred form")
 
 
-def usual(attention: Multihead, full: Tensor) -> Tensor:
+def usual_size(attention: Multihead, full: Tensor) -> Tensor:
     """Return the size of weights (K, 1) at scores of order one. Weights that are small by cancellation are as imprecise as these."""
     logits = attention.logits(full)
     hidden = logits == -torch.inf
@@ -88,22 +88,26 @@ def usual(attention: Multihead, full: Tensor) -> Tensor:
 def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     """Return weights by the normaliser's rule where rows are similar, and ordinary weights where rows differ by much."""
     rule = rule_of(attention.normaliser)
-    if rule is None and not is_urpe(attention.normaliser) and single(attention.normaliser, attention.logits(full)):
+    if (
+        rule is None
+        and not is_urpe(attention.normaliser)
+        and is_single_precision(attention.normaliser, attention.logits(full))
+    ):
         raise Unknown(f"{function_name(attention.normaliser)} computes in single precision: no centred form")
-    ordinary = visible(attention, state, full)
-    apart = scores(attention, state)
-    if apart is None:
+    ordinary = ordinary_weights(attention, state, full)
+    parts = scores(attention, state)
+    if parts is None:
         if rule is None and not is_urpe(attention.normaliser) and is_vanished(attention, ordinary, full):
             raise Unknown("attention weights vanish up to rounding, and this position and mask have no centred form")
-        return bound_ordinary(ordinary)
-    far = reach(apart.both) > VISIBLE  # (K, B)
+        return check_ordinary_weights(ordinary)
+    far = largest_score(parts.both) > VISIBLE  # (K, B)
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
-            return bound_ordinary(ordinary)  # URPE's factors make rows differ at order one
-        rule = own_rule(attention, state, apart)
+            return check_ordinary_weights(ordinary)  # URPE's factors make rows differ at order one
+        rule = custom_rule(attention, state, parts)
         if rule is None:
-            return bound_ordinary(ordinary)  # the normaliser treats positions differently
-    close = rule(apart)
+            return check_ordinary_weights(ordinary)  # the normaliser treats positions differently
+    close = rule(parts)
     if close.holds is not None:
         far = far | ~close.holds
     sums = close.sums
@@ -112,19 +116,19 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     return Weights(where(far, ordinary.rows, close.rows), sums)
 
 
-def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
+def custom_rule(attention: Multihead, state: State, parts: Scores) -> Rule | None:
     """Return the rule of a user's normaliser, written beside it or from its derivatives; None where it treats positions differently."""
     function, name = on_tokens(attention.normaliser, state), function_name(attention.normaliser)
-    shape = apart.both.unit.shape
-    like = apart.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
+    shape = parts.both.unit.shape
+    like = parts.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
     try:
         if not treats_rows_alike(function, like):
             return None
-        beside = find_written_rule(attention.normaliser)
-        if beside is not None:
-            check_rule(beside, function, apart, name)
-            return beside
-        return partial(derive_weights, function, traits(function, like, apart.level))
+        written = find_written_rule(attention.normaliser)
+        if written is not None:
+            check_rule(written, function, parts, name)
+            return written
+        return partial(derive_weights, function, traits(function, like, parts.level))
     except (Unknown, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # a component may raise any error when it is called differently than by a network
@@ -140,14 +144,14 @@ def on_tokens(normaliser: Any, state: State) -> Map:
     return lambda x: normaliser(x[..., rows, :])[..., state.tokens, :]
 
 
-def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
+def ordinary_weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     """Return ordinary weights, and row sums minus that of the first row."""
     logits = attention.logits(full)
     p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)
     rows: Scaled = plain(p)
-    own = rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser)
+    custom = rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser)
     if sums_to_one(attention.normaliser) or (
-        own and constant_sums(attention.normaliser, attention.mask(full.shape[2], full.device), logits)
+        custom and constant_sums(attention.normaliser, attention.mask(full.shape[2], full.device), logits)
     ):
         return Weights(rows, None)
     sums = p.sum(-1, keepdim=True)
@@ -156,11 +160,11 @@ def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
 
 def is_vanished(attention: Multihead, ordinary: Weights, full: Tensor) -> bool:
     """Check whether weights are so small, compared with those at other scores, that they may be the remainder of a cancellation."""
-    size = ordinary.rows.log - usual(attention, full).log()  # (K, B)
+    size = ordinary.rows.log - usual_size(attention, full).log()  # (K, B)
     return bool((size <= math.log(SEEN)).any())
 
 
-def bound_ordinary(ordinary: Weights) -> Weights:
+def check_ordinary_weights(ordinary: Weights) -> Weights:
     """Return ordinary weights. Raise `Unknown` where rows, or their sums, differ so little that the difference is rounding."""
     p, size = ordinary.rows.unit, ordinary.rows.log  # the largest entry of p is one, unless all are zero
     hidden = (p - p[..., :1, :]).abs().flatten(2).amax(2) <= SEEN  # (K, B)

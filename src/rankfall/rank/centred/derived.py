@@ -58,24 +58,24 @@ def find_written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
     function, options = unbound(normaliser)
     if not inspect.isfunction(function):
         return None
-    beside = getattr(sys.modules.get(function.__module__), f"{function.__name__}_centred", None)
-    return None if beside is None else partial(beside, **options)
+    written = getattr(sys.modules.get(function.__module__), f"{function.__name__}_centred", None)
+    return None if written is None else partial(written, **options)
 
 
 def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor], s: Scores, name: str) -> None:
     """Raise `Unknown` unless a rule agrees with subtraction on the differences of rows of f and of their sums."""
-    trial = replace(s, key=at(s.key, TRIED), query=at(s.query, TRIED), both=at(s.both, 2 * TRIED))
+    trial = replace(s, key=at_scale(s.key, TRIED), query=at_scale(s.query, TRIED), both=at_scale(s.both, 2 * TRIED))
     p = f(trial.base + trial.key.value() + trial.query.value() + trial.both.value())
-    found = rule(trial)
-    sums = plain(p.sum(-1, keepdim=True) * 0) if found.sums is None else found.sums
-    for wanted, got in ((p, found.rows), (p.sum(-1, keepdim=True), sums)):
-        apart, given = (x - x.mean(-2, keepdim=True) for x in (wanted, got.value()))
-        allowed = DIGITS * apart.abs().flatten(1).amax(1) + 1e-13 * p.abs().flatten(1).amax(1)  # (K,)
-        if given.shape != apart.shape or bool(((given - apart).abs().flatten(1).amax(1) > allowed).any()):
+    weights = rule(trial)
+    sums = plain(p.sum(-1, keepdim=True) * 0) if weights.sums is None else weights.sums
+    for subtracted, ruled in ((p, weights.rows), (p.sum(-1, keepdim=True), sums)):
+        expected, actual = (x - x.mean(-2, keepdim=True) for x in (subtracted, ruled.value()))
+        allowed = DIGITS * expected.abs().flatten(1).amax(1) + 1e-13 * p.abs().flatten(1).amax(1)  # (K,)
+        if actual.shape != expected.shape or bool(((actual - expected).abs().flatten(1).amax(1) > allowed).any()):
             raise Unknown(f"the centred form beside {name} does not agree with {name}: no centred form")
 
 
-def at(x: Scaled, log: float) -> Scaled:
+def at_scale(x: Scaled, log: float) -> Scaled:
     """Return the same direction at another scale; zeros stay zero."""
     return Scaled(x.unit, x.log.clamp(log, log).where(x.log.isfinite(), x.log))
 
@@ -90,9 +90,9 @@ def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
     """Return the derivative of f at x along these directions, one order for each."""
     if not along:
         return f(x)
-    *rest, last = along
-    found: Tensor = torch.func.jvp(lambda y: slope(f, y, *rest), (x.contiguous(),), (last.contiguous(),))[1]
-    return found
+    *others, last = along
+    derivative: Tensor = torch.func.jvp(lambda y: slope(f, y, *others), (x.contiguous(),), (last.contiguous(),))[1]
+    return derivative
 
 
 def treats_rows_alike(f: Map, like: Tensor) -> bool:
@@ -103,7 +103,7 @@ def treats_rows_alike(f: Map, like: Tensor) -> bool:
     return same(f(x.roll((1, 1), (1, 3))), y.roll((1, 1), (1, 3))) and same(f(alone), y[:, :1, :, :1].expand_as(y))
 
 
-def single(f: Map, like: Tensor) -> bool:
+def is_single_precision(f: Map, like: Tensor) -> bool:
     """Check whether f computes in less than float64 and so rounds rows, for scores like (K, B, H, T, J)."""
     y = f(draw_like(like) / 10)
     return bool((y == y.float().double()).all())
@@ -118,10 +118,10 @@ def traits(f: Map, base: Tensor, level: bool) -> Traits:
         steep = slope(f, x / 10, along)
         edge = slope(f, base + STEP * x, along), slope(f, base, along)
         slope(f, base, along, along, along)
-    except (RuntimeError, NotImplementedError) as reason:
-        raise Unknown("the normaliser has no forward derivatives: no centred form") from reason
-    seen = (f(x / 10 + NEAR * along) - f(x / 10 - NEAR * along)) / (2 * NEAR)
-    if bool(((steep - seen).flatten(1).norm(dim=1) > SLOPE * seen.flatten(1).norm(dim=1)).any()):
+    except (RuntimeError, NotImplementedError) as error:
+        raise Unknown("the normaliser has no forward derivatives: no centred form") from error
+    quotient = (f(x / 10 + NEAR * along) - f(x / 10 - NEAR * along)) / (2 * NEAR)
+    if bool(((steep - quotient).flatten(1).norm(dim=1) > SLOPE * quotient.flatten(1).norm(dim=1)).any()):
         raise Unknown("the slope of the normaliser is not its derivative: no centred form")
     if bool(((edge[0] - edge[1]).flatten(1).norm(dim=1) > SLOPE * edge[1].flatten(1).norm(dim=1)).any()):
         raise Unknown("the slope of the normaliser jumps at the scores that all rows share: no centred form")
@@ -163,17 +163,17 @@ def derive_weights(function: Map, traits: Traits, s: Scores) -> Weights:
 
     if s.level:
         a = s.query.map(s.query.unit[..., :1].expand(shape))  # the same for all keys
-        rows = add(*of_rows(function, traits.shift, base, r, a, s.both))
-        total = list(of_sums(sums, traits, base, r, a, s.both))
+        rows = add(*row_parts(function, traits.shift, base, r, a, s.both))
+        total = list(sum_parts(sums, traits, base, r, a, s.both))
     else:
         g = s.both if s.shared and traits.shift == "forgotten" else add(s.query, s.both)
         rows = first(function, base + r.value(), g)
         total = [first(sums, base + r.value(), g)]
-    found = Weights(rows, None if traits.sums == "constant" else add(*total))
-    return Weights(rows, found.sums, agrees(function, s, found, traits.sums == "constant"))
+    weights = Weights(rows, None if traits.sums == "constant" else add(*total))
+    return Weights(rows, weights.sums, agrees(function, s, weights, traits.sums == "constant"))
 
 
-def of_rows(f: Map, shift: str, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
+def row_parts(f: Map, shift: str, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
     """Yield the parts of f(c + r + a + E) - f(c + r)."""
     if shift == "forgotten":
         yield first(f, c + r.value(), e)
@@ -182,10 +182,10 @@ def of_rows(f: Map, shift: str, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> I
     yield second(f, c, r, a) if shift == "level" else first(f, c + r.value(), a)
 
 
-def of_sums(f: Map, traits: Traits, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
+def sum_parts(f: Map, traits: Traits, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
     """Yield the parts of the difference of row sums."""
     if traits.sums != "level":
-        yield from of_rows(f, traits.shift, c, r, a, e)
+        yield from row_parts(f, traits.shift, c, r, a, e)
         return
     common = c if traits.shift == "forgotten" else c + a.value()
     for t, share in nodes(e):
@@ -224,7 +224,7 @@ def nodes(g: Scaled) -> list[tuple[float, float]]:
     return [(float(node + 1) / 2, float(share) / 2) for node, share in zip(nodes_, shares)]
 
 
-def agrees(f: Map, s: Scores, found: Weights, constant: bool) -> Tensor:
+def agrees(f: Map, s: Scores, weights: Weights, constant: bool) -> Tensor:
     """Return where (K, B) the weights agree with the plain difference, within its precision.
 
     They disagree where the slope of f changes too fast between rows. Weights whose sums are constant may be small because terms cancel
@@ -236,14 +236,14 @@ def agrees(f: Map, s: Scores, found: Weights, constant: bool) -> Tensor:
     size = torch.maximum(largest(p), largest(f(draw_like(x) / 10))) if constant else largest(p)
     lost = LOST * size * (1 + largest(x))
     direct = p - q
-    good = largest(direct - found.rows.value()) <= lost + CLOSE * largest(direct)
-    if found.sums is not None:
+    agreeing = largest(direct - weights.rows.value()) <= lost + CLOSE * largest(direct)
+    if weights.sums is not None:
         total = direct.sum(-1, keepdim=True)
-        good = good & (largest(total - found.sums.value()) <= p.shape[-1] * lost + CLOSE * largest(direct))
-    known = good | (largest(direct) > CLEAR * largest(p)) | ~p.flatten(2).isfinite().all(2)
+        agreeing = agreeing & (largest(total - weights.sums.value()) <= p.shape[-1] * lost + CLOSE * largest(direct))
+    known = agreeing | (largest(direct) > CLEAR * largest(p)) | ~p.flatten(2).isfinite().all(2)
     if not bool(known.all()):
         raise Unknown("the slope of the normaliser changes too fast between similar rows: no centred form")
-    return good
+    return agreeing
 
 
 def largest(x: Tensor) -> Tensor:

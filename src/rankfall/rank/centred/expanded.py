@@ -51,7 +51,7 @@ def expand_map(function: Callable[[Tensor], Tensor], state: State, name: str) ->
 
 def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     full = state.full()
-    there = state.rest.log.isfinite()  # (K, B): where rows differ at all
+    unequal = state.rest.log.isfinite()  # (K, B): where rows differ at all
     base = state.assemble(state.common.expand_as(state.rest.unit), state.sentinels)  # (K, B, S + T, D)
     along = state.assemble(state.rest.unit, torch.zeros_like(state.sentinels))
     size = base.abs().flatten(2).amax(2).view(*base.shape[:2], 1, 1)  # (K, B, 1, 1)
@@ -63,40 +63,40 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
 
     check_slopes(f, base, away, 0.1 * size * draw_like(base, 1).clamp(-3, 3))
     output = function(full)
-    usual = torch.maximum(largest(f(base)), largest(f(away)))  # (K, B)
-    if bool((largest(output[..., state.tokens, :].mean(-2, keepdim=True)) <= CLOSE**2 * usual).any()):
+    usual_size = torch.maximum(largest(f(base)), largest(f(away)))  # (K, B)
+    if bool((largest(output[..., state.tokens, :].mean(-2, keepdim=True)) <= CLOSE**2 * usual_size).any()):
         raise Unknown("its common output row cancels up to rounding: no centred form")
-    order = first_order(f, base, away, along, there)
+    order = first_order(f, base, away, along, unequal)
     direct = plain(center_rows(output[..., state.tokens, :]))
     if order == 0:
         return state.advance(output, direct)
     rest = remainder(f, base, state, along, order)
     difference = direct.log.exp()  # (K, B): size of the largest entry
-    good = largest(direct.value() - rest.value()) <= LOST * usual + CLOSE * difference
-    if not bool((good | (difference > CLEAR * usual)).all()):
+    agreeing = largest(direct.value() - rest.value()) <= LOST * usual_size + CLOSE * difference
+    if not bool((agreeing | (difference > CLEAR * usual_size)).all()):
         raise Unknown("its derivatives change too fast between similar rows: no centred form")
-    return state.advance(output, where((difference > APART * usual) | ~good, direct, rest))
+    return state.advance(output, where((difference > APART * usual_size) | ~agreeing, direct, rest))
 
 
-def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, there: Tensor) -> int:
+def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, unequal: Tensor) -> int:
     """Return the order of the first derivative along R that differs between rows, the same for all members and samples."""
     for order in range(MOST + 1):
-        looked_at = there if order else torch.ones_like(there)
-        here = slope(f, base, *[along] * order)
-        size = torch.maximum(largest(here), largest(slope(f, away, *[along] * order)))
-        if not bool((size.isfinite() | ~looked_at).all()):
+        relevant = unequal if order else torch.ones_like(unequal)
+        at_equal_rows = slope(f, base, *[along] * order)
+        size = torch.maximum(largest(at_equal_rows), largest(slope(f, away, *[along] * order)))
+        if not bool((size.isfinite() | ~relevant).all()):
             raise Unknown(f"derivative {order} is not finite: no centred form")
-        share = largest(center_rows(here)) / size.clamp_min(torch.finfo(size.dtype).tiny)  # (K, B)
-        differs = share[looked_at] > TINY
+        share = largest(center_rows(at_equal_rows)) / size.clamp_min(torch.finfo(size.dtype).tiny)  # (K, B)
+        differs = share[relevant] > TINY
         if not bool(differs.any()):
             continue
-        if not bool((share[looked_at] > CLEAR).all()):
+        if not bool((share[relevant] > CLEAR).all()):
             raise Unknown(
-                f"derivative {order} differs between rows by {float(share[looked_at].min()):.0e} of its size, too little to distinguish "
+                f"derivative {order} differs between rows by {float(share[relevant].min()):.0e} of its size, too little to distinguish "
                 "from rounding: no centred form"
             )
         return order
-    if not bool(there.any()):
+    if not bool(unequal.any()):
         return 1  # rows are equal and stay so
     raise Unknown(f"rows do not differ in its first {MOST} derivatives: no centred form")
 
@@ -112,17 +112,19 @@ def remainder(f: Map, base: Tensor, state: State, along: Tensor, order: int) -> 
     factors = shares.view(-1, 1, 1) * (1 - nodes) ** (order - 1) / math.factorial(order - 1)
     points = base.unsqueeze(2) + nodes * (along * state.rest.scale).unsqueeze(2)  # (K, B, nodes, S + T, D)
     wide = along.unsqueeze(2).expand_as(points).flatten(1, 2)
-    found = slope(f, points.flatten(1, 2), *[wide] * order).unflatten(1, (-1, count))  # nodes are samples like others
-    total = (factors * found).sum(2)
+    derivatives = slope(f, points.flatten(1, 2), *[wide] * order)  # nodes are samples like others
+    derivatives = derivatives.unflatten(1, (-1, count))  # (K, B, nodes, T, D)
+    total = (factors * derivatives).sum(2)
     return normal(center_rows(total), torch.where(log.isfinite(), order * log, -torch.inf))
 
 
 def check_slopes(f: Map, base: Tensor, away: Tensor, along: Tensor) -> None:
     """Raise `Unknown` unless f is smooth enough at both places, with all the digits of its input."""
-    seen = [(f(x + STEP * along) - f(x - STEP * along)) / (2 * STEP) for x in (base, away)]
-    size = torch.maximum(*(one.flatten(1).norm(dim=1) for one in seen))  # (K,); at equal rows alone it may vanish
-    for x, one in zip((base, away), seen):
-        if not bool(((slope(f, x, along) - one).flatten(1).norm(dim=1) <= SLOPE * size).all()):
+    quotients = [(f(x + STEP * along) - f(x - STEP * along)) / (2 * STEP) for x in (base, away)]
+    # (K,); at equal rows alone it may vanish.
+    size = torch.maximum(*(quotient.flatten(1).norm(dim=1) for quotient in quotients))
+    for x, quotient in zip((base, away), quotients):
+        if not bool(((slope(f, x, along) - quotient).flatten(1).norm(dim=1) <= SLOPE * size).all()):
             raise Unknown(
                 "its slope is not its derivative, as where a gradient is cut, numbers are rounded to single precision, or equal rows lie "
                 "on a kink: no centred form"

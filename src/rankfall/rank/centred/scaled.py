@@ -32,9 +32,9 @@ class Scaled:
 def normal(unit: Tensor, log: Tensor) -> Scaled:
     """Return the value unit * e^log, scaled so that the largest entry of `unit` is one."""
     size = unit.abs().flatten(2).amax(2)  # (K, B)
-    there = size > 0
-    safe = torch.where(there, size, torch.ones_like(size))
-    return Scaled(unit / spread(safe, unit), torch.where(there, log + safe.log(), -torch.inf))
+    nonzero = size > 0
+    safe = torch.where(nonzero, size, torch.ones_like(size))
+    return Scaled(unit / spread(safe, unit), torch.where(nonzero, log + safe.log(), -torch.inf))
 
 
 def plain(value: Tensor) -> Scaled:

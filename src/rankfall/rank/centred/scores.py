@@ -51,7 +51,7 @@ def scores(attention: Multihead, state: State) -> Scores | None:
         return None
     normaliser: Any = attention.normaliser
     prepares = hasattr(normaliser, "prepare")
-    if prepares and not any(keeps_form(normaliser, one, "prepare") for one in PREPARING):
+    if prepares and not any(keeps_form(normaliser, name, "prepare") for name in PREPARING):
         raise Unknown("the normaliser prepares queries and keys in an unknown way: no centred form")
     bias = key_bias(attention, state)
     if bias is None:
@@ -97,6 +97,6 @@ def key_bias(attention: Multihead, state: State) -> Tensor | None:
     return bias[..., :1, :] if bool((bias == bias[..., :1, :]).all()) and adds(position.bias, share) else None
 
 
-def reach(x: Scaled) -> Tensor:
+def largest_score(x: Scaled) -> Tensor:
     """Return the absolute value of the largest entry (K, B)."""
     return torch.where(x.log > 700, torch.inf, x.log.clamp(-700, 700).exp())

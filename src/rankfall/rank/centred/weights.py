@@ -47,7 +47,7 @@ def rule_of(normaliser: Any) -> Rule | None:
         "relu2": relu2_rule,
         "softmax_off_by_one": off_by_one_rule,
     }
-    rule = rules.get(ours(normaliser))
+    rule = rules.get(library_normaliser(normaliser))
     return partial(rule, **unbound(normaliser)[1]) if rule else None
 
 
@@ -58,14 +58,14 @@ def sums_to_one(normaliser: Any) -> bool:
     """
     if is_urpe(normaliser):
         return bool((normaliser.excess == normaliser.excess[..., :1]).all())
-    return ours(normaliser) == "softmax"
+    return library_normaliser(normaliser) == "softmax"
 
 
 def is_urpe(normaliser: Any) -> bool:
     return keeps_form(normaliser, f"{NORMALISERS}urpe:Urpe", "forward", "factors")
 
 
-def ours(normaliser: Any) -> str:
+def library_normaliser(normaliser: Any) -> str:
     """Return the name of a function among Rankfall's normalisers; empty for any other component, whatever its name."""
     function, name = unbound(normaliser)[0], function_name(normaliser).rpartition(":")[2]
     return name if find_imported(f"{NORMALISERS}{name}:{name}") is function else ""
@@ -164,9 +164,9 @@ def swish_l2_rule(s: Scores) -> Weights:
     curve = add(first.map(first.unit * odds), second.map(second.unit * (odds * rho * alpha * (1 + odds))))
     curve = curve.divide_by((1 + odds * rho) * (1 + odds * alpha))
     w = add(linear, negative(curve)).divide_by(1 + curve.value())
-    found = unit_rows(silu(x), w, silu_step(c, r).divide_by(silu(c)))
+    weights = unit_rows(silu(x), w, silu_step(c, r).divide_by(silu(c)))
     # If the common score of a row changes sign, all its weights do, and the factor does not cancel.
-    return replace(found, holds=(a.value().abs() < 0.5 * c.abs()).flatten(2).all(2))
+    return replace(weights, holds=(a.value().abs() < 0.5 * c.abs()).flatten(2).all(2))
 
 
 def silu_step(x: Tensor, g: Scaled) -> Scaled:
@@ -198,8 +198,8 @@ def unit_rows(f: Tensor, u: Scaled, spread: Scaled | None) -> Weights:
         tilt = plain_like(q * (1 - total * q), u)
     else:
         g = 1 + spread.value()
-        apart = spread.unit.unsqueeze(-2) - spread.unit.unsqueeze(-1)  # (..., j, k): at [j, k], spread_k - spread_j
-        tilt = spread.map(q * (g.unsqueeze(-2) * apart).sum(-1) / g.square().sum(-1, keepdim=True))
+        gaps = spread.unit.unsqueeze(-2) - spread.unit.unsqueeze(-1)  # (..., j, k): at [j, k], spread_k - spread_j
+        tilt = spread.map(q * (g.unsqueeze(-2) * gaps).sum(-1) / g.square().sum(-1, keepdim=True))
     first = normal((tilt.unit * u.unit).sum(-1, keepdim=True), tilt.log + u.log)
     second = normal(total * (square - mean * grown) / (2 + u.scale * grown), 2 * u.log)
     return Weights(rows, add(first, negative(second)).divide_by(length))

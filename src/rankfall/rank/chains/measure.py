@@ -36,13 +36,13 @@ def chains(context: Context, subject: Subject, *, repeats: int = 100) -> Rows:
             heads = rng.integers(subject.loaded.heads, size=length)
             drawn.setdefault(sample, []).append((length, repeat, list(zip(layers.tolist(), heads.tolist()))))
     rows: Rows = []
-    for sample, wanted in drawn.items():  # one text at a time: all its matrices are in memory
+    for sample, paths in drawn.items():  # one text at a time: all its matrices are in memory
         maps = torch.stack([layer[0].double() for layer in attention_maps(subject, sample, sample + 1)])  # (L, H, T, T)
-        for length, repeat, path in wanted:
+        for length, repeat, path in paths:
             product = chain(maps, path)
             value, from_mean = rank_one_residual(product), float(res.relative_residual(product))
             about: dict[str, Any] = {"chain": length, "repeat": repeat, "sample": sample}
-            about |= {"residual": number(value), "from_mean": number(from_mean)}
+            about |= {"residual": number_or_none(value), "from_mean": number_or_none(from_mean)}
             about |= {"floor": bool(res.at_floor(torch.tensor(value), subject.dtype))}
             rows.append(about | {"value_reason": reason_of(product[None])})
     return rows
@@ -53,12 +53,12 @@ class _Catch(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[Tensor] = []
+        self.maps: list[Tensor] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if func in SOFTMAX and result.dim() == 4 and result.shape[-1] == result.shape[-2]:
-            self.found.append(result)
+            self.maps.append(result)
         return result
 
 
@@ -67,11 +67,11 @@ def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
     catch = _Catch()
     with catch, Wide():  # the inner mode sees a call first and passes it on
         run_model(subject.loaded.model, subject.inputs(start, stop))
-    if len(catch.found) != subject.layers:
+    if len(catch.maps) != subject.layers:
         raise RankfallError(
-            f"model {subject.request.source.name!r}: {len(catch.found)} attention matrices found in {subject.layers} layers"
+            f"model {subject.request.source.name!r}: {len(catch.maps)} attention matrices found in {subject.layers} layers"
         )
-    return catch.found
+    return catch.maps
 
 
 def chain(maps: Tensor, path: Sequence[tuple[int, int]]) -> Tensor:
@@ -86,9 +86,11 @@ def rank_one_residual(matrix: Tensor) -> float:
     """Return ||A - sigma_1 u v^T|| / ||A||, composite norm."""
     matrix = unit(matrix)
     u, s, vh = torch.linalg.svd(matrix, full_matrices=False)
-    rest = (u[:, 1:] * s[1:]) @ vh[1:]  # sum of the small parts, which avoids subtraction
-    return float(or_nan(res.share(res.matrix_norm(rest, "composite"), res.matrix_norm(matrix, "composite")), matrix))
+    remainder = (u[:, 1:] * s[1:]) @ vh[1:]  # sum of the small parts, which avoids subtraction
+    return float(
+        or_nan(res.share(res.matrix_norm(remainder, "composite"), res.matrix_norm(matrix, "composite")), matrix)
+    )
 
 
-def number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None

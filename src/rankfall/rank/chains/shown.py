@@ -82,5 +82,5 @@ def describe_finding(points: DataFrame) -> str:
     """Write the factor by which a further matrix multiplies the median, from a straight line through its logarithm."""
     lines = [(name, line) for name, line in points.groupby("line") if len(line) > 1]
     paces = {name: np.exp(np.polyfit(line.chain, np.log(line["50%"]), 1)[0]) for name, line in lines}
-    said = ", ".join(f"{pace:.2g} ({name})" for name, pace in paces.items())
-    return f"Each further matrix multiplies it by {said}." if said else "No line has two lengths."
+    factors = ", ".join(f"{pace:.2g} ({name})" for name, pace in paces.items())
+    return f"Each further matrix multiplies it by {factors}." if factors else "No line has two lengths."

@@ -27,9 +27,9 @@ def circle(context: Context, *, steps: int = 300) -> list[dict[str, Any]]:
         state, point = advance(state, context.network(state), skip)
         drawn.append(point)
     path = torch.cat(drawn, 1).double().cpu()  # (K, S, T, 2)
-    wanted = orbit(path[:, :1], steps, options.get("points", 1000))
+    expected = orbit(path[:, :1], steps, options.get("points", 1000))
     distance = (path - path.flip(2)).norm(dim=-1)  # (K, S, T), the same for both tokens
-    error = (path - wanted).norm(dim=-1)
+    error = (path - expected).norm(dim=-1)
     table = torch.cat([path, distance.unsqueeze(-1), error.unsqueeze(-1)], -1)
     numbers = table.masked_fill(~table.isfinite(), torch.nan)[0].tolist()
     return [

@@ -82,8 +82,8 @@ def figure(
 
     The plane shows one seed at one width, by default the lowest. `where`: only these cells, by any column.
     """
-    asked = {"training": training, "task": tasks, "architecture": architectures}
-    table, whole, (training,) = choose(read("circle"), "circle", where, **asked)
+    requested = {"training": training, "task": tasks, "architecture": architectures}
+    table, whole, (training,) = choose(read("circle"), "circle", where, **requested)
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
     one_a_seed(table, "circle", ["task", "architecture", "width"])
     columns = min(columns, len(pairs))
@@ -97,16 +97,16 @@ def figure(
     ends = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
     # The seed with the median distance at the end; the lower one of an even number.
     nearest = ends[ends.index.isin(of_seed.index)].sort_values("ratio", kind="stable")
-    first = nearest.groupby(["task", "architecture"]).seed.agg(lambda each: each.iloc[(len(each) - 1) // 2])
+    first = nearest.groupby(["task", "architecture"]).seed.agg(lambda seeds: seeds.iloc[(len(seeds) - 1) // 2])
     widths = steps(sorted(table.width.unique()))
-    drawn = None
+    scatter = None
     for number, (task, architecture) in enumerate(pairs):
         top, bottom = (axes[2 * (number // columns) + k][number % columns] for k in (0, 1))
         chosen = table[(table.task == task) & (table.architecture == architecture)]
         seed = first.get((task, architecture), -1)
-        drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or drawn
+        scatter = draw_plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or scatter
         name = f"{label(architecture)}, " + (f"seed {seed}" if seed >= 0 else f"none at width {shown}")
-        top.set_title(name if len({one for one, _ in pairs}) == 1 else f"{name}\n{label(task)}")
+        top.set_title(name if len({task for task, _ in pairs}) == 1 else f"{name}\n{label(task)}")
         palette = widths if len(widths) > 1 else {shown: colour(architecture)}
         look: dict[str, Any] = {"estimator": None, "units": "key", "errorbar": None, "marker": None, "alpha": 0.7}
         on(bottom, chosen[chosen.token == 0], "step", "ratio", "width", palette, **look)
@@ -117,11 +117,11 @@ def figure(
     for panel in shown_panels:
         panel.set_ylim(0, top_most)
     for row in range(2):
-        for left in axes[-2 + row][len(pairs) - columns * (rows - 1) :]:
-            left.set_visible(False)
+        for unused in axes[-2 + row][len(pairs) - columns * (rows - 1) :]:
+            unused.set_visible(False)
     handles = {f"width {name}": handle for name, handle in collect_labels(axes[1]).items() if len(widths) > 1}
-    if drawn is not None:
-        figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
+    if scatter is not None:
+        figure.colorbar(scatter, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
     below(figure, handles)
     last = count_meetings(ends)
     caption = (
@@ -138,26 +138,26 @@ def count_meetings(end: DataFrame) -> DataFrame:
     """Count, by task, architecture and width, the roll-outs that end with both points in one place, with their distance from the circle."""
     end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
     by = ["task", "architecture", "training", "width"]
-    found = end.groupby(by).agg(
+    counts = end.groupby(by).agg(
         roll_outs=("met", "size"),
         met=("met", "sum"),
         gone=("gone", "sum"),
         median_ratio=("ratio", "median"),
         median_error=("error", "median"),
     )
-    return found.reset_index()
+    return counts.reset_index()
 
 
 def count_by_architecture(last: DataFrame) -> str:
     """Write the counts of each architecture, and how many roll-outs are not finite."""
     counts = last.groupby("architecture")[["met", "roll_outs"]].sum()
-    said = [f"{one.met} of {one.roll_outs} of {label(one.Index)}" for one in counts.itertuples()]
+    texts = [f"{row.met} of {row.roll_outs} of {label(row.Index)}" for row in counts.itertuples()]
     gone = int(last.gone.sum())
     beyond = f"; {many(gone, 'roll-out')} ended beyond all numbers, which cannot be drawn" if gone else ""
-    return (f": {list_names(said, NAMED)}" if len(said) > 1 else "") + beyond
+    return (f": {list_names(texts, NAMED)}" if len(texts) > 1 else "") + beyond
 
 
-def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
+def draw_plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
     """Draw the positions of both tokens, without those outside the frame."""
     panel.set(xlim=(-limit, limit), ylim=(-limit, limit))
     panel.set_aspect("equal")
@@ -168,10 +168,10 @@ def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None
     radius = float(np.hypot(start.x, start.y).mean()) if len(start) else 0.0
     panel.plot(radius * np.cos(turn), radius * np.sin(turn), color="#d0d0d0", linewidth=1.0, zorder=0)
     ordered = table.sort_values("step")
-    drawn = panel.scatter(ordered.x, ordered.y, c=ordered.step, cmap="viridis_r", s=5, linewidth=0, zorder=2)
-    for marker, one in zip(MARKERS, start.sort_values("token").itertuples()):
-        panel.plot([one.x], [one.y], marker, color="black", fillstyle="none", markersize=6, zorder=3)
+    scatter = panel.scatter(ordered.x, ordered.y, c=ordered.step, cmap="viridis_r", s=5, linewidth=0, zorder=2)
+    for marker, point in zip(MARKERS, start.sort_values("token").itertuples()):
+        panel.plot([point.x], [point.y], marker, color="black", fillstyle="none", markersize=6, zorder=3)
     end = table[table.step == table.step.max()].sort_values("token", ascending=False)
-    for (marker, fill, size), one in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
-        panel.plot([one.x], [one.y], marker, color=fill, markeredgecolor="black", markersize=size, zorder=4)
-    return drawn
+    for (marker, fill, size), point in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
+        panel.plot([point.x], [point.y], marker, color=fill, markeredgecolor="black", markersize=size, zorder=4)
+    return scatter

@@ -41,16 +41,16 @@ EXACT = 1e-8  # relative to the largest entry; larger errors are not rounding
 @torch.no_grad()
 def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any]]:
     """Return a row for each path length and for the bias term, over the first test samples."""
-    made, inputs = in_float64(context, samples)
-    norms = [block for block in made.blocks if unbound(block.norm1)[0] is not no_norm]
-    for part, there in (("mlp", [block for block in made.blocks if block.mlp is not None]), ("norm", norms)):
-        if there:  # not linear, so that the theorem does not apply
+    network, inputs = in_float64(context, samples)
+    norms = [block for block in network.blocks if unbound(block.norm1)[0] is not no_norm]
+    for part, nonlinear in (("mlp", [block for block in network.blocks if block.mlp is not None]), ("norm", norms)):
+        if nonlinear:  # not linear, so that the theorem does not apply
             raise RankfallError(
                 f"decomposition: a network with {WORDS[part]} is not a sum over paths; choose cells with `{part}: none`"
             )
     targets = context.data.test.targets[:, :samples]
-    terms, bias = path_terms(made, inputs)
-    whole = made.states(inputs)[-1]
+    terms, bias = path_terms(network, inputs)
+    whole = network.states(inputs)[-1]
     total = torch.stack(terms).sum(0) + bias
     known = measurable(whole.flatten(1, 2))  # (K,)
     error = torch.where(known, (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3)), torch.nan)
@@ -62,16 +62,16 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
     objective = values if targets.is_floating_point() else classes
 
     def score(states: Tensor) -> tuple[Tensor, Tensor]:
-        graded = objective.grade(made.readout(states), targets)
-        right = graded.sums.get("accuracy", torch.nan * graded.loss)
-        return graded.loss, right / graded.asked
+        graded = objective.grade(network.readout(states), targets)
+        correct = graded.sums.get("accuracy", torch.nan * graded.loss)
+        return graded.loss, correct / graded.asked
 
     loss, accuracy = score(whole)
     sizes = torch.stack([matrix_norm(term.flatten(1, 2), "frobenius") for term in [*terms, bias]])  # (L + 2, K)
     size = -exponent_of(whole, (1, 2, 3))[:, None, None, None]
     output = shift(whole, size)  # a product of two numbers of 1e-200 would be zero
     rows = []
-    for index, term in enumerate([*terms, bias]):
+    for index, term in enumerate([*terms, bias]):  # (K, B, T, D)
         is_bias = index == len(terms)
         columns = {
             "size": sizes[index],
@@ -82,11 +82,11 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
         columns |= dict(zip(("loss_without", "accuracy_without"), score(whole - term)))
         columns |= dict(zip(("loss_alone", "accuracy_alone"), score(term if is_bias else term + bias)))
         columns |= {"loss": loss, "accuracy": accuracy, "error": error}
-        found: dict[str, Any] = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
+        row: dict[str, Any] = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
         for name, value in columns.items():
             exists = bool(value[0].isfinite()) and (bool(known[0]) or name not in OF_OUTPUT)
-            found[name] = value[0].item() if exists else None
-        rows.append(found | {"value_reason": "" if known[0] else reason_of(whole.flatten(1, 2))})
+            row[name] = value[0].item() if exists else None
+        rows.append(row | {"value_reason": "" if known[0] else reason_of(whole.flatten(1, 2))})
     return rows
 
 
@@ -94,11 +94,11 @@ def path_terms(network: Network, inputs: Tensor) -> tuple[list[Tensor], Tensor]:
     """Return the contributions of paths of each length 0 .. L and of the biases to the last state: (K, B, T, D) each."""
     states = network.states(inputs)
     terms, bias = [states[0]], torch.zeros_like(states[0])
-    one, zero = torch.ones((), dtype=bias.dtype), torch.zeros((), dtype=bias.dtype)
+    unit, zero = torch.ones((), dtype=bias.dtype), torch.zeros((), dtype=bias.dtype)
     for block, x in zip(network.blocks, states):
         attention = block.attention
         weights = attention.weights(x)  # (K, B, H, T, T), frozen
-        keep, take = block.residual(one, zero), block.residual(zero, one)
+        keep, take = block.residual(unit, zero), block.residual(zero, unit)
         mixed = [take * linear_mix(attention, weights, term) for term in terms]
         none = torch.zeros_like(bias)
         terms = [keep * a + b for a, b in zip([*terms, none], [none, *mixed])]

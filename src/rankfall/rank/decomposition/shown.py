@@ -84,8 +84,8 @@ def figure(
 
     `where`: only these cells, by any column.
     """
-    asked = {"task": task, "architecture": architecture}
-    table, whole, (task, architecture) = choose(read("decomposition"), "decomposition", where, **asked)
+    requested = {"task": task, "architecture": architecture}
+    table, whole, (task, architecture) = choose(read("decomposition"), "decomposition", where, **requested)
     table = deepest(table, "decomposition", ["training"])
     paths = select(table, PATHS)
     long = paths.melt(["training", "seed", "length"], list(LINES), "column", "value").dropna(subset="value")
@@ -98,7 +98,7 @@ def figure(
     )  # fmt: skip
     cells = read("cells")
     guesses = {name: chances(part, cells) for name, part in table.groupby("training")}
-    chance = say_span((guess for each in guesses.values() for guess in each), "{:.2f}".format)
+    chance = say_span((guess for of_training in guesses.values() for guess in of_training), "{:.2f}".format)
     for (row, training), panel in grid.axes_dict.items():
         # A share of the output may be negative, since terms may point away from it; a share of norms is not.
         if row == "share":

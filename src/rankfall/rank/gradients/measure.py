@@ -33,7 +33,7 @@ NO_WAY = "the loss does not depend on them"
 
 
 @dataclass(frozen=True)
-class Found:
+class Backward:
     """Loss and gradients of one network, by layer and variable.
 
     `lost`: for each layer, whether a state up to its input has no size.
@@ -55,58 +55,64 @@ def gradients(context: Context, *, samples: int = 32) -> Rows:
     plain, moved = (gradients_of(network, loss, batch, names, shake) for shake in (False, True))
     about = {"samples": inputs.shape[1], "loss": plain.loss if math.isfinite(plain.loss) else None}
     return [
-        about | {"layer": layer + 1, "of": of} | one_row(plain, moved, layer, of)
+        about | {"layer": layer + 1, "of": role} | gradient_row(plain, moved, layer, role)
         for layer in range(len(names))
-        for of in (*ROLES, INPUT)
+        for role in (*ROLES, INPUT)
     ]
 
 
 def weights_by_role(network: Network) -> list[dict[str, list[str]]]:
     """Return, for each layer, the names of its attention's weights for queries, keys and values, without biases."""
-    found = []
+    by_layer = []
     for number, block in enumerate(network.blocks):
-        named = [(f"blocks.{number}.attention.{name}", one.initial) for name, one in block.attention.named_parameters()]
+        parameters = block.attention.named_parameters()
+        named = [(f"blocks.{number}.attention.{name}", parameter.initial) for name, parameter in parameters]
         weights = [(name, initial.role) for name, initial in named if initial.kind == "weight"]
-        found.append({of: [name for name, one in weights if one == role] for of, role in ROLES.items()})
-    return found
+        by_layer.append(
+            {role: [name for name, kind in weights if kind == singular] for role, singular in ROLES.items()}
+        )
+    return by_layer
 
 
-def gradients_of(network: Network, loss: Any, batch: Samples, names: list[dict[str, list[str]]], shake: bool) -> Found:
+def gradients_of(
+    network: Network, loss: Any, batch: Samples, names: list[dict[str, list[str]]], shake: bool
+) -> Backward:
     """Return loss and gradients. `shake`: of a pass whose rounding differs."""
     entered: list[Tensor] = []
     network.requires_grad_(True)
     with torch.enable_grad(), shaken(network) if shake else nullcontext():
-        with called_first(lambda _, given: entered.append(given[0]), network.blocks):
+        with called_first(lambda _, arguments: entered.append(arguments[0]), network.blocks):
             mean = loss(network, batch).loss.sum()
         parameters = dict(network.named_parameters())
-        wanted = [
-            {of: [parameters[name] for name in listed] for of, listed in layer.items()} | {INPUT: [x]}
+        variables_of_layers = [
+            {role: [parameters[name] for name in listed] for role, listed in layer.items()} | {INPUT: [x]}
             for layer, x in zip(names, entered, strict=True)
         ]
-        flat = [one for layer in wanted for some in layer.values() for one in some]
-        made = iter(torch.autograd.grad(mean, flat, allow_unused=True))
+        flat = [x for layer in variables_of_layers for variables in layer.values() for x in variables]
+        computed = iter(torch.autograd.grad(mean, flat, allow_unused=True))
     gradients = [
-        {of: [one for one in (next(made) for _ in some) if one is not None] for of, some in layer.items()}
-        for layer in wanted
+        {role: [x for x in (next(computed) for _ in variables) if x is not None] for role, variables in layer.items()}
+        for layer in variables_of_layers
     ]
     states = [bool((~measurable(x)).any()) for x in entered]
-    return Found(float(mean.detach()), gradients, [any(states[: n + 1]) for n in range(len(states))])
+    return Backward(float(mean.detach()), gradients, [any(states[: n + 1]) for n in range(len(states))])
 
 
-def one_row(plain: Found, moved: Found, layer: int, of: str) -> dict[str, Any]:
-    one, other = ([x.flatten() for x in found.gradients[layer][of]] for found in (plain, moved))
-    nothing: dict[str, Any] = {"value": None, "entries": None, "floor": None}
-    if not one:
-        none = f"the attention of this layer has no weights of {of}, or the loss does not depend on them"
-        return nothing | {"value_reason": NO_WAY if of == INPUT else none}
+def gradient_row(plain: Backward, moved: Backward, layer: int, role: str) -> dict[str, Any]:
+    """Return the norm of one variable's gradient in a layer, from two passes that round differently."""
+    gradient, other = ([x.flatten() for x in result.gradients[layer][role]] for result in (plain, moved))
+    empty: dict[str, Any] = {"value": None, "entries": None, "floor": None}
+    if not gradient:
+        none = f"the attention of this layer has no weights of {role}, or the loss does not depend on them"
+        return empty | {"value_reason": NO_WAY if role == INPUT else none}
     if not math.isfinite(plain.loss):
-        return nothing | {"value_reason": NOT_FINITE}
+        return empty | {"value_reason": NOT_FINITE}
     if any(plain.lost):  # a gradient passes through all layers
-        return nothing | {"value_reason": outside(torch.float64)}
-    whole, gap = torch.cat(one), torch.cat(one) - torch.cat(other)
+        return empty | {"value_reason": outside(torch.float64)}
+    whole, gap = torch.cat(gradient), torch.cat(gradient) - torch.cat(other)
     size = float(length(whole))
     if not math.isfinite(size) or 0 < size < torch.finfo(torch.float64).tiny:
-        return nothing | {"value_reason": "the gradient is beyond what float64 can hold"}
-    samples = plain.gradients[layer][of][0].shape[1] if of == INPUT else 1
-    found = {"value": size * math.sqrt(samples), "entries": whole.numel() // samples}
-    return found | {"floor": bool(length(gap) > NOISE * size), "value_reason": ""}
+        return empty | {"value_reason": "the gradient is beyond what float64 can hold"}
+    samples = plain.gradients[layer][role][0].shape[1] if role == INPUT else 1
+    norm = {"value": size * math.sqrt(samples), "entries": whole.numel() // samples}
+    return norm | {"floor": bool(length(gap) > NOISE * size), "value_reason": ""}

@@ -36,28 +36,30 @@ def law(
 
     `architectures`: by default all. `where`: only these cells, by any column.
     """
-    asked = {"task": task, "training": training, "architecture": architectures}
-    table, whole, (task, training) = choose(read("law"), "law", where, **asked)
+    requested = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("law"), "law", where, **requested)
     table = deepest(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     resolved = table[clear(table, ["architecture"])]
     # The first layer at which a sample of a seed is rounding.
     noise = table.drop(resolved.index).groupby("architecture").layer.min()
-    methods = table.groupby("architecture").method.agg(lambda found: "centred" if (found == "centred").all() else PLAIN)
+    methods = table.groupby("architecture").method.agg(
+        lambda methods: "centred" if (methods == "centred").all() else PLAIN
+    )
     bounded = bool(table[list(BOUNDS)].notna().any(axis=None))
     figure, axes = canvas(1, 1 + bounded, WIDTH, 3.5, width_ratios=[1.25, 1][: 1 + bounded])
-    left = axes[0][0]
-    decay(left, mean_by_seed(resolved, "log10_residual"), names, methods, set(noise.index))
+    panel = axes[0][0]
+    draw_decay(panel, mean_by_seed(resolved, "log10_residual"), names, methods, set(noise.index))
     centred = table[table.architecture.map(methods) == "centred"]
-    references(left, mean_by_seed(centred, "log10_residual", "log10_float64", "log10_float32"), names)
+    draw_references(panel, mean_by_seed(centred, "log10_residual", "log10_float64", "log10_float32"), names)
     if bounded:
-        slack(axes[0][1], table, names)
+        draw_slack(axes[0][1], table, names)
     below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred", *names)))
     means = resolved.astype({"log10_residual": float}).groupby(["architecture", "layer"]).log10_residual.mean()
     ends = means.reset_index().groupby("architecture").tail(1).itertuples(index=False, name=None)
-    label_ends(left, {name: (layer, twice(log10)) for name, layer, log10 in ends}, colours(names))
-    each = mean_by_seed(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
-    points = summary(each, ["architecture", "layer"], *NUMBERS)
+    label_ends(panel, {name: (layer, log_twice(log10)) for name, layer, log10 in ends}, colours(names))
+    by_seed = mean_by_seed(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
+    points = summary(by_seed, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
     any_plain = bool((methods == PLAIN).any())
     dashed = " Dashed: a plain float64 pass; it ends with a cross, where it is rounding noise." * any_plain
@@ -78,41 +80,43 @@ def mean_by_seed(table: DataFrame, *columns: str) -> DataFrame:
     return numbers.groupby(["architecture", "layer", "seed"])[list(columns)].mean().reset_index()
 
 
-def twice(log10: Any) -> Any:
+def log_twice(log10: Any) -> Any:
     """Return log10(-log10 residual)."""
     return np.log10(-np.minimum(log10, -1e-3))
 
 
-def decay(panel: Axes, each: DataFrame, names: list[str], methods: Any, cut: set[str]) -> None:
-    each = each.assign(height=twice(each.log10_residual), method=each.architecture.map(methods)).dropna(subset="height")
+def draw_decay(panel: Axes, by_seed: DataFrame, names: list[str], methods: Any, cut: set[str]) -> None:
+    by_seed = by_seed.assign(height=log_twice(by_seed.log10_residual), method=by_seed.architecture.map(methods)).dropna(
+        subset="height"
+    )
     look: dict[str, Any] = {"style": "method", "dashes": {"centred": "", PLAIN: (3, 1.5)}}
-    look["marker"] = None if each.layer.nunique() > MARKED else "o"
-    on(panel, each, "layer", "height", "architecture", colours(names), (float(twice(0.0)), None), **look)
-    for name in cut & set(each.architecture):
-        line = each[each.architecture == name].groupby("layer").height.mean()
+    look["marker"] = None if by_seed.layer.nunique() > MARKED else "o"
+    on(panel, by_seed, "layer", "height", "architecture", colours(names), (float(log_twice(0.0)), None), **look)
+    for name in cut & set(by_seed.architecture):
+        line = by_seed[by_seed.architecture == name].groupby("layer").height.mean()
         panel.plot(line.index[-1:], line.iloc[-1:], "X", color=colours(names)[name], markersize=8)
     panel.set(xlabel="layer", ylabel="residual |res(X)| / |X|")
-    label_towers([panel], float(each.log10_residual.min()))
+    label_towers([panel], float(by_seed.log10_residual.min()))
 
 
 def label_towers(panels: Sequence[Axes], lowest: float) -> None:
-    """Label heights of `twice`, down to the lowest log10 of a residual: 0.9, 10^-1, 10^-10, 10^-100, with the large at the top."""
+    """Label heights of `log_twice`, down to the lowest log10 of a residual: 0.9, 10^-1, 10^-10, 10^-100, with the large at the top."""
     marks = space_ticks(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
     high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
     for panel in panels:
         panel.set_yticks(
-            [*twice(np.log10(high)), *marks], [str(value) for value in high] + [tower(mark) for mark in marks]
+            [*log_twice(np.log10(high)), *marks], [str(value) for value in high] + [tower(mark) for mark in marks]
         )
         if not panel.yaxis_inverted():
             panel.invert_yaxis()
 
 
-def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
+def draw_references(panel: Axes, by_seed: DataFrame, names: list[str]) -> None:
     """Draw reference lines: a slope of log10(3) per layer, which is cubing on these axes, and the ends of plain passes."""
-    first = next((name for name in names if name in set(each.architecture)), None)
+    first = next((name for name in names if name in set(by_seed.architecture)), None)
     if first is None:
         return
-    line = twice(each[each.architecture == first].groupby("layer").log10_residual.mean()).dropna()
+    line = log_twice(by_seed[by_seed.architecture == first].groupby("layer").log10_residual.mean()).dropna()
     if len(line) >= 4:
         x = np.array([line.index[2], line.index[-1]])
         cubic = line.iloc[2] + (x - x[0]) * np.log10(3) + 0.45
@@ -122,17 +126,17 @@ def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
         panel.axhline(end, color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
 
 
-def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
+def draw_slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
     """Draw the excess of each bound over the residual. A bound is null wherever its condition fails."""
     panel.set(xlabel="layer", ylabel="decades above the residual")
     long = table.melt(["architecture", "layer", "seed"], list(BOUNDS), "bound", "slack").dropna(subset="slack")
     long = long.assign(slack=long.slack.astype(float), bound=long.bound.map(BOUNDS))
-    each = long.groupby(["architecture", "bound", "layer", "seed"]).slack.mean().reset_index()
-    shown = [name for name in names if name in set(each.architecture)]
+    by_seed = long.groupby(["architecture", "bound", "layer", "seed"]).slack.mean().reset_index()
+    shown = [name for name in names if name in set(by_seed.architecture)]
     dashes = dict(zip(BOUNDS.values(), ("", (3, 1.5))))
     palette = {name: colour for name, colour in colours(names).items() if name in shown}
     look: dict[str, Any] = {"style": "bound", "style_order": list(dashes), "dashes": dashes}
-    on(panel, each, "layer", "slack", "architecture", palette, **look)
+    on(panel, by_seed, "layer", "slack", "architecture", palette, **look)
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # keeps a violated bound visible
 
 
@@ -141,9 +145,9 @@ def describe_finding(resolved: DataFrame, names: list[str]) -> str:
     last = resolved[resolved.layer == resolved.groupby("architecture").layer.transform("max")]
     exponents = last.groupby("architecture").exponent.mean().dropna().astype(float).round(2)
     cubed = [label(name) for name in names if name in exponents and abs(exponents[name] - 3) < 0.05]
-    which = f" ({', '.join(cubed)})" if cubed else ""
+    examples = f" ({', '.join(cubed)})" if cubed else ""
     return (
-        f"The last layer cubes the residual in {len(cubed)} of {many(len(exponents), 'architecture')}{which}. "
+        f"The last layer cubes the residual in {len(cubed)} of {many(len(exponents), 'architecture')}{examples}. "
         f"After it, the residual is {describe_ends(last, 'log10_residual', power)}."
     )
 
@@ -168,7 +172,7 @@ def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
     points = table.groupby(at)[["log10_residual", "direct", "exponent"]].median().reset_index()
     long = points.melt(at, ["log10_residual", "direct"], "pass", "log10")
     long = long[long.log10.notna() & ((long["pass"] != "direct") | (long.log10 > -299))]
-    long = long.assign(height=twice(long.log10.astype(float)))
+    long = long.assign(height=log_twice(long.log10.astype(float)))
     names = sorted(points.panel.unique())
     grid = lines(
         long, "layer", "height", "variant", colours(variants), col="panel", col_order=names, col_wrap=3,
@@ -176,7 +180,7 @@ def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
         style="pass", style_order=["log10_residual", "direct"], dashes={"log10_residual": "", "direct": (1, 1.5)},
     )  # fmt: skip
     for name, panel in grid.axes_dict.items():
-        slope(panel, points[points.panel == name])
+        draw_slope(panel, points[points.panel == name])
         for digits in FLOORS.values():
             panel.axhline(np.log10(digits), color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
     label_towers(list(grid.axes.flat), float(long.log10.min()))
@@ -196,18 +200,18 @@ def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
 
 def describe_models(points: DataFrame) -> str:
     """Write the residual of each variant at the last layer of its model, and the local exponent of the lowest once it is below 0.01."""
-    said = []
+    sentences = []
     for name, part in points.groupby("panel"):
         last = part[part.layer == part.layer.max()].dropna(subset="log10_residual").sort_values("log10_residual")
-        ends = join(f"{power(float(one.log10_residual))} ({label(one.variant)})" for one in last.itertuples())
+        ends = join(f"{power(float(row.log10_residual))} ({label(row.variant)})" for row in last.itertuples())
         lowest = part[(part.variant == last.variant.iloc[0]) & (part.log10_residual < -2)]
         pace = lowest.exponent.astype(float).median()
         exponent = f"; each layer takes the lowest to its power {pace:.2f}" if pace == pace else ""
-        said.append(f"{name}, layer {last.layer.iloc[0]}: {ends}{exponent}")
-    return f"{'. '.join(said)}."
+        sentences.append(f"{name}, layer {last.layer.iloc[0]}: {ends}{exponent}")
+    return f"{'. '.join(sentences)}."
 
 
-def slope(panel: Axes, points: DataFrame) -> None:
+def draw_slope(panel: Axes, points: DataFrame) -> None:
     """Draw a line of slope log10 3 through the last point of the lowest curve."""
     ends = points[points.layer == points.layer.max()].log10_residual.astype(float)
     if ends.empty or not ends.min() < -1:

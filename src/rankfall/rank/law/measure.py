@@ -56,42 +56,42 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
     single = copy.deepcopy(context.network).float()
     carried = list(carry(exact.maps(), exact.lift(inputs), partial(strip_sentinels, exact)))
     direct = [state.mask_lost(relative_residual(state.unit)) for state in carried]  # (K, B), NaN where it is lost
-    floats = plainly(single, inputs.float() if inputs.is_floating_point() else inputs)
+    floats = plain_residuals(single, inputs.float() if inputs.is_floating_point() else inputs)
     columns: list[dict[str, Any]]
     try:
         columns = centred_columns(exact, propagate(exact, inputs))
-    except Unknown as reason:
-        about = {"method": "float64", "method_reason": str(reason)}
-        theory = {"log10_absolute": None, "exponent": None} | leave_theory_empty(str(reason))
+    except Unknown as error:
+        about = {"method": "float64", "method_reason": str(error)}
+        theory = {"log10_absolute": None, "exponent": None} | leave_theory_empty(str(error))
         columns = [
             about | {"log10_residual": value.log10(), "floor": floor} | theory
-            for value, floor in zip(direct, noisy(exact, inputs, carried, direct))
+            for value, floor in zip(direct, is_rounding(exact, inputs, carried, direct))
         ]
     rows = []
-    for layer, found in enumerate(columns):
+    for layer, values in enumerate(columns):
         for name, value in (("float64", direct[layer]), ("float32", floats[layer])):
             dtype = getattr(torch, name)
-            floor = at_floor(value, dtype, found["log10_residual"]) | value.isnan() | found["floor"]
-            found |= {f"log10_{name}": value.double().log10(), f"{name}_floor": floor}
+            floor = at_floor(value, dtype, values["log10_residual"]) | value.isnan() | values["floor"]
+            values |= {f"log10_{name}": value.double().log10(), f"{name}_floor": floor}
         for sample in range(inputs.shape[1]):
-            picked = {name: pick(value, sample) for name, value in found.items()}
-            picked["value_reason"] = why = none_reason(found["log10_residual"][0, sample])
-            if why == OUT:  # without a residual there are no bounds on it
+            picked = {name: pick(value, sample) for name, value in values.items()}
+            picked["value_reason"] = reason = none_reason(values["log10_residual"][0, sample])
+            if reason == OUT:  # without a residual there are no bounds on it
                 picked |= {name: None for name in (*ONE_LAYER, *ALL_LAYERS) if name in picked}
             rows.append({"layer": layer, "sample": sample} | withhold(picked))
     return rows
 
 
-def plainly(network: Network, inputs: Tensor) -> list[Tensor]:
+def plain_residuals(network: Network, inputs: Tensor) -> list[Tensor]:
     """Return relative residuals (K, B) by layer from a plain forward pass: NaN from where a state leaves the range of its format."""
-    lost, found = torch.zeros(()).bool(), []
+    lost, residuals = torch.zeros(()).bool(), []
     for x in map(partial(strip_sentinels, network), network.states(inputs)):
         lost = lost | ~measurable(x)
-        found.append(torch.where(lost, torch.nan, relative_residual(x)))
-    return found
+        residuals.append(torch.where(lost, torch.nan, relative_residual(x)))
+    return residuals
 
 
-def noisy(network: Network, inputs: Tensor, carried: list[Carried], direct: list[Tensor]) -> list[Tensor]:
+def is_rounding(network: Network, inputs: Tensor, carried: list[Carried], direct: list[Tensor]) -> list[Tensor]:
     """Return where the relative residuals `direct` of states are rounding (K, B), by layer."""
     with shaken(network):
         other = map(partial(strip_sentinels, network), network.states(inputs))
@@ -113,30 +113,33 @@ def centred_columns(network: Network, states: list[State]) -> list[dict[str, Any
     for layer, after in enumerate(states):
         tokens = after.full()[..., after.tokens, :]
         lost = lost | ~measurable(tokens)
-        left = torch.where(lost, torch.nan, log10_norm(after.rest, "composite"))
+        absolute = torch.where(lost, torch.nan, log10_norm(after.rest, "composite"))
         size = matrix_norm(tokens, "composite").log10()
-        found: dict[str, Any] = {"method": "centred", "method_reason": "", "log10_residual": left - size}
-        found |= {"log10_absolute": left, "floor": torch.zeros_like(size, dtype=torch.bool), "exponent": None}
-        rows.append(found)
+        columns: dict[str, Any] = {"method": "centred", "method_reason": "", "log10_residual": absolute - size}
+        columns |= {"log10_absolute": absolute, "floor": torch.zeros_like(size, dtype=torch.bool), "exponent": None}
+        rows.append(columns)
         if not layer:
-            found |= leave_theory_empty("the input")
+            columns |= leave_theory_empty("the input")
             continue
         block, before = network.blocks[layer - 1], states[layer - 1]
-        found["exponent"] = torch.where(lost, torch.nan, exponent(block, before, after))
+        columns["exponent"] = torch.where(lost, torch.nan, exponent(block, before, after))
         stopped = stopped or refusal(block, before)
         if stopped:
-            found |= leave_theory_empty(stopped)
+            columns |= leave_theory_empty(stopped)
             continue
         terms = bounds(block, before)
         largest = torch.maximum(largest, torch.stack([terms.log10_factor, terms.log10_factor_no_gamma]))
         holds = holds & terms.condition
         published, no_gamma = theorem(largest, start, layer)
-        found |= one_layer(terms, left) | {"log10_lipschitz": terms.log10_lipschitz}
-        found |= {
+        columns |= one_layer(terms, absolute) | {"log10_lipschitz": terms.log10_lipschitz}
+        columns |= {
             "log10_theorem": published,
-            "theorem_slack": slack(published, left),
+            "theorem_slack": slack(published, absolute),
             "log10_theorem_no_gamma": no_gamma,
         }
-        found |= {"theorem_no_gamma_slack": slack(no_gamma, left), "theorem_contracts": 2 * start + largest[0] < 0}
-        found["condition_all"] = holds
+        columns |= {
+            "theorem_no_gamma_slack": slack(no_gamma, absolute),
+            "theorem_contracts": 2 * start + largest[0] < 0,
+        }
+        columns["condition_all"] = holds
     return rows

@@ -81,10 +81,10 @@ def variant_rows(network: Network, start: Tensor) -> Rows:
             theory = {"exponent": exponent(block, before, state)} | _theory(block, before)
         x = state.full()
         log10 = or_nan(log10_norm(state.rest, "composite") - res.matrix_norm(x, "composite").log10(), x)  # (1, B)
-        found = {"log10_residual": log10} | theory | {"direct": res.relative_residual(ordinary)}
+        columns = {"log10_residual": log10} | theory | {"direct": res.relative_residual(ordinary)}
         rows += [
             {"layer": layer, "sample": sample, "value_reason": none_reason(log10[0, sample])}
-            | withhold({name: pick(value, sample) for name, value in found.items()})
+            | withhold({name: pick(value, sample) for name, value in columns.items()})
             for sample in range(ordinary.shape[1])
         ]
     return rows
@@ -101,5 +101,5 @@ def _theory(block: Any, before: State) -> dict[str, Any]:
     stopped = refusal_of_attention(alone, before)
     if stopped:
         return leave_theory_empty(stopped)
-    left = log10_norm(attend(block.attention, before).rest, "composite")
-    return {"log10_attention": left} | one_layer(bounds(alone, before), left)
+    absolute = log10_norm(attend(block.attention, before).rest, "composite")
+    return {"log10_attention": absolute} | one_layer(bounds(alone, before), absolute)

@@ -102,13 +102,13 @@ def log_residual(rows: DataFrame) -> DataFrame:
     """Return the numbers, without those from the first layer at which a sample's rows are identical to the last digit or rounding noise."""
     last = at_last(rows).groupby("key").log10_residual.mean()
     gone = rows[has_no_residual(rows)].groupby("key").layer.min().astype(float)
-    found = last.where(~last.index.isin(gone.index)).rename("number").to_frame().join(gone.rename("gone"))
-    said = beyond_range(rows)
+    numbers = last.where(~last.index.isin(gone.index)).rename("number").to_frame().join(gone.rename("gone"))
+    reasons = beyond_range(rows)
     why = [
-        "" if missing != missing else said.get(key) or f"at layer {missing:.0f} it is rounding noise, or 0"
-        for key, missing in found.gone.items()
+        "" if missing != missing else reasons.get(key) or f"at layer {missing:.0f} it is rounding noise, or 0"
+        for key, missing in numbers.gone.items()
     ]
-    return found.assign(why=why).reset_index()[["key", "number", "why"]]
+    return numbers.assign(why=why).reset_index()[["key", "number", "why"]]
 
 
 HEADLINES = (

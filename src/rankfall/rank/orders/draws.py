@@ -21,10 +21,10 @@ from rankfall.rank.centred.tokenwise import norm
 
 def networks(design: Architecture, tokens: int, draws: int, biases: bool, seed: int = 0) -> Network:
     """Build one network per draw, in float64. Parameters of equal name and shape are the same in every design."""
-    made = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), draws, torch.float64)
-    for name, value in made.named_parameters():
+    network = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), draws, torch.float64)
+    for name, value in network.named_parameters():
         value.data.copy_(initial_values(name, value.initial, tuple(value.shape[1:]), seed, draws, biases))  # type: ignore[attr-defined]
-    return made.requires_grad_(False)
+    return network.requires_grad_(False)
 
 
 @lru_cache(maxsize=1024)
@@ -72,7 +72,7 @@ def wake(network: Any, state: State) -> None:
     attention.query.bias *= factor.unsqueeze(1)
 
 
-def at(state: State, scales: np.ndarray) -> State:
+def at_scales(state: State, scales: np.ndarray) -> State:
     """Repeat the state for each scale of R; scales take the place of samples."""
     log = torch.from_numpy(scales * math.log(10)).expand(len(state.common), -1)
     common, sentinels, unit = (

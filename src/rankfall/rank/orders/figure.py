@@ -81,11 +81,11 @@ def orders(
     `quantity`: res or sigma_ratio; `heads`: number of attention heads, by default the largest measured; `biases`: with or without.
     """
     everything = read("orders")
-    there = sorted({int(count) for count in everything.heads.dropna()})
-    if not len(everything) or (heads is not None and heads not in there):
-        found = ", ".join(map(str, there)) or "nothing"
-        raise RankfallError(f"figure orders: no entry has {heads or 'any'} heads; there is: {found}")
-    heads = heads or (there[-1] if there else 1)
+    counts = sorted({int(count) for count in everything.heads.dropna()})
+    if not len(everything) or (heads is not None and heads not in counts):
+        available = ", ".join(map(str, counts)) or "nothing"
+        raise RankfallError(f"figure orders: no entry has {heads or 'any'} heads; there is: {available}")
+    heads = heads or (counts[-1] if counts else 1)
     # Attention that reads no mask is drawn under `none`; the picture's numbers keep the null.
     masks = everything["mask"]
     everything = everything.assign(row=name_rows(everything), mask=masks.fillna("none"))
@@ -115,7 +115,7 @@ def orders(
     shown = concat([alone, around])
     words = {"what": "residual" if quantity == "res" else "σ₂/σ₁", "never": NEVER[quantity]}
     shades = sorted({shade(order) for order in shown.order})
-    handles = [Patch(color=SHADES[one], label=MEANINGS[one].format(**words)) for one in shades]
+    handles = [Patch(color=SHADES[index], label=MEANINGS[index].format(**words)) for index in shades]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(shades)), title=DIRECTION)
     kept = ["block", "attention", "normaliser", "position", "mask", "sentinels", "heads", "biases", "order", "uncertainty", "theory",
             "decades", "method", "reason"]  # fmt: skip
@@ -185,7 +185,7 @@ def draw_groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
     """Draw brackets over the columns that share a mask and a sentinel."""
     shared = [column[:2] for column in columns]
     for group in dict.fromkeys(shared):
-        places = [i for i, each in enumerate(shared) if each == group]
+        places = [i for i, pair in enumerate(shared) if pair == group]
         text = " + ".join(word(part) for part in reversed(group) if part != "none") or "neither"
         text = text if len(places) > 2 else text.replace(", ", ",\n").replace(" + ", "\n+ ")
         panel.plot([places[0] + 0.08, places[-1] + 0.92], [-0.2, -0.2], color="#555555", linewidth=1, clip_on=False)
@@ -195,13 +195,17 @@ def draw_groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
 
 def caption(alone: DataFrame, shown: DataFrame, quantity: str, heads: int) -> str:
     """Write the caption: counts of attention layers by order, and how many entries theory does not expect."""
-    near = alone.order.round()
-    cubic = "; ".join(row_words(name) for name in sorted(set(alone.row[near == 3]))) or "none"
-    counts = {p: int((near == p).sum()) for p in (3, 1, 0)}
-    others, missing = int(near.notna().sum()) - sum(counts.values()), int(shown.order.isna().sum())
-    stated = shown.dropna(subset=["theory", "order"])
-    apart = int(((stated.order - stated.theory).abs() > NEAR).sum())
-    theory = f" ({apart} of {len(stated)} entries differ from theory by more than {NEAR:g})" if len(stated) else ""
+    rounded = alone.order.round()
+    cubic = "; ".join(row_words(name) for name in sorted(set(alone.row[rounded == 3]))) or "none"
+    counts = {p: int((rounded == p).sum()) for p in (3, 1, 0)}
+    others, missing = int(rounded.notna().sum()) - sum(counts.values()), int(shown.order.isna().sum())
+    with_theory = shown.dropna(subset=["theory", "order"])
+    differing = int(((with_theory.order - with_theory.theory).abs() > NEAR).sum())
+    theory = (
+        f" ({differing} of {len(with_theory)} entries differ from theory by more than {NEAR:g})"
+        if len(with_theory)
+        else ""
+    )
     return (
         f"Order of contraction p ({DIRECTION}) of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
         f"({many(heads, 'head')}): out ~ C in^p{theory}. Of {many(len(alone), 'attention layer')} {counts[3]} are cubic ({cubic}), "

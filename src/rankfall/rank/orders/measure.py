@@ -97,16 +97,16 @@ def orders(
     parts = parse_parts(attentions, normalisers, positions, masks, sentinels)
     return context.rows(
         compositions(parts, list(blocks or BLOCKS), heads, width),
-        lambda one: entry(one, draws, tokens),
-        made_of=lambda one: components_of(one.design),
+        lambda composition: entry(composition, draws, tokens),
+        made_of=lambda composition: components_of(composition.design),
     )
 
 
 def parse_parts(*named: list[str | dict]) -> dict[str, list[Component]]:
     """Return kind -> components, for the kinds of PARTS in order."""
     parts = {kind: [Component.parse(item) for item in items] for kind, items in zip(PARTS.values(), named)}
-    for kind, found in parts.items():
-        for component in found:
+    for kind, listed in parts.items():
+        for component in listed:
             components.load(kind, component.name)  # a file that cannot be imported stops the measure early
     return parts
 
@@ -120,8 +120,8 @@ def compositions(
     parts: dict[str, list[Component]], blocks: list[str], heads: list[int], width: int
 ) -> Iterator[Composition]:
     for base in bases(parts["attention"], parts["normaliser"], heads, width):
-        offers = fact(base.attention, "OFFERS")
-        positions = [it for it in parts["position"] if offers is None or has_what_it_reads("position", it, offers)]
+        offers = attention_fact(base.attention, "OFFERS")
+        positions = [x for x in parts["position"] if offers is None or attention_offers("position", x, offers)]
         masks = [None] if base.mask is None else allowed_masks(base.attention, parts["mask"]) or parts["mask"]
         placed = [replace(base, position=where, mask=mask) for where, mask in product(positions, masks)]  # type: ignore[arg-type]
         for biases, design, sentinel in product((False, True), placed, parts["sentinels"]):
@@ -144,50 +144,60 @@ def bases(
 ) -> Iterator[Architecture]:
     """Yield an attention with each normaliser and number of heads. Fields that it does not read, including the mask, are null."""
     for attention in attentions:
-        ignored = fact(attention, "IGNORES") or ()
+        ignored = attention_fact(attention, "IGNORES") or ()
         alone = replace(ALONE, attention=attention, width=width)
         if "mask" in ignored:
             alone = replace(alone, mask=None)  # type: ignore[arg-type]
-        offers = fact(attention, "OFFERS")
-        read_by = [it for it in normalisers if offers is None or has_what_it_reads("normaliser", it, offers)]
+        offers = attention_fact(attention, "OFFERS")
+        readable = [x for x in normalisers if offers is None or attention_offers("normaliser", x, offers)]
         counts = [None] if "heads" in ignored else heads
-        for normaliser, count in product([None] if "normaliser" in ignored else read_by, counts):
+        for normaliser, count in product([None] if "normaliser" in ignored else readable, counts):
             yield replace(alone, normaliser=normaliser, heads=count)  # type: ignore[arg-type]
 
 
-def fact(attention: Component, name: str) -> Any:
+def attention_fact(attention: Component, name: str) -> Any:
     return components.facts_of("attention", attention.name).get(name)
 
 
 def allowed_masks(attention: Component, masks: list[Component]) -> list[Component]:
     """Return the masks that the attention supports, by its fact REQUIRES."""
-    needed = [wanted["mask"] for wanted, _ in fact(attention, "REQUIRES") or () if "mask" in wanted]
-    options = [one if isinstance(one, list | tuple) else [one] for one in needed]
-    return [mask for mask in masks if all(any(matches(mask, item) for item in one) for one in options)]
+    needed = [
+        requirement["mask"] for requirement, _ in attention_fact(attention, "REQUIRES") or () if "mask" in requirement
+    ]
+    options = [values if isinstance(values, list | tuple) else [values] for values in needed]
+    return [mask for mask in masks if all(any(matches(mask, value) for value in values) for values in options)]
 
 
-def has_what_it_reads(kind: str, component: Component, offers: Sequence[str]) -> bool:
+def attention_offers(kind: str, component: Component, offers: Sequence[str]) -> bool:
     """Check whether the attention offers what the position or normaliser acts on."""
-    found, unsaid = components.describe(kind, component.name), ("queries", "scores") if kind == "position" else ()
-    return found is not None and set(found.facts.get("TOUCHES", unsaid)) <= {"states", *offers}
+    description, default = (
+        components.describe(kind, component.name),
+        ("queries", "scores") if kind == "position" else (),
+    )
+    return description is not None and set(description.facts.get("TOUCHES", default)) <= {"states", *offers}
 
 
-def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
+def entry(composition: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
     """Return the rows of one architecture: res and sigma_2 / sigma_1."""
-    design = one.design
-    about = write_parts(design) | {"block": one.block, "heads": design.heads, "biases": one.biases, "draws": draws}
+    design = composition.design
+    about = write_parts(design) | {
+        "block": composition.block,
+        "heads": design.heads,
+        "biases": composition.biases,
+        "draws": draws,
+    }
     if design.normaliser is not None and design.normaliser.name == "urpe":
         # With equal factors URPE is softmax, so they are drawn at random unless the options say otherwise.
         design = replace(design, normaliser=Component("urpe", {"random": True} | design.normaliser.options))
-    theory, because = expect_order(design, one.biases)
-    known = {"theory": None if theory is None else float(theory), "theory_reason": because}
+    theory, theory_reason = expect_order(design, composition.biases)
+    known = {"theory": None if theory is None else float(theory), "theory_reason": theory_reason}
     try:
-        res, ratio = measure_slopes(design, one.biases, draws, tokens)
+        res, ratio = measure_slopes(design, composition.biases, draws, tokens)
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
-        why = describe_error(error)
+        reason = describe_error(error)
         if isinstance(error, RankfallError | Unknown):  # their text is complete without the type's name
-            why = why.partition(": ")[2]
-        res = ratio = leave_order_empty("none", why)
+            reason = reason.partition(": ")[2]
+        res = ratio = leave_order_empty("none", reason)
     return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]

@@ -56,15 +56,15 @@ def with_biases(table: DataFrame) -> DataFrame:
     return select(table, ORDER)
 
 
-def of_attention(row: Mapping[str, Any]) -> dict[str, Any]:
+def attention_parts(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the components of the attention alone. A position that acts on the states is not part of it."""
     about = parts_of(row) | {"block": BARE}
     touches = components.facts_of("position", row["position"].partition("(")[0]).get("TOUCHES", ())
     return about | {"position": "none"} if tuple(touches) == ("states",) else about
 
 
-def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
-    about, block = of_attention(row), block_of(row)
+def block_parts(row: Mapping[str, Any]) -> dict[str, Any] | str:
+    about, block = attention_parts(row), block_name(row)
     if not block:
         return "no block of the table orders is made of these parts"
     if block != BARE and about["sentinels"] not in ("none", None):
@@ -78,20 +78,20 @@ def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
     return about | {"block": block}
 
 
-def block_of(row: Mapping[str, Any]) -> str | None:
+def block_name(row: Mapping[str, Any]) -> str | None:
     """Return the name in the table `orders` of the parts around the attention, or None if the table has no such block."""
     names = {part: str(row[part]).partition("(")[0] for part in ("residual", "norm", "mlp")}
     alike = names["mlp"] == "none" or row["mlp_residual"] == row["residual"]
     # Orders are measured with default options.
-    usual = all(notation(part, row[part]) == notation(part, name) for part, name in names.items())
-    if row["block"] != "attention" or not alike or not usual:
+    default = all(notation(part, row[part]) == notation(part, name) for part, name in names.items())
+    if row["block"] != "attention" or not alike or not default:
         return None
-    stands = "" if names["norm"] == "none" else row["norm_placement"]
-    return NAMES.get((names["residual"], names["norm"], stands, names["mlp"]))
+    placement = "" if names["norm"] == "none" else row["norm_placement"]
+    return NAMES.get((names["residual"], names["norm"], placement, names["mlp"]))
 
 
-def order(one: Series) -> PartNumber:
-    return PartNumber(one.order, f"{one.block}, {one.draws} draws", one.uncertainty)
+def order(row: Series) -> PartNumber:
+    return PartNumber(row.order, f"{row.block}, {row.draws} draws", row.uncertainty)
 
 
 HEADLINES = (
@@ -105,7 +105,7 @@ HEADLINES = (
         order,
         good="low",
         least=NEAR,
-        parts=OfParts(of_attention, "heads"),
+        parts=OfParts(attention_parts, "heads"),
         place=10,
     ),
     Headline(
@@ -117,7 +117,7 @@ HEADLINES = (
         order,
         good="low",
         least=NEAR,
-        parts=OfParts(of_block, "heads"),
+        parts=OfParts(block_parts, "heads"),
         place=11,
     ),
 )
@@ -147,13 +147,13 @@ def say_orders(read: Read) -> tuple[str, str]:
     if table is None:
         return "", ""
     rows = select(table, OF_ATTENTION)
-    each = rows.groupby(list(MADE_OF), dropna=False).order.max()
-    if not each.notna().any():
+    orders = rows.groupby(list(MADE_OF), dropna=False).order.max()
+    if not orders.notna().any():
         return "", ""
-    cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
-    others = len(each) - cubed - shrunk - kept
+    cubed, shrunk, kept = (int(((orders - order).abs() < NEAR).sum()) for order in (3, 1, 0))
+    others = len(orders) - cubed - shrunk - kept
     return (
-        f"Of {many(len(each), 'kind')} of attention layer, {cubed} cube the residual in every layer, {shrunk} shrink it by a factor, "
+        f"Of {many(len(orders), 'kind')} of attention layer, {cubed} cube the residual in every layer, {shrunk} shrink it by a factor, "
         f"{kept} keep it from vanishing" + f"; {others} have another order or none" * (others > 0) + ".",
         "",
     )

@@ -25,7 +25,7 @@ from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.scaled import spread
 from rankfall.rank.centred.state import State
-from rankfall.rank.orders.draws import at, networks, start, wake
+from rankfall.rank.orders.draws import at_scales, networks, start, wake
 from rankfall.rank.powers import length, measurable, outside, unit
 from rankfall.rank.residual import residual, sigma_ratio
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
@@ -49,9 +49,9 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
         x, y = scales[kept], line[kept]
         centred = x - x.mean()
         slope = float(centred @ y / (centred @ centred))
-        left = y - y.mean() - slope * centred
+        remainder = y - y.mean() - slope * centred
         slopes.append(slope)
-        errors.append(math.sqrt(float(left @ left) / (len(x) - 2) / float(centred @ centred)))
+        errors.append(math.sqrt(float(remainder @ remainder) / (len(x) - 2) / float(centred @ centred)))
         starts.append(float(y.mean() - slope * x.mean()))
         decades.append(float(x.max() - x.min()))
     if not slopes:
@@ -60,10 +60,10 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
     scatter = float(np.std(slopes, ddof=1)) if len(slopes) > 1 else 0.0
     order, uncertainty = float(np.mean(slopes)), math.hypot(scatter, float(np.sqrt(np.mean(np.square(errors)))))
     if uncertainty > SHARP:
-        found = sorted(Counter(round(slope) for slope in slopes).items())
+        counts = sorted(Counter(round(slope) for slope in slopes).items())
         reason = "depends on the draw: " + (
-            ", ".join(f"{p} in {count}" for p, count in found)
-            if len(found) > 1
+            ", ".join(f"{p} in {count}" for p, count in counts)
+            if len(counts) > 1
             else f"{min(slopes):.2f} to {max(slopes):.2f} in {len(slopes)}"
         )
         return leave_order_empty(method, reason, identical) | {"uncertainty": uncertainty}
@@ -103,11 +103,11 @@ def measure_slopes(
     wake(network, state)
     block = network.blocks[0]
     try:
-        far = step(block, at(state, FAR))
+        far = step(block, at_scales(state, FAR))
     except Unknown:
         return near_fit(block, state, relative), near_fit(block, state, sigma_ratio)
     res = fit(FAR, log10_res(far), "centred")
-    ratio = far_ratio(far) or middle_ratio(step(block, at(state, MIDDLE)))
+    ratio = far_ratio(far) or middle_ratio(step(block, at_scales(state, MIDDLE)))
     return res, ratio or near_fit(block, state, sigma_ratio)
 
 
@@ -127,9 +127,9 @@ def log10_second_ratio(state: State) -> tuple[Tensor, Tensor]:
     beside = state.rest.unit - (state.rest.unit * x).sum(-1, keepdim=True) * x
     second = torch.linalg.svdvals(beside)[..., 0]
     share = second / torch.linalg.svdvals(state.rest.unit)[..., 0].clamp_min(1e-300)
-    there = state.rest.log.isfinite()
+    finite = state.rest.log.isfinite()
     log = state.rest.log + second.log() - (len(state.tokens) ** 0.5 * size[..., 0, 0]).log()
-    return torch.where(there, log, -torch.inf) / math.log(10), torch.where(there, share, 1.0)
+    return torch.where(finite, log, -torch.inf) / math.log(10), torch.where(finite, share, 1.0)
 
 
 def far_ratio(state: State) -> dict[str, Any] | None:
@@ -181,15 +181,13 @@ def relative(x: Tensor) -> Tensor:
 
 def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
     """Fit ordinary float64 outputs, for each draw on the smallest scales whose value is above the floor."""
-    near = at(state, NEAR)
+    near = at_scales(state, NEAR)
     try:
         output = step(block, near).full()[..., state.tokens, :]  # at least as exact as the plain pass
         noise = torch.zeros(output.shape[:2], dtype=torch.bool)
     except Unknown:
         x = near.full()
-        output, other = (
-            block(given)[..., state.tokens, :] for given in (x, x * (1 + UNITS * torch.finfo(x.dtype).eps))
-        )
+        output, other = (block(y)[..., state.tokens, :] for y in (x, x * (1 + UNITS * torch.finfo(x.dtype).eps)))
         noise = relative_difference(residual(output), residual(other), "frobenius") > NOISE
     finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps gives 0 / 0 for equal rows
     if not bool(finite.any()):

@@ -83,23 +83,23 @@ def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
             return None, "it depends on the signs of the scores, which the position changes"
     if mixes == "features" and sums != "free" and (design.head_width or design.width // (design.heads or 1)) == 1:
         return None, "with one feature a head the query cancels and all rows come out the same"
-    order, why = of_attention(design, mixes, sums, biases and design.attention.name != "gau")
+    order, reason = mixer_order(design, mixes, sums, biases and design.attention.name != "gau")
     # Otherwise the term that the gate multiplies vanishes as well.
-    if gated and order > 1 and not why.startswith(TO_ZERO):
-        order, why = 1, "the gate passes the residual on"
-    if design.attention.name == "gau" and why in (BY_SUMS, BY_FACTORS) and undone(design):
-        order, why = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
+    if gated and order > 1 and not reason.startswith(TO_ZERO):
+        order, reason = 1, "the gate passes the residual on"
+    if design.attention.name == "gau" and reason in (BY_SUMS, BY_FACTORS) and norm_equates_rows(design):
+        order, reason = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
     if design.residual.name != "none" and order > 1:
-        order, why = 1, "the skip connection passes the residual on"
+        order, reason = 1, "the skip connection passes the residual on"
     if design.norm.name == "column":
         return 0, "the norm over tokens scales every residual to one"
-    return order, why
+    return order, reason
 
 
 def normaliser_of(design: Architecture) -> str:
     """Return the name of the function that turns scores into weights; empty where there are no scores."""
-    own: str = facts_of("attention", design.attention.name).get("WEIGHTS", "")
-    return own if own or design.normaliser is None else design.normaliser.name
+    fixed: str = facts_of("attention", design.attention.name).get("WEIGHTS", "")
+    return fixed if fixed or design.normaliser is None else design.normaliser.name
 
 
 def options_of(design: Architecture) -> Mapping[str, Any]:
@@ -112,13 +112,13 @@ def sums_of(design: Architecture) -> str:
 
     Scores are then equal, unless a position acts on them.
     """
-    name, own = normaliser_of(design), facts_of("attention", design.attention.name).get("ROWS")
-    if own not in (None, "normaliser"):
-        return str(own)
+    name, declared = normaliser_of(design), facts_of("attention", design.attention.name).get("ROWS")
+    if declared not in (None, "normaliser"):
+        return str(declared)
     facts = facts_of("normaliser", name)
     rows = str(facts.get("ROWS", "free"))
-    alike = name == "urpe" or not acts_on(design) - {"states"}  # equal factors of URPE are softmax at any scores
-    return str(facts.get("EQUAL_ROWS", rows)) if alike else rows
+    equal_scores = name == "urpe" or not acts_on(design) - {"states"}  # equal factors of URPE are softmax at any scores
+    return str(facts.get("EQUAL_ROWS", rows)) if equal_scores else rows
 
 
 def is_placed(design: Architecture) -> bool:
@@ -126,7 +126,7 @@ def is_placed(design: Architecture) -> bool:
     return (design.mask is not None and design.mask.name != "none") or bool(acts_on(design) - {"states"})
 
 
-def undone(design: Architecture) -> bool:
+def norm_equates_rows(design: Architecture) -> bool:
     """Check whether a norm of each token follows that makes multiples of one row equal, the output of a single head without biases."""
     after = design.norm.name in ("layer", "rms") and design.norm_placement == "post" and design.residual.name == "none"
     return after and design.sentinels.name == "none"
@@ -137,7 +137,7 @@ def acts_on(design: Architecture) -> set[str]:
     return set(facts_of("position", design.position.name).get("TOUCHES", ("scores",)))
 
 
-def of_attention(design: Architecture, mixes: str, sums: str, biases: bool) -> tuple[int, str]:
+def mixer_order(design: Architecture, mixes: str, sums: str, biases: bool) -> tuple[int, str]:
     """Return order and reason for a mixer of tokens alone: attention by `scores` and a normaliser; by products of `features`, whose rows of
     weights sum to one or are not normalised; or a recurrence of `states`, in which an output depends on the number of earlier tokens."""
     name, touches = normaliser_of(design), acts_on(design)

@@ -64,16 +64,17 @@ def paths(
     rows = [{"kind": "whole", "accuracy": float(whole)}, {"kind": "chance", "accuracy": float(data.chance)}]
     rngs = [context.stream("paths", length, depth, heads, member=0) for length in lengths]
     drawn = [draw(rng, length, depth, heads, drawn_at_once) for length, rng in enumerate(rngs)]
-    distinct, which = np.unique(np.concatenate(drawn), axis=0, return_inverse=True)  # (U, L)
-    which = which.reshape(depth + 1, repeats, max(counts))
-    sums = [np.bincount(which[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
+    distinct, path_index = np.unique(np.concatenate(drawn), axis=0, return_inverse=True)  # (U, L)
+    path_index = path_index.reshape(depth + 1, repeats, max(counts))
+    sums = [np.bincount(path_index[s["length"], s["repeat"], : s["paths"]], minlength=len(distinct)) for s in labels]
     inputs = data.test.inputs
     sets = torch.from_numpy(np.array([sums])).to(inputs.device, next(network.parameters()).dtype)  # (1, S, U)
     batch = max(1, STATES // (len(distinct) * inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]))
-    for how in evaluation:
-        right = accuracy(data, batch, partial(predict_classes, network, distinct, sets, how == "frozen"))  # (1, S)
-        about = {"kind": "path", "evaluation": how}
-        rows += [about | label | {"accuracy": float(right[0, s])} for s, label in enumerate(labels)]
+    for mode in evaluation:
+        predict = partial(predict_classes, network, distinct, sets, mode == "frozen")
+        accuracies = accuracy(data, batch, predict)  # (1, S)
+        about = {"kind": "path", "evaluation": mode}
+        rows += [about | label | {"accuracy": float(accuracies[0, s])} for s, label in enumerate(labels)]
     return rows
 
 
@@ -81,7 +82,7 @@ def predict_classes(network: Network, distinct: np.ndarray, sets: Tensor, frozen
     """Return the classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict."""
     full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
     start = network.lift(inputs) if full is None else full[0]
-    return read(network, path_ends(network, start, distinct, full), sets)
+    return read_out(network, path_ends(network, start, distinct, full), sets)
 
 
 def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: int) -> np.ndarray:
@@ -90,10 +91,10 @@ def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: i
     return np.where(chosen, rng.integers(heads, size=(count, depth)), SKIP)
 
 
-def read(network: Network, ends: Tensor, sets: Tensor) -> Tensor:
+def read_out(network: Network, ends: Tensor, sets: Tensor) -> Tensor:
     """Return predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
     total = torch.einsum("ksu,kubtd->ksbtd", sets, ends)
-    x = strip_sentinels(network, plain(network.blocks[-1].norm1)(total.flatten(1, 2)))
+    x = strip_sentinels(network, without_gain(network.blocks[-1].norm1)(total.flatten(1, 2)))
     return network.head(x).argmax(-1).unflatten(1, (sets.shape[1], -1))
 
 
@@ -101,14 +102,14 @@ def accuracy(data: Data, batch: int, predict: Callable[[Tensor], Tensor]) -> Ten
     """Return the share of correct answers among the test tokens asked for (K, S), for predictions (K, S, B, T) of S predictors."""
 
     @torch.no_grad()  # repeated here because grad mode is local to a thread
-    def count_right(start: int) -> Tensor:
-        wanted = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
-        right = predict(data.test.inputs[:, start : start + batch]) == wanted
-        return torch.stack([right.flatten(2).sum(2), (wanted != -1).flatten(2).sum(2).expand(right.shape[:2])])
+    def count_correct(start: int) -> Tensor:
+        targets = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
+        correct = predict(data.test.inputs[:, start : start + batch]) == targets
+        return torch.stack([correct.flatten(2).sum(2), (targets != -1).flatten(2).sum(2).expand(correct.shape[:2])])
 
-    beside = BESIDE if data.test.inputs.device.type == "cpu" else 1
-    right, total = sum(at_once(count_right, range(0, data.test.inputs.shape[1], batch), beside), torch.tensor(0))
-    return right / total
+    parts = BESIDE if data.test.inputs.device.type == "cpu" else 1
+    correct, total = sum(at_once(count_correct, range(0, data.test.inputs.shape[1], batch), parts), torch.tensor(0))
+    return correct / total
 
 
 Item = TypeVar("Item")
@@ -120,14 +121,14 @@ def at_once(compute: Callable[[Item], Result], items: Iterable[Item], most: int)
 
     `compute` is called from several threads and must set the torch modes that it needs itself.
     """
-    given, threads = list(items), torch.get_num_threads()
-    beside = min(threads, len(given), most)
-    if beside < 2:
-        return [compute(item) for item in given]
+    listed, threads = list(items), torch.get_num_threads()
+    workers = min(threads, len(listed), most)
+    if workers < 2:
+        return [compute(item) for item in listed]
     torch.set_num_threads(1)  # for each thread that starts from here on
     try:
-        with ThreadPoolExecutor(beside) as pool:
-            return list(pool.map(compute, given))
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(compute, listed))
     finally:
         torch.set_num_threads(threads)
 
@@ -157,9 +158,9 @@ def path_ends(
 def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None) -> Tensor:
     """Return the states (K, C, B, T, D) after a layer from those before it (K, N, B, T, D). `children` (C, 2) are rows (parent, head)."""
     parents, heads = children.T
-    found = x.new_empty(x.shape[0], len(children), *x.shape[2:])
+    states = x.new_empty(x.shape[0], len(children), *x.shape[2:])
     skipping = np.flatnonzero(heads == SKIP)
-    found[:, skipping] = x[:, parents[skipping]]
+    states[:, skipping] = x[:, parents[skipping]]
     active = np.unique(parents[heads != SKIP])
     # States to compute at a time: a few on a CPU, all on a GPU.
     few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
@@ -172,9 +173,9 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
                 continue
             context = contexts[:, np.searchsorted(part, parents[rows]), :, head]  # (K, R, B, T, d)
             y = block.attention.emit(context.flatten(1, 2), head)
-            y = y if block.placement == "pre" else plain(block.norm1)(y)
-            found[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
-    return found
+            y = y if block.placement == "pre" else without_gain(block.norm1)(y)
+            states[:, rows] = token_wise(block, y).view(*context.shape[:-1], -1)
+    return states
 
 
 def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
@@ -182,7 +183,7 @@ def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
     count, samples = x.shape[1:3]
     flat = x.flatten(1, 2)
     # The attention of a pre-norm block reads the normalised state.
-    before = plain(block.norm1)(flat) if block.placement == "pre" else flat
+    before = without_gain(block.norm1)(flat) if block.placement == "pre" else flat
     # (K, A*B, H, T, T)
     weights = block.attention.weights(before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)
     contexts: Tensor = block.attention.contexts(weights, before).unflatten(1, (count, samples))
@@ -194,10 +195,10 @@ def token_wise(block: Any, x: Tensor) -> Tensor:
     if block.mlp is None:
         return x
     if block.placement == "pre":
-        return block.mlp_residual(x, block.mlp(plain(block.norm2)(x)))
-    return plain(block.norm2)(block.mlp_residual(x, block.mlp(x)))
+        return block.mlp_residual(x, block.mlp(without_gain(block.norm2)(x)))
+    return without_gain(block.norm2)(block.mlp_residual(x, block.mlp(x)))
 
 
-def plain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def without_gain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return a norm without its gain and bias."""
     return getattr(norm, "plain", norm)

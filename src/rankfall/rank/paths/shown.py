@@ -45,9 +45,9 @@ def short_paths(rows: DataFrame) -> DataFrame:
     """Return the share of each network. Repeats are averaged first."""
     whole, chance = (select(rows, where).groupby("key").accuracy.mean() for where in (WHOLE, CHANCE))
     best = select(rows, PATHS).groupby(["key", "length"]).accuracy.mean().groupby("key").max()
-    found = best.rename("best").to_frame().join(whole.rename("whole")).join(chance.rename("chance"))
-    above = found.whole - found.chance
-    number = ((found.best - found.chance) / above).where(above >= LEAST)
+    accuracies = best.rename("best").to_frame().join(whole.rename("whole")).join(chance.rename("chance"))
+    above = accuracies.whole - accuracies.chance
+    number = ((accuracies.best - accuracies.chance) / above).where(above >= LEAST)
     sides = [f"{abs(value):.3f} {'below' if value < 0 else 'above'}" for value in above]
     why = [f"the network itself is {side} chance" if not value >= LEAST else "" for side, value in zip(sides, above)]
     return number.rename("number").to_frame().assign(why=why).reset_index()

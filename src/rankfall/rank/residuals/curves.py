@@ -9,7 +9,9 @@ from rankfall.report.published_numbers import PAPER
 
 MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
 NORM = "metric=composite;centre=mean"
+# Tolerance to a published mean: 3 of its deviations over samples, but at least 0.02 and at most a fifth of the mean.
 SPREADS, CLOSE, SHARE = 3.0, 0.02, 0.2
+# Means below 0.05 are compared by their magnitude, within 0.3 decades (a factor of two).
 SMALL, DECADES = 0.05, 0.3
 # A published value up to NOISE is float32 rounding; a measured value below FLOOR agrees with it.
 NOISE, FLOOR = 5e-7, 1e-6

@@ -58,13 +58,13 @@ def residuals(
         table, ["architecture", "training"], "value", "one standard deviation of the logarithm", "geometric means"
     )
     table = table.assign(value=table.value.astype(float))
-    each = table[table.value.notna()].groupby([*by, "seed"])[["value", "floor_share"]].mean().reset_index()
-    if each.empty:
+    by_seed = table[table.value.notna()].groupby([*by, "seed"])[["value", "floor_share"]].mean().reset_index()
+    if by_seed.empty:
         raise RankfallError(f"figure residuals: no network of {task} has a {quantity}.{missing}")
     title = LABELS.get(quantity, quantity)
-    drawn = each.assign(value=raise_zeros(each.value)).rename(columns={"value": title})
+    drawn = by_seed.assign(value=raise_zeros(by_seed.value)).rename(columns={"value": title})
     grid = lines(
-        drawn, "layer", title, "architecture", colours(names), col="training", col_order=init_first(each.training), height=2.4, log="y"
+        drawn, "layer", title, "architecture", colours(names), col="training", col_order=init_first(by_seed.training), height=2.4, log="y"
     )  # fmt: skip
     floor = quantity in RELATIVE and drawn[title].min() < 100 * FLOOR
     if floor:
@@ -80,18 +80,18 @@ def residuals(
     rounding = f" Open marks are rounding noise of float64 (dotted: {FLOOR:.0e})." if floor else ""
     return Picture(
         grid.figure,
-        f"{title} by layer on {label(task)}{measured}: {seeds}.{rounding} {describe_finding(each, names, quantity)}{missing}",
+        f"{title} by layer on {label(task)}{measured}: {seeds}.{rounding} {describe_finding(by_seed, names, quantity)}{missing}",
         summary(drawn, by, title, log=True),
     )
 
 
-def describe_finding(each: DataFrame, names: list[str], quantity: str) -> str:
+def describe_finding(by_seed: DataFrame, names: list[str], quantity: str) -> str:
     """Write how many networks of each architecture have lost rank at their last layer with a value, which may differ between networks.
 
     Rank is lost if less than 1% of a residual is left, or if a rank is 1.
     """
     network = ["architecture", "training", "seed"]
-    lines = each.dropna(subset="value").sort_values("layer").groupby(network)
+    lines = by_seed.dropna(subset="value").sort_values("layer").groupby(network)
     ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()
     least = RANKS.get(quantity)
     ends = ends.assign(lost=ends.end < (0.01 * ends.start if least is None else least))
@@ -102,6 +102,6 @@ def describe_finding(each: DataFrame, names: list[str], quantity: str) -> str:
         alike: dict[str, list[str]] = {}
         for name in (name for name in names if name in lost.index):
             alike.setdefault(f"{lost['sum'][name]} of {lost['size'][name]} networks", []).append(label(name))
-        said = ", ".join(f"{count} {'each ' * (len(those) > 1)}of {join(those)}" for count, those in alike.items())
-        parts.append(f"after {many(layers, 'layer')} {gone} in {said}")
+        counts = ", ".join(f"{count} {'each ' * (len(names) > 1)}of {join(names)}" for count, names in alike.items())
+        parts.append(f"after {many(layers, 'layer')} {gone} in {counts}")
     return f"A{'; '.join(parts)[1:]}."

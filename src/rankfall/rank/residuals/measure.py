@@ -20,7 +20,7 @@ from rankfall.measure.context import Context
 from rankfall.measure.shared import in_float64, strip_sentinels
 from rankfall.nets.network import Network
 from rankfall.rank import residual
-from rankfall.rank.carried import Carried, Step, again, begin, through
+from rankfall.rank.carried import Carried, Step, begin, carry_through, repeat_step
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
 from rankfall.rank.rounding import NOISE, norms_in, relative_differences, same_size, second_difference, shaken
 
@@ -39,28 +39,28 @@ def residuals(
 
     `best`: also about the centre that minimises the norm, by an approximate search (states only, because it is slow).
     """
-    made, inputs = in_float64(context, samples)
+    network, inputs = in_float64(context, samples)
     rows: list[dict[str, Any]] = []
     steps: list[tuple[Step, list[Carried]]] = []
-    first = list(places(made, inputs, steps))
-    with shaken(made):
-        second = list(places(made, inputs, steps, repeat=True))
-    reasons = [reason_of(one.unit[0], lost=one.lost[0]) for _, _, one in first]
+    first = list(places(network, inputs, steps))
+    with shaken(network):
+        second = list(places(network, inputs, steps, repeat=True))
+    reasons = [reason_of(carried.unit[0], lost=carried.lost[0]) for _, _, carried in first]
     passes = [(layer, place, *units(state, moved)) for (layer, place, state), (_, _, moved) in zip(first, second)]
     about_best: list[dict[str, Tensor]] = []
     if best:  # all layers in one search, which ends for each matrix separately, instead of a search per layer
         whole = residual.best_residuals(torch.stack([x.unit for _, place, x, _ in passes if place == STATE]), norms)
-        about_best = [{norm: rest[number] for norm, rest in whole.items()} for number in range(len(made.blocks) + 1)]
-    for (layer, place, state, moved), why in zip(passes, reasons):
+        about_best = [{norm: rest[number] for norm, rest in whole.items()} for number in range(len(network.blocks) + 1)]
+    for (layer, place, state, moved), reason in zip(passes, reasons):
         of_best = about_best[layer] if best and place == STATE else {}
         for labels, values, floor in quantities(state, moved, norms, of_best):
             mean, deviation = values.mean(), values.std() if values.numel() > 1 else torch.zeros(())
             known = bool(mean.isfinite())
-            found: dict[str, Any] = {"value": mean.item() if known else None}
-            found["deviation"] = deviation.item() if known else None
-            found["floor_share"] = None if floor is None or not known else floor.double().mean().item()
+            numbers: dict[str, Any] = {"value": mean.item() if known else None}
+            numbers["deviation"] = deviation.item() if known else None
+            numbers["floor_share"] = None if floor is None or not known else floor.double().mean().item()
             about = {"layer": layer, "place": place, **labels}
-            rows.append(about | found | {"value_reason": "" if known else why or TOO_SMALL})
+            rows.append(about | numbers | {"value_reason": "" if known else reason or TOO_SMALL})
     return rows
 
 
@@ -71,42 +71,42 @@ def places(
 
     The powers of two that carry states are appended to `steps`, or followed if the pass repeats another.
     """
-    seen: list[tuple[str, Tensor]] = []
+    recorded: list[tuple[str, Tensor]] = []
     names: list[str] = []
 
     def record(name: str, _: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
-        seen.extend([(f"before {name}", args[0]), (f"after {name}", output)])
+        recorded.extend([(f"before {name}", args[0]), (f"after {name}", output)])
 
     def select_tokens(state: Carried) -> Carried:
         return replace(state, unit=strip_sentinels(network, state.unit))
 
     def step(function: Callable[[Tensor], Any], state: Carried, rows: Callable[[Tensor], Tensor]) -> list[Carried]:
         def run(x: Tensor) -> list[Tensor]:
-            seen.clear()
+            recorded.clear()
             last = function(x)
-            names[:] = numbered([place for place, _ in seen])
-            return [*(state for _, state in seen), last]
+            names[:] = numbered([place for place, _ in recorded])
+            return [*(state for _, state in recorded), last]
 
         if repeat:
-            return again(run, state, *steps.pop(0))
-        found, way = through(run, state, rows)
-        steps.append((way, found))
-        return found
+            return repeat_step(run, state, *steps.pop(0))
+        after, powers = carry_through(run, state, rows)
+        steps.append((powers, after))
+        return after
 
-    norms = [one for owner in (network, *network.blocks) for one in norms_in(owner)]
+    norms = [norm for owner in (network, *network.blocks) for norm in norms_in(owner)]
     hooks = [module.register_forward_hook(partial(record, name)) for name, module in norms]
     try:
         x = network.lift(inputs)
-        for place, y in seen:
+        for place, y in recorded:
             yield 0, place, select_tokens(begin(y))
         state = begin(x)
         yield 0, STATE, select_tokens(state)
         for layer, block in enumerate(network.maps(), 1):
             *inside, state = step(block, state, partial(strip_sentinels, network))
-            yield from ((layer, place, select_tokens(one)) for place, one in zip(names, inside))
+            yield from ((layer, place, select_tokens(inner)) for place, inner in zip(names, inside))
             yield layer, STATE, select_tokens(state)
         *inside, _ = step(lambda x: network.norm_out(network.narrow(x)), select_tokens(state), lambda x: x)
-        yield from ((len(network.blocks), place, one) for place, one in zip(names, inside))
+        yield from ((len(network.blocks), place, inner) for place, inner in zip(names, inside))
     finally:
         for hook in hooks:
             hook.remove()
@@ -123,7 +123,7 @@ def numbered(places: Sequence[str]) -> list[str]:
 def units(state: Carried, other: Carried) -> tuple[Carried, Tensor]:
     """Return a state without its size, zero where it is lost, and the state of a pass with changed rounding at the same scale."""
     lost = state.lost | ~other.unit.isfinite().flatten(-2).all(-1)
-    x, moved = (torch.where(lost[..., None, None], 0.0, one.unit) for one in (state, other))
+    x, moved = (torch.where(lost[..., None, None], 0.0, carried.unit) for carried in (state, other))
     exponent = state.exponent + exponent_of(x)
     x, moved = same_size(x, moved)
     return Carried(x, exponent, lost), moved

@@ -59,18 +59,18 @@ def rows_of_pass(
 
     def add(layer: int, states: Tensor) -> None:  # (V, B, T, D)
         for variant, state in zip(variants, states):
-            here = state.double()
-            lost[variant.name] = gone = ~measurable(here, subject.dtype) | lost[variant.name]
-            reasons = [reason_of(one[None], subject.dtype, out[None]) for one, out in zip(here, gone)]
-            for metric, centre, absolute, value in measured(torch.where(gone[:, None, None], 0.0, here)):
-                nothing = [None] * len(value)
-                sizes = nothing if absolute is None else number_or_none(absolute, gone[: len(value)])
-                floors = nothing if absolute is None else res.at_floor(value, subject.dtype).tolist()
-                for index, number in enumerate(number_or_none(value, gone[: len(value)])):
+            exact = state.double()
+            lost[variant.name] = lost_samples = ~measurable(exact, subject.dtype) | lost[variant.name]
+            reasons = [reason_of(x[None], subject.dtype, out[None]) for x, out in zip(exact, lost_samples)]
+            for metric, centre, absolute, value in measured(torch.where(lost_samples[:, None, None], 0.0, exact)):
+                empty = [None] * len(value)
+                sizes = empty if absolute is None else number_or_none(absolute, lost_samples[: len(value)])
+                floors = empty if absolute is None else res.at_floor(value, subject.dtype).tolist()
+                for index, number in enumerate(number_or_none(value, lost_samples[: len(value)])):
                     about = {"variant": variant.name, "layer": layer, "sample": start + index, "metric": metric}
                     about |= {"centre": centre, "value": number, "absolute": sizes[index]}
-                    why = "" if number is not None else reasons[index] or TOO_SMALL
-                    rows.append(about | {"floor": None if number is None else floors[index], "value_reason": why})
+                    reason = "" if number is not None else reasons[index] or TOO_SMALL
+                    rows.append(about | {"floor": None if number is None else floors[index], "value_reason": reason})
 
     subject.run(variants, start, stop, add)
     return rows
@@ -79,12 +79,12 @@ def rows_of_pass(
 def metrics(state: Tensor, norms: Sequence[str], spectrum: int, parts: bool = False) -> Iterator[Metric]:
     """Yield (metric, centre, absolute, relative or value) of states (B, T, D). Singular values: of the first `spectrum` samples."""
     # One sample after another, so that its state stays in the processor's cache for all norms.
-    found, sizes = [], exponent_of(state)
-    for one in state.split(1):
-        one = unit(one)
-        found.append([res.matrix_norms(x, norms) for x in (one, res.residual(one))])
+    by_sample, sizes = [], exponent_of(state)
+    for sample in state.split(1):  # (1, T, D)
+        sample = unit(sample)
+        by_sample.append([res.matrix_norms(x, norms) for x in (sample, res.residual(sample))])
     for norm in norms:
-        size, rest = (torch.cat([sample[part][norm] for sample in found]) for part in (0, 1))
+        size, rest = (torch.cat([pair[part][norm] for pair in by_sample]) for part in (0, 1))
         yield norm, "mean", shift(rest, sizes), res.share(rest, size)
     if parts:
         for name, part in parts_of(state):

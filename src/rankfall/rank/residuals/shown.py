@@ -54,8 +54,8 @@ STILL = "it is still"  # only in the reason of a line that does not fall so far
 
 def residual_last(rows: DataFrame) -> DataFrame:
     floors = at_last(rows).groupby("key").floor_share.mean()
-    found = by_cell(rows, find_last, whole=True)
-    return found.assign(floor=found.key.map(floors).astype(float))
+    numbers = by_cell(rows, find_last, whole=True)
+    return numbers.assign(floor=numbers.key.map(floors).astype(float))
 
 
 def find_last(line: Line) -> tuple[float | None, str]:
@@ -164,10 +164,10 @@ def say_fastest(rows: DataFrame, setting: Setting) -> str:
     if len(first) == len(ordered) or least < first[column].astype(float).min():
         return say_smallest(known, setting)
     order = float(first.block_order.max())
-    does = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
-    of = len(ordered) if len(ordered) == len(known) else f"the {len(ordered)} whose order is known"
+    effect = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
+    compared = len(ordered) if len(ordered) == len(known) else f"the {len(ordered)} whose order is known"
     names = list_names([quote_name(row) for _, row in first.iterrows()])
-    return fit(f"fastest of {of}: {names} (order {round(order, 2) + 0.0:.2g}{does})", say_kept(rows))
+    return fit(f"fastest of {compared}: {names} (order {round(order, 2) + 0.0:.2g}{effect})", say_kept(rows))
 
 
 def say_smallest(rows: DataFrame, setting: Setting) -> str:
@@ -197,18 +197,18 @@ def say_kept(rows: DataFrame) -> str:
 
 def say_tenth(rows: DataFrame, setting: Setting) -> str:
     """Write in which architectures the residual falls below a tenth last and first, and how many stay above it."""
-    asked = rows[rows.depth_below_tenth_of.notna()]
-    above = int(asked.depth_below_tenth_reason.str.contains(STILL, regex=False).sum())
-    stay = f"{above} of {len(asked)} stay above it in at least one seed"
-    said = say_range(
-        asked,
+    known = rows[rows.depth_below_tenth_of.notna()]
+    above = int(known.depth_below_tenth_reason.str.contains(STILL, regex=False).sum())
+    stay = f"{above} of {len(known)} stay above it in at least one seed"
+    sentence = say_range(
+        known,
         setting,
         number="depth_below_tenth",
         text="the residual takes most layers to fall below 0.1 in",
         write=lambda layers: f"{layers:.1f}".removesuffix(".0"),
         more=f"; {stay}" * (above > 0),
     )
-    return said or fit(stay.replace("it", "0.1")) * (above > 0)
+    return sentence or fit(stay.replace("it", "0.1")) * (above > 0)
 
 
 SENTENCES = (

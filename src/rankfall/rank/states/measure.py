@@ -38,7 +38,7 @@ def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
     return [
         {"layer": layer, "tokens": state.unit.shape[2]} | row
         for layer, (state, moved) in enumerate(passes(*in_float64(context, samples)))
-        for row in of_layer(state, moved, channels)
+        for row in layer_rows(state, moved, channels)
     ]
 
 
@@ -52,54 +52,58 @@ def passes(network: Network, inputs: Tensor) -> list[tuple[Carried, Tensor]]:
             twice = carry_twice(network.blocks, other.blocks, x, moved)
             return [(state, second.unit) for state, second, _ in twice]
         # A layer that reads earlier layers' results is not a map of one state, so it cannot be tried at another size.
-        found, lost = [], torch.zeros(()).bool()  # lost from the first state on that has no size
+        states, lost = [], torch.zeros(()).bool()  # lost from the first state on that has no size
         for state, second in zip(map(begin, network.layers(x)), other.layers(moved)):
             lost = lost | state.lost
-            found.append((replace(state, lost=lost), second))
-        return found
+            states.append((replace(state, lost=lost), second))
+        return states
 
 
-def of_layer(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str, Any]]:
+def layer_rows(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str, Any]]:
     """Yield all rows of a layer."""
     lost = (state.lost | ~state.unit.isfinite().flatten(-2).all(-1))[0]  # (B,)
-    x, y = (torch.where(lost[:, None, None], 0.0, one[0]) for one in (state.unit, moved))  # (B, T, D)
+    x, y = (torch.where(lost[:, None, None], 0.0, unit[0]) for unit in (state.unit, moved))  # (B, T, D)
     width = x.shape[-1]
     kept = largest_channels(x, channels) if channels < width else None
     for left_out in ("nothing", "first token", "largest channels", "both"):
         first = 1 if left_out in ("first token", "both") else 0
-        less = left_out in ("largest channels", "both")
-        labels = {"left_out": left_out, "channels": channels if less else 0}
-        why = f"the state has {width} channels, and {channels} are left out" if less and kept is None else ""
-        why = why or (ONE_TOKEN if first >= x.shape[1] else "")
-        if why:
-            yield from (state_row(labels, name, torch.full((1,), torch.nan), why) for name in QUANTITIES)
+        fewer_channels = left_out in ("largest channels", "both")
+        labels = {"left_out": left_out, "channels": channels if fewer_channels else 0}
+        reason = (
+            f"the state has {width} channels, and {channels} are left out" if fewer_channels and kept is None else ""
+        )
+        reason = reason or (ONE_TOKEN if first >= x.shape[1] else "")
+        if reason:
+            yield from (state_row(labels, name, torch.full((1,), torch.nan), reason) for name in QUANTITIES)
         else:
-            part = [one[:, first:, kept] if less else one[:, first:] for one in (x, y)]
-            yield from of_part(labels, part[0], part[1], state, lost)
+            part = [states[:, first:, kept] if fewer_channels else states[:, first:] for states in (x, y)]
+            yield from part_rows(labels, part[0], part[1], state, lost)
 
 
-def of_part(labels: dict[str, Any], x: Tensor, moved: Tensor, state: Carried, lost: Tensor) -> Iterator[dict[str, Any]]:
+def part_rows(
+    labels: dict[str, Any], x: Tensor, moved: Tensor, state: Carried, lost: Tensor
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of states (B, T, D), which may exclude a token or channels."""
-    why = reason_of(state.unit[0], lost=state.lost[0]) or reason_of(x)
+    reason = reason_of(state.unit[0], lost=state.lost[0]) or reason_of(x)
     pair = "" if x.shape[1] > 1 else ONE_TOKEN
     size = Carried(x, state.exponent[0] + exponent_of(x), lost).absolute(root_mean_square(unit(x)))
-    yield state_row(labels, "norm", size, why or TOO_SMALL)
-    yield state_row(labels, "cosine", mean_cosine(x), pair or why or ZERO_TOKEN)
+    yield state_row(labels, "norm", size, reason or TOO_SMALL)
+    yield state_row(labels, "cosine", mean_cosine(x), pair or reason or ZERO_TOKEN)
     plain, gram = stable_ranks(x)
-    yield state_row(labels, "stable_rank", plain, why)
-    yield state_row(labels, "stable_rank_gram", gram, why)
+    yield state_row(labels, "stable_rank", plain, reason)
+    yield state_row(labels, "stable_rank_gram", gram, reason)
     if pair:
         yield state_row(labels, "residual", torch.full_like(plain, torch.nan), pair)
         return
     relative = relative_residual(x)
     noise = relative_difference(residual(x), residual(moved), "composite") > NOISE
-    yield state_row(labels, "residual", relative, why or TOO_SMALL, at_floor(relative, x.dtype) | noise)
+    yield state_row(labels, "residual", relative, reason or TOO_SMALL, at_floor(relative, x.dtype) | noise)
 
 
 def state_row(
-    labels: dict[str, Any], quantity: str, values: Tensor, why: str, floor: Tensor | None = None
+    labels: dict[str, Any], quantity: str, values: Tensor, reason: str, floor: Tensor | None = None
 ) -> dict[str, Any]:
     """Return a row of values (B,), with null if a sample has no value, as in `residuals`."""
-    found = mean_of_samples(values, why or TOO_SMALL)
-    share = None if floor is None or found["value"] is None else floor.double().mean().item()
-    return labels | {"quantity": quantity, "floor_share": share} | found
+    numbers = mean_of_samples(values, reason or TOO_SMALL)
+    share = None if floor is None or numbers["value"] is None else floor.double().mean().item()
+    return labels | {"quantity": quantity, "floor_share": share} | numbers

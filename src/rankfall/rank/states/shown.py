@@ -88,51 +88,51 @@ def figure(
     """
     chosen = {"quantity": quantity, "left_out": left_out}
     log = "y" if quantity in ("norm", "residual") else ""
-    what = f"{TITLES[quantity]}" + (
+    title = f"{TITLES[quantity]}" + (
         "" if left_out == "nothing" else f" without {left_out if left_out != 'both' else 'first token and channels'}"
     )
-    return draw_means(read("states"), "states", chosen, what, lines, panels, x, where, log)
+    return draw_means(read("states"), "states", chosen, title, lines, panels, x, where, log)
 
 
 def draw_means(
     table: DataFrame,
     figure: str,
     chosen: dict[str, Any],
-    what: str,
-    each: list[str],
+    title: str,
+    line_columns: list[str],
     panels: list[str],
     x: str,
     where: dict[str, Any],
     log: str,
 ) -> Picture:
     """Draw means over seeds of the values of the chosen rows, a line and a panel for each value of some columns."""
-    whole, rows = select_points(table, figure, each, panels, x, where)
+    whole, rows = select_points(table, figure, line_columns, panels, x, where)
     rows = select(rows, chosen)
     missing = describe_missing(rows, ["panel", "line"], "value", whole)
     rows = rows[rows.value.notna()].assign(value=rows.value.astype(float))
     rows = rows[rows.value > 0] if log else rows
     if rows.empty:
-        raise RankfallError(f"figure {figure}: no finished cell has a {what}.{missing}")
+        raise RankfallError(f"figure {figure}: no finished cell has a {title}.{missing}")
     names, titles = (sorted(rows[column].unique(), key=order) for column in ("line", "panel"))
-    palette = colours(names) if each == ["architecture"] else graded(names)
+    palette = colours(names) if line_columns == ["architecture"] else graded(names)
     by = ["panel", "line", x]
-    shown = rows.groupby([*by, "seed"]).value.mean().reset_index().rename(columns={"value": what})
+    shown = rows.groupby([*by, "seed"]).value.mean().reset_index().rename(columns={"value": title})
     grid = lines(
-        shown, x, what, "line", palette, col="panel", col_order=titles, col_wrap=min(len(titles), 3), height=2.2, log=log
+        shown, x, title, "line", palette, col="panel", col_order=titles, col_wrap=min(len(titles), 3), height=2.2, log=log
     )  # fmt: skip
     if x in DOUBLED:
         for axis in grid.axes.flat:
             axis.set_xscale("log", base=2)
             axis.xaxis.set_major_formatter("{x:g}")
-    legend_below(grid, title=", ".join(each))
+    legend_below(grid, title=", ".join(line_columns))
     last = shown[shown[x] == shown.groupby(["panel", "line"])[x].transform("max")]
-    ends = last.assign(**{what: np.log10(last[what])}) if log else last
+    ends = last.assign(**{title: np.log10(last[title])}) if log else last
     write = (lambda value: f"{10**value:.3g}") if log else "{:.3g}".format
-    found = f"At the end, averaged over panels: {describe_ends(ends, what, write, 'line', settings=False)}."
+    at_end = f"At the end, averaged over panels: {describe_ends(ends, title, write, 'line', settings=False)}."
     at = "by layer" if x == "layer" else f"after the last layer, by {x}"
     seeds = describe_lines(rows, ["panel", "line"], band="one standard deviation" + " of the logarithm" * bool(log))
     return Picture(
         grid.figure,
-        f"{what} {at}, {describe_filter(where) or 'all cells'}: {seeds}. {found}{missing}",
-        summary(shown, by, what, log=bool(log)),
+        f"{title} {at}, {describe_filter(where) or 'all cells'}: {seeds}. {at_end}{missing}",
+        summary(shown, by, title, log=bool(log)),
     )
