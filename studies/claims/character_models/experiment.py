@@ -1,5 +1,7 @@
-"""Causal character models of CPython's documentation with one part changed, trained on the same texts from the same seeds: the loss on text
-that is not trained on. A step has the same number of characters at each length. Also the variance of head outputs by position at birth.
+"""Train causal character models of CPython's documentation with one part changed, and measure the loss on text that is not trained on.
+
+All models have the same texts from the same seeds, and a step has the same number of characters at each length. Also measured is the
+variance of head outputs by position, before training.
 """
 
 from functools import partial
@@ -86,7 +88,7 @@ def character_models(
                 ):
                     pass
                 with torch.no_grad():
-                    loss = sum(float(grade(network, *one)[0]) for one in test) / len(test)
+                    loss = sum(float(grade(network, *batch)[0]) for batch in test) / len(test)
                     aligned, first = look(network, test[0][0])
                 for claim, other in AGAINST.items():
                     if line in (USUAL, other) and (length == MIDDLE or claim == EXCLUSIVE_CLAIM):
@@ -121,11 +123,11 @@ def look(network: Network, inputs: Tensor) -> tuple[float, float]:
     half = inputs.shape[1] // 2
     for block in network.blocks:
         attention, read = block.attention, block.norm1(state)
-        given = attention.weights(read)
+        attention_weights = attention.weights(read)
         values = attention.split(attention.value(read))
-        contexts = attention.contexts(given, read)
+        contexts = attention.contexts(attention_weights, read)
         cosines.append(torch.cosine_similarity(contexts, values, dim=-1)[..., half:].mean())
-        weights.append(given[..., half:, 0].mean())
+        weights.append(attention_weights[..., half:, 0].mean())
         state = block(state)
     return float(torch.stack(cosines).mean()), float(torch.stack(weights).mean())
 

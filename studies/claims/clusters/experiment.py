@@ -1,8 +1,8 @@
-"""Tokens on the unit sphere that attention moves: dx_i / dt = P_i sum_j a_ij V x_j, with a = softmax(b <x_i, x_j>) and P_i the projection
-that keeps x_i on the sphere, in small steps.
+"""Move tokens on the unit sphere by attention, and count the groups in which they gather.
 
-Measured are the number of groups in the end, for four value matrices; and, on the circle with a causal mask and V = 1, their number at one
-time for growing b. A group is a set of tokens that are joined by gaps below a limit.
+They follow dx_i / dt = P_i sum_j a_ij V x_j in small steps, with a = softmax(b <x_i, x_j>) and P_i the projection that keeps x_i on the
+sphere. Measured are the number of groups by time, for four value matrices; and, on the circle with a causal mask and V = 1, their number at
+one time for growing b. A group is a set of tokens that are joined by gaps below a limit.
 """
 
 import math
@@ -54,12 +54,12 @@ def clusters(
                 rows.append(row(SPECTRUM, GROUPS, line, moment, seed, groups(x)))
         angles = torch.from_numpy(random_stream(seed, "claims", "clusters", "angles").uniform(0, 2 * math.pi, many))
         for scale in SCALES:
-            found = on_circle(angles, scale, reading)
-            rows.append(row(METASTABLE, NUMBER, "causal, V = 1", scale, seed, arcs(found, scale)))
-        found, done = angles[: many // 6], 0.0
+            moved = on_circle(angles, scale, reading)
+            rows.append(row(METASTABLE, NUMBER, "causal, V = 1", scale, seed, arcs(moved, scale)))
+        moved, done = angles[: many // 6], 0.0
         for moment in (0.0, reading / 10, reading, late / 4, late):
-            found, done = on_circle(found, 4.0, moment - done), moment
-            rows.append(row(METASTABLE, LAST, "causal, V = 1", moment, seed, arcs(found, 4.0)))
+            moved, done = on_circle(moved, 4.0, moment - done), moment
+            rows.append(row(METASTABLE, LAST, "causal, V = 1", moment, seed, arcs(moved, 4.0)))
     return rows
 
 

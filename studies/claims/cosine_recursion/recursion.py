@@ -25,11 +25,11 @@ class Regime:
 
 def cosines(start: float, layers: int, regime: Regime) -> list[float]:
     """Return cosines at layers 0 .. L, from states of q = 1."""
-    q, p, found = 1.0, start, [start]
+    q, p, rho = 1.0, start, [start]
     for _ in range(layers):
         q, p = after(q, p, regime)
-        found.append(p / q)
-    return found
+        rho.append(p / q)
+    return rho
 
 
 def after(q: float, p: float, regime: Regime) -> tuple[float, float]:
@@ -49,6 +49,7 @@ def attention(rho: float, regime: Regime) -> tuple[float, float]:
 
 
 def mlp(rho: float, regime: Regime) -> tuple[float, float]:
+    """Return q and p of the output of the MLP on normed states."""
     q = regime.weight + regime.bias
     c = min(1.0, (regime.weight * rho + regime.bias) / q)
     kernel = (math.sqrt(1 - c * c) + c * (math.pi - math.acos(c))) / math.pi

@@ -1,5 +1,8 @@
-"""Norms of the gradients of value maps by layer, and the cosine of two tokens after the last layer, in untrained networks of a thousand
-layers: norms after branches with DeepNorm's skips and initialisation, with plain skips and Xavier's, and norms before branches."""
+"""Measure gradients of value maps by layer, and the cosine of two tokens after the last layer, in untrained networks of a thousand layers.
+
+They have norms after branches with DeepNorm's skips and initialisation, norms after branches with plain skips and Xavier's, or norms before
+branches.
+"""
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
@@ -28,7 +31,7 @@ def deep_norm(
                 **fields,
             )
             x, wanted = (
-                draw([seed], tokens, width, name=f"{NAME} {what}").unsqueeze(1) for what in ("tokens", "targets")
+                draw([seed], tokens, width, name=f"{NAME} {part}").unsqueeze(1) for part in ("tokens", "targets")
             )
             weights = {layer: network.blocks[layer - 1].attention.value.weight for layer in kept}
             for weight in weights.values():

@@ -1,5 +1,7 @@
-"""One block with random weights that is applied over and over, X <- B(X), or with recall of the input E, X <- B(X + E), from X = E: how
-much the last loop changes the state, and how much a small change of the input has changed the last state."""
+"""Apply one block with random weights over and over, X <- B(X), or with recall of the input E, X <- B(X + E), from X = E.
+
+Measured are how much the last loop changes the state, and how much a small change of the input has changed the last state.
+"""
 
 import torch
 from torch import Tensor

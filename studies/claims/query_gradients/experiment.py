@@ -1,7 +1,8 @@
-"""|dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP over the scale beta of scores, for several numbers T of tokens:
-with the width d a fixed share of T, as in the source, and at one width.
+"""Measure |dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP by the scale beta of scores, for several numbers T of
+tokens.
 
-The loss is the mean cross entropy of symbols to which a random map assigns each token, as at the start of a masked language model.
+The width d is a fixed share of T, as in the source, or one width. The loss is the mean cross-entropy of random symbols by a random map, as
+at the start of a masked language model.
 """
 
 import math
@@ -29,10 +30,10 @@ def query_gradients(
     rows: Rows = []
     for tokens in lengths:
         for seed in range(seeds):
-            found = {beta: scaled_gradient(seed, tokens, tokens // ratio, symbols, beta) for beta in betas}
-            for beta, value in found.items():
+            gradients = {beta: scaled_gradient(seed, tokens, tokens // ratio, symbols, beta) for beta in betas}
+            for beta, value in gradients.items():
                 rows.append(row(NAME, GRADIENT, f"{tokens} tokens", beta, seed, value))
-                rows.append(row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / found[max(betas)]))
+                rows.append(row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / gradients[max(betas)]))
     for tokens in sorted(lengths)[-2:]:
         for seed in range(seeds):
             for beta in (*BELOW, *ABOVE):
@@ -42,6 +43,7 @@ def query_gradients(
 
 
 def scaled_gradient(seed: int, tokens: int, width: int, symbols: int, beta: float) -> float:
+    """Return |dL / dW_Q|^2 T / (d^2 sqrt(log T))."""
     gradient = query_gradient(seed, tokens, width, symbols, beta)
     return float(gradient.square().sum()) * tokens / (width**2 * math.log(tokens) ** 0.5)
 

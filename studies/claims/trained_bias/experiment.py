@@ -1,8 +1,8 @@
-"""Networks that read items with labels, and then one of the items again, and predict its label; trained with the item at every place.
+"""Train networks that read items with labels, and then one of the items again, and predict its label. The item is at every place.
 
-Two alike items with different labels then show a bias: a network that favours no place predicts either label equally often. A gap is how
-much more often it predicts the label of the first than of the second. The network has causal attention of one head, without positions, and
-an MLP that reads the query.
+If two items are alike and have different labels, the answer shows a bias: a network that favours no place predicts either label equally
+often. A gap is how much more often it predicts the label of the first than of the second. The network has causal attention of one head,
+without positions, and an MLP that reads the query.
 """
 
 import torch
@@ -88,10 +88,10 @@ def texts(seed: int, step: int, samples: int, same: tuple[int, int] | None = Non
     labels = rng.integers(LABELS, size=(samples, ITEMS))
     asked = rng.integers(ITEMS, size=samples)
     if same is not None:
-        one, other = same
-        contents[:, other] = contents[:, one]
-        labels[:, other] = (labels[:, one] + rng.integers(1, LABELS, size=samples)) % LABELS
-        asked[:] = one
+        first, other = same
+        contents[:, other] = contents[:, first]
+        labels[:, other] = (labels[:, first] + rng.integers(1, LABELS, size=samples)) % LABELS
+        asked[:] = first
     x = torch.zeros(samples, ITEMS + 1, CONTENT + LABELS)
     known = torch.from_numpy(contents).float()
     x[:, :ITEMS, :CONTENT] = known
@@ -100,8 +100,9 @@ def texts(seed: int, step: int, samples: int, same: tuple[int, int] | None = Non
     return x, torch.from_numpy(labels), torch.from_numpy(asked)
 
 
-def gap_between(answerer: Answerer, seed: int, samples: int, one: int, other: int) -> float:
-    x, labels, _ = texts(seed, -2, samples, (one, other))
-    said = answerer(x).argmax(-1)
-    first, second = ((said == labels[:, place]).float().mean() for place in (one, other))
+def gap_between(answerer: Answerer, seed: int, samples: int, first_item: int, other: int) -> float:
+    """Return how much more often the label of the first item is predicted than that of another, alike item."""
+    x, labels, _ = texts(seed, -2, samples, (first_item, other))
+    answers = answerer(x).argmax(-1)
+    first, second = ((answers == labels[:, place]).float().mean() for place in (first_item, other))
     return float(first - second)

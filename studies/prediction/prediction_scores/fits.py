@@ -1,11 +1,11 @@
-"""Two models with a small penalty on everything but the intercept: logistic for whether, linear for how much."""
+"""Fit two models with a small penalty on everything but the intercept: logistic for whether, linear for how much."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 PENALTY = 1.0  # factor of the squared coefficients, which are added to a sum over networks
-STEPS = 50
+STEPS = 50  # at most; a few suffice
 
 
 def linear(x: Array, y: Array) -> Array:
@@ -17,38 +17,40 @@ def linear(x: Array, y: Array) -> Array:
 def logistic(x: Array, y: Array) -> Array:
     """Return the coefficients (p + 1,) for y of 0 and 1, by Newton steps, which are halved while they would increase the loss."""
     whole, ridge = with_one(x), penalty(with_one(x))
-    found = np.zeros(whole.shape[1])
+    coefficients = np.zeros(whole.shape[1])
     for _ in range(STEPS):
-        p = 1 / (1 + np.exp(-np.clip(whole @ found, -35, 35)))
-        slope = whole.T @ (p - y) + ridge @ found
+        p = 1 / (1 + np.exp(-np.clip(whole @ coefficients, -35, 35)))
+        slope = whole.T @ (p - y) + ridge @ coefficients
         curve = whole.T @ (whole * (p * (1 - p) + 1e-12)[:, None]) + ridge
         step = np.linalg.solve(curve, slope)
         size = 1.0
-        while size > 1e-4 and loss(whole, y, found - size * step, ridge) > loss(whole, y, found, ridge):
+        while size > 1e-4 and loss(whole, y, coefficients - size * step, ridge) > loss(whole, y, coefficients, ridge):
             size /= 2
-        found = found - size * step
+        coefficients = coefficients - size * step
         if np.abs(step).max() < 1e-8:
             break
-    return found
+    return coefficients
 
 
 def loss(whole: Array, y: Array, coefficients: Array, ridge: Array) -> float:
+    """Return the logistic loss with its penalty."""
     score = whole @ coefficients
     return float(np.logaddexp(0, score).sum() - y @ score + coefficients @ ridge @ coefficients / 2)
 
 
 def scores(x: Array, coefficients: Array) -> Array:
     """Return scores that rise with the outcome, for both models."""
-    found: Array = with_one(x) @ coefficients
-    return found
+    score: Array = with_one(x) @ coefficients
+    return score
 
 
 def with_one(x: Array) -> Array:
+    """Return x with a first column of ones, for the intercept."""
     return np.hstack([np.ones((len(x), 1)), x])
 
 
 def penalty(whole: Array) -> Array:
-    """Return the penalty. The intercept has a small one too, for outcomes that are all equal."""
-    found = PENALTY * np.eye(whole.shape[1])
-    found[0, 0] = 1e-6
-    return found
+    """Return the penalty as a matrix. The intercept has a tiny one, for outcomes that are all equal."""
+    matrix = PENALTY * np.eye(whole.shape[1])
+    matrix[0, 0] = 1e-6
+    return matrix
