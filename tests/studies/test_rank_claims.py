@@ -16,7 +16,7 @@ from rankfall.report.decision import UNDECIDED
 from studies.claims.affine_rank.experiment import count_affine_rank, draw_tokens
 from studies.claims.cosine_recursion.network import states
 from studies.claims.cosine_recursion.recursion import Regime, cosines, mlp
-from studies.claims.gap_gradients.experiment import attention, derivatives, layer_output, outer
+from studies.claims.gap_gradients.experiment import attention, derivatives, layer_output, scale_and_norm
 from studies.claims.lambda_skip.experiment import LAW
 from studies.claims.norm_equilibria.experiment import equilibrium, run
 from studies.claims.parts import fit_line
@@ -179,8 +179,8 @@ def test_derivatives_by_a_value_map_are_those_of_autograd(kind: str) -> None:
     first, second = (linear_map(0, tokens, tokens, 1.0, f"{NAME} value {layer}") for layer in (1, 2))
 
     def network(w: torch.Tensor) -> torch.Tensor:
-        inner = outer(kind, layer_output(kind, weights[0], w, x))
-        return outer(kind, layer_output(kind, weights[1], second, inner))
+        inner = scale_and_norm(kind, layer_output(kind, weights[0], w, x))
+        return scale_and_norm(kind, layer_output(kind, weights[1], second, inner))
 
     exact = torch.autograd.functional.jacobian(network, first).norm()
     assert derivatives(kind, 0, depth, tokens, 20000)[-1] == pytest.approx(float(exact), rel=0.03)
