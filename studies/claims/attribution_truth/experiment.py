@@ -47,12 +47,19 @@ def attribution_truth(
             for method, layers in attributions(known.network, known.inputs, known.direction).items():
                 mean = layers[-1].mean(0)  # (T,)
                 needed = torch.tensor([token in known.needed for token in range(TOKENS)])
-                others, wanted = mean[:LAST], needed[:LAST]
+                others, needed_others = mean[:LAST], needed[:LAST]
                 wasted = float(mean[~needed].sum() / mean.sum())
                 for claim in CLAIMED:
                     rows += [
                         row(claim, RIGHT, method, number, seed, chance(mean[needed], mean[~needed])),
-                        row(claim, AMONG + RIGHT, method, number, seed, chance(others[wanted], others[~wanted])),
+                        row(
+                            claim,
+                            AMONG + RIGHT,
+                            method,
+                            number,
+                            seed,
+                            chance(others[needed_others], others[~needed_others]),
+                        ),
                         row(claim, WASTED, method, number, seed, wasted, "it gives nothing"),
                     ]
         network, x, direction = random_network(seed, depth, tokens, width, heads, samples)
@@ -96,13 +103,13 @@ def random_network(
 
 def moved_by_opposite(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
     """Return, by layer (B, T), how far the last token's state moves when the sign of token i is flipped."""
-    whole = list(network.layers(x[None]))[1:]
+    unchanged = list(network.layers(x[None]))[1:]
     moved: list[list[Tensor]] = []
     for token in range(x.shape[1]):
         changed = x.clone()
         changed[:, token] -= 2 * (x[:, token] @ direction)[:, None] * direction
         states = list(network.layers(changed[None]))[1:]
-        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, whole, strict=True)])
+        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, unchanged, strict=True)])
     return [torch.stack(norms, -1) for norms in zip(*moved, strict=True)]
 
 

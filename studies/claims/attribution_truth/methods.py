@@ -62,8 +62,8 @@ def terms(view: AttentionView) -> Tensor:
     if view.join.skip is not None:
         parts = parts + torch.diag_embed(view.join.skip.movedim(-1, 1)).movedim(1, -1)
     if view.join.norm is not None:
-        whole = parts.sum(-2, keepdim=True) + view.join.factor * view.bias
-        parts = view.join.norm.part(parts, whole)
+        total = parts.sum(-2, keepdim=True) + view.join.factor * view.bias
+        parts = view.join.norm.part(parts, total)
     return parts
 
 
@@ -83,9 +83,9 @@ def value_zeroing(view: AttentionView) -> Tensor:
 def alti(view: AttentionView) -> Tensor:
     """Return ALTI (B, T, T), whose rows j sum to one."""
     parts = terms(view)
-    whole = parts.sum(-2, keepdim=True)
-    size = whole.abs().sum(-1)  # (B, T, 1)
-    return normalise_rows(cut((size - (whole - parts).abs().sum(-1)).clamp_min(0)))
+    total = parts.sum(-2, keepdim=True)
+    size = total.abs().sum(-1)  # (B, T, 1)
+    return normalise_rows(cut((size - (total - parts).abs().sum(-1)).clamp_min(0)))
 
 
 def normalise_rows(matrix: Tensor) -> Tensor:
@@ -145,11 +145,11 @@ def jacobians(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
 
 def ablations(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
     """Return, by layer (B, T), how far the last token's state moves when token i has neither sign."""
-    whole = list(network.layers(x[None]))[1:]
+    unchanged = list(network.layers(x[None]))[1:]
     moved: list[list[Tensor]] = []
     for token in range(x.shape[1]):
         changed = x.clone()
         changed[:, token] -= (x[:, token] @ direction)[:, None] * direction
         states = list(network.layers(changed[None]))[1:]
-        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, whole, strict=True)])
+        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, unchanged, strict=True)])
     return [torch.stack(norms, -1) for norms in zip(*moved, strict=True)]

@@ -145,9 +145,12 @@ def cancelling_heads() -> HandPlan:
 
 def copied_twice() -> HandPlan:
     """Without skips, each token becomes the previous one, and then the one before that."""
-    whole = move(*PLACES, (SIGN, SIGN), (ONE, ONE))
+    everything = move(*PLACES, (SIGN, SIGN), (ONE, ONE))
     return HandPlan(
-        "a copy of a copy", [HandLayer([look_back(1)], [whole]), HandLayer([look_back(2)], [whole])], {1}, skips=False
+        "a copy of a copy",
+        [HandLayer([look_back(1)], [everything]), HandLayer([look_back(2)], [everything])],
+        {1},
+        skips=False,
     )
 
 

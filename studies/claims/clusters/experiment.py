@@ -85,9 +85,9 @@ def on_circle(angles: Tensor, scale: float, time: float) -> Tensor:
     """Return the angles (T,) after `time`. Each token is moved by earlier tokens and itself."""
     hidden = torch.ones(len(angles), len(angles), dtype=torch.bool).triu(1)
     for _ in range(round(time / STEP)):
-        apart = angles - angles[:, None]  # (T, T): j before i
-        weights = (scale * apart.cos()).masked_fill(hidden, -torch.inf).softmax(-1)
-        angles = angles + STEP * (weights * apart.sin()).sum(-1)
+        angles_between = angles - angles[:, None]  # (T, T): j before i
+        weights = (scale * angles_between.cos()).masked_fill(hidden, -torch.inf).softmax(-1)
+        angles = angles + STEP * (weights * angles_between.sin()).sum(-1)
     return angles
 
 

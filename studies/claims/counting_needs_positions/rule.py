@@ -20,15 +20,15 @@ def decide(read: Read) -> Decision:
     }
     most = {beginning: max(largest.mean for largest in by_digits.values()) for beginning, by_digits in read_off.items()}
     sentence = (
-        f"States of different numbers of equal tokens are within 10^{bare.mean:.1f} of each other with softmax, and the largest n "
-        f"that one layer tells is {most['no BOS']:.0f}."
+        f"With softmax the states of different numbers n of equal tokens differ by at most 10^{bare.mean:.1f} of their size, and one layer "
+        f"recovers n up to {most['no BOS']:.0f}."
     )
     largest_texts = ", ".join(
         f"{largest.mean:.0f} ({digits:.0f} binary digits)" for digits, largest in read_off["BOS"].items()
     )
     extends = [
         Extension(
-            f"texts behind a BOS: 10^{behind.mean:.2f} apart, one layer tells n up to {largest_texts}",
+            f"texts behind a BOS: 10^{behind.mean:.2f} apart, one layer recovers n up to {largest_texts}",
             is_on(behind, ROUNDING),
         )
     ]

@@ -30,14 +30,14 @@ def deep_norm(
                 mlp_width=width,
                 **fields,
             )
-            x, wanted = (
+            x, targets = (
                 draw([seed], tokens, width, name=f"{NAME} {part}").unsqueeze(1) for part in ("tokens", "targets")
             )
             weights = {layer: network.blocks[layer - 1].attention.value.weight for layer in kept}
             for weight in weights.values():
                 weight.requires_grad_(True)
             end = network.norm_out(network.run(network.norm_in(x)))
-            (end - wanted).square().mean().backward()  # type: ignore[no-untyped-call]
+            (end - targets).square().mean().backward()  # type: ignore[no-untyped-call]
             last = float(weights[depth].grad.norm())
             rows += [
                 row(NAME, GRADIENT, kind, layer, seed, float(weight.grad.norm()) / last)

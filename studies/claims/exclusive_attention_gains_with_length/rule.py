@@ -20,7 +20,7 @@ def decide(read: Read) -> Decision:
     sentence = (
         "Loss in nats with exclusive attention less the usual: "
         + ", ".join(f"{band(difference)} at {x} tokens" for x, difference in gains.items())
-        + f". The cosine of what usual attention gives and the token's own value is {close}."
+        + f". The cosine of usual attention's output and the token's own value is {close}."
     )
-    whole = true_of_all((is_on(more, MORE), is_on(close, CLOSE)))
-    return judge(sentence, less, "more seeds", **by_need(is_on(less, LESS), whole))
+    grows = true_of_all((is_on(more, MORE), is_on(close, CLOSE)))
+    return judge(sentence, less, "more seeds", **by_need(is_on(less, LESS), grows))

@@ -56,5 +56,5 @@ def run(x: Tensor, maps: list[Tensor], line: str, seed: int, ratio: float | None
 
 def correlation(a: Tensor, b: Tensor) -> float:
     """Return the correlation of the entries of two matrices (T, T) off the diagonal."""
-    apart = ~torch.eye(len(a), dtype=torch.bool)
-    return float(torch.corrcoef(torch.stack([a[apart], b[apart]]))[0, 1])
+    pairs = ~torch.eye(len(a), dtype=torch.bool)
+    return float(torch.corrcoef(torch.stack([a[pairs], b[pairs]]))[0, 1])

@@ -25,9 +25,9 @@ def decide(read: Read) -> Decision:
     ratios = sorted(evidence_rows(rows, KEPT).x.unique())
     shares = ", ".join(f"{band_of(rows, KEPT, NORMED, x).mean:.2f} at 10^{x:g}" for x in ratios)
     sentence = (
-        f"From the lowest temperature to the highest the second singular value of Sinkhorn's map changes by {falls}; it is {less} beside "
-        f"softmax of the same scores. By the ratio of signal to noise, layer norms keep a correlation of {shares}; at the lowest {helps} "
-        "beside no norms."
+        f"From the lowest temperature to the highest the second singular value of Sinkhorn's map changes by {falls}; its difference from "
+        f"softmax of the same scores is {less}. By the ratio of signal to noise, layer norms keep a correlation of {shares}; at the lowest "
+        f"ratio the difference from no norms is {helps}."
     )
     norms = true_of_all((is_on(lost, GONE), is_on(kept, STAYS), is_on(helps, HELPS)))
     return judge(sentence, less, "more seeds", **by_parts((is_on(falls, FALLS), is_on(less, LESS), norms)))

@@ -23,5 +23,5 @@ def decide(read: Read) -> Decision:
     )
     answers = [is_on(gain, MORE) for gain in more]
     near, far = is_on(bands[PATH][lengths[0]], NEAR), is_on(bands[PATH][lengths[-1]], FAR)
-    whole = None if None in (near, far, *answers) else all((near, far, *answers))
-    return judge(sentence, more[0], "more seeds or steps", **by_need(answers[0], whole))
+    everywhere = None if None in (near, far, *answers) else all((near, far, *answers))
+    return judge(sentence, more[0], "more seeds or steps", **by_need(answers[0], everywhere))

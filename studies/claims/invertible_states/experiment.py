@@ -86,7 +86,7 @@ def share_right(states: Tensor, observed: Tensor, truth: int) -> float:
 
 def smallest(states: Tensor) -> float:
     """Return log10 of the smallest distance of two of the states (V, D), over their mean size."""
-    apart = torch.cdist(states, states, compute_mode="donot_use_mm_for_euclid_dist")
-    apart.fill_diagonal_(torch.inf)
-    value = float(apart.min() / states.norm(dim=-1).mean())
+    distances = torch.cdist(states, states, compute_mode="donot_use_mm_for_euclid_dist")
+    distances.fill_diagonal_(torch.inf)
+    value = float(distances.min() / states.norm(dim=-1).mean())
     return math.log10(value) if value > LEAST else -math.inf

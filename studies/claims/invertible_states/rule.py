@@ -50,5 +50,5 @@ def first_lost(rows: DataFrame, line: str) -> int | None:
 def rate(rows: DataFrame) -> float:
     """Return log10 of the factor per layer, over the layers at which no seed has reached rounding."""
     distances = evidence_rows(rows, NEAREST, OTHERS[1])
-    whole = distances.groupby("x").value.agg(lambda values: values.mean(skipna=False)).dropna()
-    return float((whole.iloc[-1] - whole.iloc[0]) / (whole.index[-1] - whole.index[0]))
+    means = distances.groupby("x").value.agg(lambda values: values.mean(skipna=False)).dropna()
+    return float((means.iloc[-1] - means.iloc[0]) / (means.index[-1] - means.index[0]))

@@ -27,7 +27,7 @@ def decide(read: Read) -> Decision:
     return judge(
         f"{text}. Less than a thousandth: {reached}.",
         last,
-        "more seeds: losses that are told from a thousandth",
+        "more seeds, to distinguish losses from a thousandth",
         **by_parts(kept),
         extends=[
             Extension(

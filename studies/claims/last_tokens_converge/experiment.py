@@ -97,12 +97,12 @@ def counting(seed: int, vocabulary: Tensor, most: int, fields: dict[str, Any]) -
 def read_off(states: Tensor, first: Tensor) -> int:
     """Return the largest n up to which every n is recovered from states (n, D) of the form v + w (first - v) with 1 / w = 1 + c n."""
     # The position between BOS and the state at n = 1 is proportional to 1 - w_n = c n / (1 + c n), so n divided by it is linear in n.
-    gone = (states - first) @ (states[0] - first)  # (n,)
-    over = torch.tensor([1.0, 2.0], dtype=gone.dtype) / gone[:2]
-    slope = over[1] - over[0]
-    read = (over[0] - slope) * gone / (1 - slope * gone)
-    right = read.round() == torch.arange(1, len(gone) + 1, dtype=gone.dtype)
-    return len(gone) if bool(right.all()) else int((~right).nonzero()[0])
+    projection = (states - first) @ (states[0] - first)  # (n,)
+    ratios = torch.tensor([1.0, 2.0], dtype=projection.dtype) / projection[:2]
+    slope = ratios[1] - ratios[0]
+    read = (ratios[0] - slope) * projection / (1 - slope * projection)
+    right = read.round() == torch.arange(1, len(projection) + 1, dtype=projection.dtype)
+    return len(projection) if bool(right.all()) else int((~right).nonzero()[0])
 
 
 def last_states(seed: int, text: Tensor, dtype: torch.dtype, fields: dict[str, Any]) -> Tensor:

@@ -38,24 +38,24 @@ def lazy_branches(
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name=NAME)
-        wanted = draw([seed], 1, tokens, width, name=f"{NAME} wanted")
+        targets = draw([seed], 1, tokens, width, name=f"{NAME} wanted")
         for line, power in SCALINGS.items():
             for depth in layers:
                 network = make(
                     [seed], tokens, **PRE_NORM, mask="causal", init=init, depth=depth, heads=heads, width=width
                 )
-                curved, moved = step(network, x, wanted, depth**-power)
+                curved, moved = step(network, x, targets, depth**-power)
                 rows.append(row(NAME, CURVED, line, depth, seed, curved))
                 rows.append(row(NAME, MOVED, line, depth, seed, moved))
     return rows
 
 
-def step(network: Network, x: Tensor, wanted: Tensor, scale: float) -> tuple[float, float]:
+def step(network: Network, x: Tensor, targets: Tensor, scale: float) -> tuple[float, float]:
     """Take the step. Return the share of a branch's change that its derivative misses, and the change over the branch's size."""
     start = [{name: value.detach() for name, value in named_weights(block)} for block in network.blocks]
     learned: Weights = [{name: value.clone().requires_grad_() for name, value in layer.items()} for layer in start]
     with torch.enable_grad():
-        loss = (states(network, learned, x, scale)[-1] - wanted).square().sum()
+        loss = (states(network, learned, x, scale)[-1] - targets).square().sum()
         parameters = [value for layer in learned for value in layer.values()]
         grads = iter(torch.autograd.grad(loss, parameters))
     signs = [{name: -next(grads).sign() for name in layer} for layer in learned]
@@ -77,9 +77,9 @@ def step(network: Network, x: Tensor, wanted: Tensor, scale: float) -> tuple[flo
 
         change = {name: size * value for name, value in sign.items()}
         output, along = jvp(branch, (old,), (change,))[:2]
-        whole = branch({name: value + change[name] for name, value in old.items()}) - output
-        missed.append((whole - along).norm() / whole.norm())
-        changes.append(whole.norm() / output.norm())
+        actual = branch({name: value + change[name] for name, value in old.items()}) - output
+        missed.append((actual - along).norm() / actual.norm())
+        changes.append(actual.norm() / output.norm())
     return float(torch.stack(missed).mean()), float(torch.stack(changes).mean())
 
 

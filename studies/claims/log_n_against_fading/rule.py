@@ -23,8 +23,8 @@ def decide(read: Read) -> Decision:
     sentence = (
         f"Cosines times sqrt(log n), at {last:,.0f} tokens and twice the critical factor, "
         f"have squared weights that sum to {like.mean:.2g}: "
-        f"attention averages. Times log n, half of the weight is on the token itself at {crossings[ALONE].mean:.2f} times the scale that "
-        "theory has."
+        f"attention averages. Times log n, half of the weight is on the token itself at {crossings[ALONE].mean:.2f} times the scale of "
+        "theory."
     )
     extends = [
         Extension(
@@ -34,7 +34,7 @@ def decide(read: Read) -> Decision:
         ),
         *(
             Extension(
-                f"cosines and {name} times sqrt(log n): {value.mean:.2f} times the scale that theory has", answers[name]
+                f"cosines and {name} times sqrt(log n): {value.mean:.2f} times the scale of theory", answers[name]
             )
             for name, value in crossings.items()
             if name != ALONE

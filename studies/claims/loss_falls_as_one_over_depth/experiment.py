@@ -48,11 +48,11 @@ def loss_falls_as_one_over_depth(
                 x = torch.randn(1, samples if step < steps else 8 * samples, width, generator=generator)
                 x = x.expand(seeds, -1, -1)
                 with torch.no_grad():
-                    wanted = (normed(states(target, x)[-1]) @ read).log_softmax(-1)
+                    taught = (normed(states(target, x)[-1]) @ read).log_softmax(-1)
                 with torch.enable_grad():
                     hidden = states((learned[0], learned[1]), x)
-                    got = (normed(hidden[-1]) @ read).log_softmax(-1)
-                    loss = (wanted.exp() * (wanted - got)).sum(-1).mean(-1)  # (K)
+                    learned_logs = (normed(hidden[-1]) @ read).log_softmax(-1)
+                    loss = (taught.exp() * (taught - learned_logs)).sum(-1).mean(-1)  # (K)
                     if step == steps:
                         break
                     for group in optimiser.param_groups:

@@ -22,12 +22,12 @@ def added_by_seed(rows: Any, line: str) -> list[dict[int, float]]:
 def power(rows: Any, line: str) -> Band:
     """Return p such that the mean square of what is added grows like l^p over the last three octaves."""
 
-    def power_of_seed(by: dict[int, float]) -> float:
-        last = max(by)
-        late = [layer for layer in by if layer >= last / 8]
-        return slope([math.log(layer) for layer in late], [math.log(by[layer]) for layer in late])
+    def power_of_seed(added: dict[int, float]) -> float:
+        last = max(added)
+        late = [layer for layer in added if layer >= last / 8]
+        return slope([math.log(layer) for layer in late], [math.log(added[layer]) for layer in late])
 
-    return band(power_of_seed(by) for by in added_by_seed(rows, line))
+    return band(power_of_seed(added) for added in added_by_seed(rows, line))
 
 
 def others(rows: Any) -> list[str]:

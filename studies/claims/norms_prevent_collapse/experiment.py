@@ -19,22 +19,23 @@ NAME = "norms_prevent_collapse"
 def norms_prevent_collapse(
     context: Context, *, depth: int = 24, tokens: int = 24, width: int = 64, heads: int = 4, seeds: int = 5
 ) -> Rows:
-    many = list(range(seeds))
-    x = draw(many, tokens, width, name=NAME).unsqueeze(1)  # (K, 1, T, D)
+    members = list(range(seeds))
+    x = draw(members, tokens, width, name=NAME).unsqueeze(1)  # (K, 1, T, D)
     rows: Rows = []
     for sees, mask in MASKS.items():
         for dtype in (torch.float32, torch.float64):
-            network = make(many, tokens, dtype, mask=mask, norm="layer", depth=depth, heads=heads, width=width)
+            network = make(members, tokens, dtype, mask=mask, norm="layer", depth=depth, heads=heads, width=width)
             states = list(network.layers(x.to(dtype)))
             line = f"{sees}, {str(dtype).removeprefix('torch.')}"
             for layer, state in enumerate(states):
                 rows += [
                     row(NAME, QUANTITY, line, layer, seed, log10(value), "the tokens are equal")
-                    for seed, value in zip(many, spread(state.double())[:, 0].tolist(), strict=True)
+                    for seed, value in zip(members, spread(state.double())[:, 0].tolist(), strict=True)
                 ]
         for layer, logs in enumerate(spread_without_rounding(network, x)):
             line = f"{sees}, without rounding"
             rows += [
-                row(NAME, QUANTITY, line, layer, seed, value) for seed, value in zip(many, logs.tolist(), strict=True)
+                row(NAME, QUANTITY, line, layer, seed, value)
+                for seed, value in zip(members, logs.tolist(), strict=True)
             ]
     return rows

@@ -19,7 +19,7 @@ def decide(read: Read) -> Decision:
     text = "; ".join(
         f"{mask}: 10^{exact[mask].mean:,.4g} without rounding, {_say(single[mask])} in float32" for mask in MASKS
     )
-    text = f"Spread after {last:.0f} layers where a token sees: {text}."
+    text = f"Spread after {last:.0f} layers, by what a token sees: {text}."
     return judge(text, worst, "more seeds", **by_parts(is_on(spread, KEPT) for spread in exact.values()))
 
 

@@ -31,8 +31,8 @@ def decide(read: Read) -> Decision:
         large[line] is None or (large[line] is False and compare(changes[line], RISES) != "below") for line in NETWORKS
     ]
     sentence = (
-        f"First token's share of influence on the last of 17 after {deep[-1]:.0f} layers with skips and norms, and what it gained since "
-        f"{deep[-2]:.0f}: "
+        f"First token's share of influence on the last of 17 after {deep[-1]:.0f} layers with skips and norms, and its gain since "
+        f"{deep[-2]:.0f} layers: "
         + ", ".join(f"{line} {shares[line].mean:.2f}, {changes[line].mean:+.2f}" for line in NETWORKS)
     )
     return judge(

@@ -26,8 +26,8 @@ def decide(read: Read) -> Decision:
         for task in ("causal", "masked")
     }
     sentence += (
-        f". Causal ones without positions lose {gaps['causal'].mean:.3f} ({gaps['causal'].low:.3f} to {gaps['causal'].high:.3f}) of the "
-        f"answers; their loss is {loss['no']:.2f} nats, and {loss['learned']:.2f} with positions"
+        f". Causal models without positions get a share of {gaps['causal'].mean:.3f} ({gaps['causal'].low:.3f} to "
+        f"{gaps['causal'].high:.3f}) fewer answers right; their loss is {loss['no']:.2f} nats, and {loss['learned']:.2f} with positions"
     )
     if not (is_on(right["causal", "learned"], LEARNED) and is_on(right["masked", "learned"], LEARNED_MASKED)):
         return judge(sentence + ".", gaps["masked"], "models with positions that have learned the task")

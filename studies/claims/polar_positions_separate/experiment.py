@@ -29,8 +29,8 @@ def polar_positions_separate(
         for spread, options in SPREADS.items():
             for line, position in ((POLAR, {"name": "polar", **options}), (ROPE, {"name": "rope"})):
                 products = scores(make([seed], tokens, position=position, width=width, heads=1).position, q, k, tokens)
-                whole = products.sum(-1).argmax(-1)  # the offset of each content's highest score
-                rows.append(row(NAME, SAME, line, spread, seed, float(whole.bincount().max() / contents)))
+                best_offsets = products.sum(-1).argmax(-1)  # the offset of each content's highest score
+                rows.append(row(NAME, SAME, line, spread, seed, float(best_offsets.bincount().max() / contents)))
                 if not spread:
                     rows += measure_coordinates(line, seed, products)
     return rows

@@ -18,13 +18,13 @@ THRESHOLDS = (EXPONENTIAL, FASTER)
 def rate_kept(rows: Any, line: str) -> Band:
     """Return the growth of the logarithm per layer over the last octave, divided by that four octaves earlier: 1 for an exponential."""
 
-    def rate_of_seed(by: dict[int, float]) -> float:
-        last = max(by)
+    def rate_of_seed(added: dict[int, float]) -> float:
+        last = max(added)
         early, middle, late = last // 32, last // 16, last // 2
-        then = math.log(by[middle] / by[early]) / (middle - early)
-        return math.log(by[last] / by[late]) / (last - late) / then
+        then = math.log(added[middle] / added[early]) / (middle - early)
+        return math.log(added[last] / added[late]) / (last - late) / then
 
-    return band(rate_of_seed(by) for by in added_by_seed(rows, line))
+    return band(rate_of_seed(added) for added in added_by_seed(rows, line))
 
 
 def decide(read: Read) -> Decision:
@@ -33,9 +33,10 @@ def decide(read: Read) -> Decision:
     powers = {line: power(rows, line) for line in kept}
     texts = {line: f"{kept[line].mean:.2g} (the square grows like l^{powers[line].mean:.2f})" for line in kept}
     sentence = (
-        "At birth the logarithm of the mean square of what layers have added grows over layers 128 to 256, a layer, by this share of "
-        f"what it does over layers 8 to 16: {'; '.join(f'{line} {texts[line]}' for line in STARTS)}; with the source's own cure, norms by "
-        f"1/sqrt(l), {texts[CURE]}. An exponential has 1, a power 1/16. The source's theorem has any growth from linear to exponential."
+        "At birth the rate of growth (of the logarithm of the mean square that layers have added, per layer) over layers 128 to 256 is "
+        f"this share of that over layers 8 to 16: {'; '.join(f'{line} {texts[line]}' for line in STARTS)}; with the source's own cure, "
+        f"norms by 1/sqrt(l), {texts[CURE]}. An exponential has 1, a power 1/16. The source's theorem has any growth from linear to "
+        "exponential."
     )
     extends = [
         Extension(f"{line}: {texts[line]}", is_on(kept[line], EXPONENTIAL)) for line in others(rows) if line != CURE

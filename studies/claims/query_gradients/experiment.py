@@ -58,11 +58,11 @@ def query_gradient(seed: int, tokens: int, width: int, symbols: int, beta: float
     )
     head = linear_map(seed, width, symbols, 1.0, names[5]) * 0.02 * width**0.5  # BERT's deviation of .02
     x = unit_deviation(standard_normal(seed, tokens, width, name=f"{NAME} tokens {tokens}"))  # (T, D)
-    wanted = torch.from_numpy(random_stream(seed, "claims", NAME, "symbols", tokens).integers(symbols, size=tokens))
+    labels = torch.from_numpy(random_stream(seed, "claims", NAME, "symbols", tokens).integers(symbols, size=tokens))
     query.requires_grad_(True)
     weights = ((x @ query) @ (x @ key).T * width**-0.5).softmax(-1)  # (T, T)
     y = unit_deviation(x + weights @ (x @ value))
     y = unit_deviation(y + (y @ inner).relu() @ outer)
-    loss = torch.nn.functional.cross_entropy(y @ head, wanted)
+    loss = torch.nn.functional.cross_entropy(y @ head, labels)
     (gradient,) = torch.autograd.grad(loss, query)
     return gradient

@@ -35,8 +35,8 @@ def decide(read: Read) -> Decision:
     )
     text = (
         f"Over the last doubling of the number T of tokens the scaled gradient goes like {listed}; squared weights go like "
-        f"{' and '.join(f'T^{decay_of_squares(beta):.2f}' for beta in BELOW)} below the transition. At {most:,} tokens a tenth of the "
-        f"value at beta 3 is there from beta {tenth} on, where the transition is at {math.sqrt(2):.3f}."
+        f"{' and '.join(f'T^{decay_of_squares(beta):.2f}' for beta in BELOW)} below the transition. At {most:,} tokens the gradient "
+        f"reaches a tenth of its value at beta 3 from beta {tenth} on; the transition is at {math.sqrt(2):.3f}."
     )
     right = sides(powers)
     unclear = None in right
@@ -63,9 +63,9 @@ def sides(powers: dict[float, list[float]]) -> list[bool | None]:
     answers = {beta: compare(band(powers[beta]), FALLS) for beta in powers}
     verdicts: list[bool | None] = [None if answers[beta] == "undecided" else answers[beta] == "below" for beta in BELOW]
     for beta in ABOVE:
-        apart = band(above - below for above, below in zip(powers[beta], powers[BELOW[-1]], strict=True))
+        gap = band(above - below for above, below in zip(powers[beta], powers[BELOW[-1]], strict=True))
         unclear = answers[beta] == "undecided"
-        verdicts.append((compare(apart, LESS) == "above" or None) if unclear else answers[beta] == "above")
+        verdicts.append((compare(gap, LESS) == "above" or None) if unclear else answers[beta] == "above")
     return verdicts
 
 

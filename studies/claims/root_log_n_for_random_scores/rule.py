@@ -35,7 +35,7 @@ def decide(read: Read) -> Decision:
             missed += [name] * (not reached.low <= limit <= reached.high)
             sentences.append(f"{reached} (theory {limit:.3f}) at {name}")
     worst = max(gaps, key=lambda gap: abs(gap.mean))
-    text = f"The sum of squared weights goes, over the number of tokens and extrapolated in 1 / log n, like {'; '.join(sentences)}."
+    text = f"Sum of squared weights, as a power of the number n of tokens or extrapolated in 1 / log n: {'; '.join(sentences)}."
     if missed:
         text += f" Intervals exclude theory's number at {'; '.join(missed)}."
     far = [gap for gap in gaps if gap.low > REACHED or gap.high < -REACHED]

@@ -18,7 +18,7 @@ def decide(read: Read) -> Decision:
     sentence = (
         f"Scores of independent queries and keys have a mean within {means.abs().max():.1f} standard errors of zero at all distances up to "
         f"{most:.0f}, and a "
-        f"standard deviation from {sizes.min():.3f} to {sizes.max():.3f}; of a query that equals its key they fall from "
+        f"standard deviation from {sizes.min():.3f} to {sizes.max():.3f}; scores of a query that equals its key fall from "
         f"{near.mean:.2f} to {far.mean:.2f}."
     )
     steady = sizes.max() / sizes.min() - 1 <= WIDER

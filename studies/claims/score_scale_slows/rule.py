@@ -23,7 +23,7 @@ def decide(read: Read) -> Decision:
         return band(pairs.value_x - pairs.value_y)
 
     steps = {mask: [gain(mask, a, b) for a, b in pairwise(SCALES)] for mask in MASKS}
-    whole = {mask: gain(mask, SCALES[0], SCALES[-1]) for mask in MASKS}
+    total = {mask: gain(mask, SCALES[0], SCALES[-1]) for mask in MASKS}
     at = {
         mask: [band(evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last).value) for scale in SCALES]
         for mask in MASKS
@@ -32,7 +32,7 @@ def decide(read: Read) -> Decision:
         f"{mask} {', '.join(f'10^{spread.mean:,.4g}' for spread in at[mask])}" for mask in MASKS
     )
     slows = {mask: [compare(step, SLOWER) for step in gains] for mask, gains in steps.items()}
-    first, second, third = (whole[mask] for mask in MASKS)
+    first, second, third = (total[mask] for mask in MASKS)
     ordered = first.low > second.high and second.low > third.high
     unclear = [mask for mask, sides in slows.items() if "undecided" in sides]
     answers = {answer for sides in slows.values() for answer in sides}

@@ -15,10 +15,9 @@ def decide(read: Read) -> Decision:
     shares, effects = (
         {line: halves(rows, quantity, line) for line in (TRAINED, BIRTH)} for quantity in (SHARE, EFFECT)
     )
-    texts = {line: f"{shares[line][0]} and {effects[line][0]}" for line in shares}
+    texts = {line: f"{shares[line][0]} of the contribution and {effects[line][0]} of the effect" for line in shares}
     sentence = (
-        "Of the first half's contribution and effect, layers of the second half have "
-        f"{texts[TRAINED]} after training, {texts[BIRTH]} before."
+        f"Layers of the second half have {texts[TRAINED]} of the first half after training, and {texts[BIRTH]} before."
     )
     trained = band(shares[TRAINED][1] - shares[BIRTH][1])
     learned = Extension(

@@ -23,9 +23,9 @@ def decide(read: Read) -> Decision:
         f"{10**grown.mean:.3g} times as much, {10**early.mean:.3g} times after eight; with sums of permutations by 10^{exact.mean:.1f}."
     )
     steps = ", ".join(
-        f"10^{band_of(rows, GAP, name_line(width, 20), 1).mean:.1f} at {width:g}" for width in (1.0, 4.0, 8.0)
+        f"10^{band_of(rows, GAP, name_line(width, 20), 1).mean:.1f} at deviation {width:g}" for width in (1.0, 4.0, 8.0)
     )
-    widths = f"one map is off by {steps} of deviation"
+    widths = f"one map is off by {steps}"
     parts = (is_on(first, LEFT), is_on(grown, GROWS), is_on(exact, NONE))
     narrow = Extension(f"scores of deviation 1: 10^{small.mean:.1f} after {last:.0f} maps", is_on(small, LEFT))
     return judge(

@@ -31,6 +31,6 @@ def texts(seed: int, step: int, probabilities: np.ndarray, samples: int, length:
         if place > 1:
             following = np.where(before < TRIGGERS, tokens[:, place - 2], following)
         tokens[:, place] = following
-    whole = np.concatenate([np.full((samples, 1), symbols), tokens], 1)
-    targets = np.concatenate([whole[:, 1:], np.full((samples, 1), -1)], 1)
-    return torch.from_numpy(whole), torch.from_numpy(targets)
+    texts_with_bos = np.concatenate([np.full((samples, 1), symbols), tokens], 1)
+    targets = np.concatenate([texts_with_bos[:, 1:], np.full((samples, 1), -1)], 1)
+    return torch.from_numpy(texts_with_bos), torch.from_numpy(targets)

@@ -19,13 +19,13 @@ def decide(read: Read) -> Decision:
     high = float(rows.x.max())
     apart, slower = keeps_apart(rows, DECIDES, high), mixes_less(rows, DECIDES, high)
     sentence = (
-        f"When the first token's score rises from 0 to {high:g} ({band_of(rows, DRAWN, DECIDES, high).mean:.0%} of attention), in the "
-        f"others: {_say(rows, DECIDES, high)}."
+        f"When the first token's score rises from 0 to {high:g} ({band_of(rows, DRAWN, DECIDES, high).mean:.0%} of attention), for "
+        f"the other tokens: {_say(rows, DECIDES, high)}."
     )
     return judge(
         sentence,
         band_of(rows, KEPT, DECIDES, high),
-        "more seeds: changes that are told from zero",
+        "more seeds, to distinguish changes from zero",
         extends=[_extension(rows, line, high) for line in LINES if line != DECIDES],
         **by_parts((apart, slower)),
     )

@@ -39,15 +39,15 @@ def stream_products(
 
 def order(seed: int, streams: int, width: int) -> Rows:
     """Return the evidence on streams 1 x^T + e D (n, width), mixed by a doubly stochastic map of scores that depend on them."""
-    common, apart, read = (
+    common, differences, read = (
         standard_normal(seed, count, width, name=f"streams {part}")
         for count, part in ((1, "common"), (streams, "apart"), (streams, "scores"))
     )
-    apart = apart - apart.mean(0, keepdim=True)
+    differences = differences - differences.mean(0, keepdim=True)
     rows = []
     for scale in SCALES:
-        s = common + 10.0**scale * apart
+        s = common + 10.0**scale * differences
         mixed = sinkhorn(s @ read.T / width**0.5 + standard_normal(seed, streams, streams, name="stream map"), 50) @ s
-        ratio = float((mixed - mixed.mean(0, keepdim=True)).norm() / apart.norm())
+        ratio = float((mixed - mixed.mean(0, keepdim=True)).norm() / differences.norm())
         rows.append(row(EQUAL, OUT, "map of the streams themselves", scale, seed, math.log10(ratio)))
     return rows

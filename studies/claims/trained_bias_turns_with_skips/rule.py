@@ -18,6 +18,6 @@ def decide(read: Read) -> Decision:
     steps = [compare(change, FALLS) for change in changes]
     level = any(lies_between(change, DOWN, UP) for change in changes)
     number = change_of(rows, GAP, "skips", layers[0], layers[-1])
-    wants = "more seeds: steps of the gap that are told from zero"
+    wants = "more seeds, to distinguish steps of the gap from zero"
     unclear = "undecided" in steps
     return judge(sentence, number, wants, holds="below" in steps, in_part=level, undecided=unclear, contradicted=True)

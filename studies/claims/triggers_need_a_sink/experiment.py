@@ -84,10 +84,10 @@ def measure(network: Network, inputs: Tensor, answers: Tensor, place: Tensor) ->
     idle = torch.ones(inputs.shape[:2], dtype=torch.bool)
     idle[index, place] = False
     idle[:, 0] = False  # it sees only itself
-    asked, wanted = outputs[index, place], answers[index, place]
+    predicted, target = outputs[index, place], answers[index, place]
     weights = network.blocks[0].attention.weights(network.lift(inputs[None]))[0].mean(1)  # (B, T, T)
     return {
         DRAWN: float(weights[..., 0][idle].mean()),
-        SOLVED: float(1 - (asked - wanted).square().mean() / wanted.square().mean()),
-        QUIET: float((outputs[idle].square().mean() / wanted.square().mean()).sqrt()),
+        SOLVED: float(1 - (predicted - target).square().mean() / target.square().mean()),
+        QUIET: float((outputs[idle].square().mean() / target.square().mean()).sqrt()),
     }

@@ -27,14 +27,14 @@ def vanishing_gradients(
         network = make(
             [seed], tokens, init=XAVIER, residual="add", norm="layer", mlp="gelu", heads=heads, width=width
         ).requires_grad_(True)
-        x, differences, wanted = (
+        x, differences, targets = (
             draw([seed], count, width, name=f"{NAME} {part}").unsqueeze(1)  # (1, 1, T, D)
             for count, part in ((1, "common"), (tokens, "rest"), (tokens, "targets"))
         )
         weights = dict(network.named_parameters())
         for size in apart:
             network.zero_grad()
-            (network.run(x + size * differences) - wanted).square().sum().backward()  # type: ignore[no-untyped-call]
+            (network.run(x + size * differences) - targets).square().sum().backward()  # type: ignore[no-untyped-call]
             for part, name in WEIGHTS.items():
                 gradient = weights[name].grad
                 assert gradient is not None

@@ -73,14 +73,14 @@ def networks(
     rates = chosen_rates(trained, selection)
     counted = trained[~trained.seed.isin(selection)].merge(rates, on=[*PLACE, "lr"])
     steps = steps_to(table("training"), counted, samples(table("datasets")), thresholds, threshold)
-    wanted = counted.task.map(lambda task: thresholds.get(task, threshold)).astype(float)
+    least_share = counted.task.map(lambda task: thresholds.get(task, threshold)).astype(float)
     share = over_chance(counted)
     outcomes = counted[[*PLACE, "seed", "lr"]].assign(
         accuracy=counted.test_accuracy.astype(float).where(share.notna()),
         over_chance=share,
-        threshold=wanted,
-        trains=(share >= wanted).fillna(False).astype(bool),
-        fate=[fate(value, least) for value, least in zip(share.astype(float), wanted)],
+        threshold=least_share,
+        trains=(share >= least_share).fillna(False).astype(bool),
+        fate=[fate(value, least) for value, least in zip(share.astype(float), least_share)],
         steps=steps.to_numpy(),
     )
     outcomes = outcomes.assign(largest_depth=largest_depths(outcomes), fold=deal_folds(outcomes.architecture, folds))

@@ -52,9 +52,9 @@ def steps_to(
     known = cells.assign(best=best_accuracy(cells)).set_index("key")[["chance", "best", "batch"]].astype(float)
     rows = rows[rows.key.isin(known.index)]
     about = known.loc[rows.key]
-    wanted = rows.task.map(lambda task: threshold.get(task, usual)).astype(float).to_numpy()
+    bounds = rows.task.map(lambda task: threshold.get(task, usual)).astype(float).to_numpy()
     chance = about.chance.to_numpy()
-    reached = (rows.value.astype(float).to_numpy() - chance) / (about.best.to_numpy() - chance) >= wanted
+    reached = (rows.value.astype(float).to_numpy() - chance) / (about.best.to_numpy() - chance) >= bounds
     first = rows[reached].groupby("key").epoch.min().astype(float)
     per_epoch = np.ceil(cells.set_index("key").task.map(samples) / known.batch)  # steps
     steps: Series = (first * per_epoch.reindex(first.index)).reindex(cells.key)

@@ -37,9 +37,9 @@ def geometric(rows: DataFrame) -> Series:
     return values.groupby("key").log.agg(lambda logs: logs.mean(skipna=False))
 
 
-def select_gradients(by: str) -> Callable[[DataFrame], DataFrame]:
+def select_gradients(kind: str) -> Callable[[DataFrame], DataFrame]:
     """Return a function that selects the gradients by one kind of weights, or by inputs."""
-    return lambda table: table[table.of == by]
+    return lambda table: table[table.of == kind]
 
 
 def mean_of_layers(rows: DataFrame) -> Series:

@@ -26,9 +26,9 @@ def encode_parts(train: Names, test: Names, depth: Array, test_depth: Array) -> 
     known = [np.unique(column) for column in train.T]
     rank, test_rank = rank_columns(depth, test_depth)
     encoded = []
-    for names, by in ((train, rank), (test, test_rank)):
+    for names, depth_rank in ((train, rank), (test, test_rank)):
         has = np.hstack([column[:, None] == component for column, component in zip(names.T, known)]).astype(float)
-        encoded.append(np.hstack([has, has * by[:, :1]]))
+        encoded.append(np.hstack([has, has * depth_rank[:, :1]]))
     return encoded[0], encoded[1]
 
 

@@ -127,11 +127,11 @@ def score_rows(
     """Yield each model's rows of a statistic, for one task or the mean over several: one row per null model over which its gain is
     measured."""
     # Each (tasks, draws + 1).
-    whole = {name: np.array([part.value(drawn) for part in by_task]) for name, by_task in sums.items()}
-    kept = np.isfinite(whole[SIZE][:, 0])  # whether a task has pairs does not depend on the model
+    ratios = {name: np.array([part.value(drawn) for part in by_task]) for name, by_task in sums.items()}
+    kept = np.isfinite(ratios[SIZE][:, 0])  # whether a task has pairs does not depend on the model
     counted = pd.concat([part for part, has in zip(tasks.values(), kept) if has or not kept.any()])
     reason = "; ".join(dict.fromkeys(why_no_value(part, about["outcome"]) for part in tasks.values()))
-    values = {name: (by_task[kept] if kept.any() else by_task).mean(0) for name, by_task in whole.items()}
+    values = {name: (by_task[kept] if kept.any() else by_task).mean(0) for name, by_task in ratios.items()}
     decided = all(enough(*part.deciding()) for part, has in zip(sums[SIZE], kept) if has)
     count = max(1, len(predictors))
     for model in models(predictors):
