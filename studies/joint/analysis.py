@@ -38,12 +38,12 @@ def epsilon_squared(y: Any, group: Any) -> float:
     return float(1 - (within / (len(y) - len(set(group)))) / (total / (len(y) - 1)))
 
 
-def powers(table: DataFrame, column: str = "gradient") -> DataFrame:
-    """Return a and b of column ~ T^a d^b for each beta and replication, by least squares over all points."""
+def powers(table: DataFrame) -> DataFrame:
+    """Return a and b of gradient ~ T^a d^b for each beta and replication, by least squares over all points."""
     rows = []
     for (beta, replication), points in table.groupby(["beta", "replication"]):
         x = np.column_stack([np.ones(len(points)), np.log(points.tokens), np.log(points.width)])
-        coefficients = np.linalg.lstsq(x, np.log(points[column].to_numpy(float)), rcond=None)[0]
+        coefficients = np.linalg.lstsq(x, np.log(points.gradient.to_numpy(float)), rcond=None)[0]
         rows.append({"beta": beta, "replication": replication, "a": coefficients[1], "b": coefficients[2]})
     return pd.DataFrame(rows)
 

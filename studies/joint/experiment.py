@@ -9,8 +9,9 @@ from torch.nn import functional as F
 
 from studies.common import Rows, Unit, generator
 
-SYMBOLS, CHUNK = 64, 2**22  # attention weights that are held at once
-BETAS = (0.43, 1.0, 2.0, 3.0)
+SYMBOLS = 64
+CHUNK = 2**22  # attention weights that are held at once, for memory
+BETAS = (0.43, 1.0, 2.0, 3.0)  # of scores; the transition is at sqrt(2)
 
 
 def units(size: str) -> list[Unit]:

@@ -19,7 +19,7 @@ from studies.claims.untrained import draw, make
 
 BUILDS = {"mask": ["causal"], "norm": ["layer"], "position": ["alibi"]}
 NAME = "alibi_peak"
-SLOPE = -math.log(0.8)
+SLOPE = -math.log(0.8)  # of ALiBi, as in the source's decay of 0.8
 LAYERS = (1, 2, 4, 8, 16, 32, 64, 128)
 DEVIATIONS = {"equal scores": 0.0, "weak scores": 0.02, "strong scores": 0.25}
 

@@ -17,7 +17,7 @@ from studies.claims.untrained import draw, make
 
 BUILDS = {"mask": ["causal", "local"], "norm": ["layer"]}
 NAME = "causal_products"
-WINDOW = {"name": "local", "window": 3, "causal": True}
+WINDOW = {"name": "local", "window": 3, "causal": True}  # four tokens: three earlier ones and itself
 NETWORKS: dict[str, dict[str, Any]] = {
     "weak scores": {"init": {"name": "normal", "deviation": 0.02}},
     "strong scores": {"init": {"name": "normal", "deviation": 0.25}},

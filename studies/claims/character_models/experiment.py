@@ -117,8 +117,8 @@ def cut(seed: int, step: int, text: Tensor, characters: int, length: int) -> tup
 
 
 def look(network: Network, inputs: Tensor) -> tuple[float, float]:
-    """Return the cosine of what attention gives a token and its own value, and the weight on the first token, means over layers, heads and
-    tokens of the second half."""
+    """Return the cosine of attention's output for a token and the token's own value, and the weight on the first token. Both are means over
+    layers, heads and tokens of the second half."""
     state, cosines, weights = network.lift(inputs[None]), [], []
     half = inputs.shape[1] // 2
     for block in network.blocks:
@@ -132,9 +132,10 @@ def look(network: Network, inputs: Tensor) -> tuple[float, float]:
     return float(torch.stack(cosines).mean()), float(torch.stack(weights).mean())
 
 
-def measure_variance(seeds: int, tokens: int = 64, width: int = 48, heads: int = 4) -> Rows:
+def measure_variance(seeds: int) -> Rows:
     """Return the evidence on head outputs of one causal attention of random tokens, before training."""
     rows: Rows = []
+    tokens, width, heads = 64, 48, 4
     members = list(range(5 * seeds))
     x = draw(members, 1, tokens, width, name=NORMED_CLAIM)
     for line, attention in ((USUAL, "multihead"), (NORMED, "head_normed")):

@@ -18,7 +18,7 @@ from studies.claims.untrained import draw
 COST = {"seconds": 28}
 SPECTRUM, METASTABLE = "clusters_follow_values", "clusters_by_temperature"
 NUMBER = "number of groups at one time, by score scale"
-STEP = 0.05
+STEP = 0.05  # of time
 GAP = 0.02  # on the sphere: nearer tokens are in one group
 SCALES = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 VALUES = {
@@ -63,10 +63,10 @@ def clusters(
     return rows
 
 
-def flow(x: Tensor, values: Tensor, time: float, scale: float = 1.0) -> Tensor:
-    """Return the tokens (T, 3) after `time`."""
+def flow(x: Tensor, values: Tensor, time: float) -> Tensor:
+    """Return the tokens (T, 3) after `time`, at score scale 1."""
     for _ in range(round(time / STEP)):
-        pull = (scale * x @ x.T).softmax(-1) @ x @ values
+        pull = (x @ x.T).softmax(-1) @ x @ values
         x = x + STEP * (pull - (pull * x).sum(-1, keepdim=True) * x)
         x = x / x.norm(dim=-1, keepdim=True)
     return x

@@ -17,7 +17,7 @@ from studies.claims.parts import PRE_NORM, XAVIER
 from studies.claims.untrained import draw, log10_residual, make
 
 BUILDS = {"init": ["deepnorm"], "mask": ["causal"], "mlp": ["relu"], "norm": ["rms"], "residual": ["add"]}
-FLOOR = 1e-13
+FLOOR = 1e-13  # of a relative residual in float64: smaller values are rounding
 
 
 def delta_erasure(

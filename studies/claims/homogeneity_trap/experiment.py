@@ -16,8 +16,8 @@ from studies.claims.untrained import standard_normal, unit_deviation
 NAME = "homogeneity_trap"
 COST = {"seconds": 5}
 TEMPERATURES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
-ROUNDS = 200
-DECADES = (-3, 0, 3, 6, 9, 12)
+ROUNDS = 200  # of Sinkhorn
+DECADES = (-3, 0, 3, 6, 9, 12)  # log10 of signal to noise
 
 
 def homogeneity_trap(context: Context, *, tokens: int = 32, width: int = 64, layers: int = 8, seeds: int = 20) -> Rows:

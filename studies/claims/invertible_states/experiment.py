@@ -33,7 +33,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "attention and MLP without skips": {"norm": "layer", "mlp": "gelu", "mlp_residual": "none", "position": "rope"},
     "attention alone": {},
 }
-LEAST = 1e-14  # rounding accumulates to this over the layers
+LEAST = 1e-14  # distance over the states' size, to which rounding accumulates over the layers
 FORMATS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
 
 

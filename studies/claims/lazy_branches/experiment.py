@@ -21,7 +21,7 @@ NAME = "layers_are_lazy_unless_branches_fall_as_depth"
 MOVED = "change of a branch's output over its size, by layers"
 SCALINGS = {"1 / L": 1.0, "1 / sqrt(L)": 0.5}
 CHANGE = 0.2  # of the last state
-HALVINGS = 30
+HALVINGS = 30  # to find the size of the step
 Weights = list[dict[str, Tensor]]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rankfall import random_stream
 
-TRIGGERS = 2
+TRIGGERS = 2  # the first symbols
 
 
 def chain(seed: int, symbols: int) -> np.ndarray:

@@ -50,6 +50,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 PLAIN: dict[str, Any] = {"attention": Component("multihead"), "normaliser": Component("softmax")}
 BY_MASK, BY_POSITION = ("none", "causal"), ("none", "alibi")
+TOKENS = 6  # for orders
 
 
 def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: int = 8) -> Rows:
@@ -81,16 +82,16 @@ def measure_orders(parts: dict[str, Any], seed: int) -> list[tuple[str, int, tup
 
 
 @torch.no_grad()
-def is_dead(design: Architecture, seed: int, tokens: int = 6) -> bool:
+def is_dead(design: Architecture, seed: int) -> bool:
     """Return whether a layer maps equal tokens to zero at drawn weights. Orders are then measured with changed queries (`wake`)."""
-    network = order_networks(design, tokens, 1, False, seed)
-    common = order_states(network, 1, tokens, seed).common  # (1, 1, 1, D)
-    return not bool(network.blocks[0](common.expand(-1, -1, tokens, -1)).any())
+    network = order_networks(design, TOKENS, 1, False, seed)
+    common = order_states(network, 1, TOKENS, seed).common  # (1, 1, 1, D)
+    return not bool(network.blocks[0](common.expand(-1, -1, TOKENS, -1)).any())
 
 
 def order(design: Architecture, seed: int) -> tuple[float, str]:
     """Return the order of contraction for one draw of weights."""
-    fit = measure_slopes(design, biases=False, draws=1, tokens=6, seed=seed)[0]
+    fit = measure_slopes(design, biases=False, draws=1, tokens=TOKENS, seed=seed)[0]
     return (float("nan"), fit["reason"]) if fit["order"] is None else (fit["order"], "")
 
 

@@ -11,7 +11,7 @@ from studies.claims.stream_products.maps import free, log10_gains, log10_rates, 
 from studies.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, RATE, STOCHASTIC
 from studies.claims.untrained import standard_normal
 
-SCALES = (-1, -2, -3, -4, -5, -6)
+SCALES = (-1, -2, -3, -4, -5, -6)  # log10 of the streams' differences
 
 
 def stream_products(
