@@ -1,4 +1,4 @@
-"""The vocabulary of rules: answers of comparisons joined to the conditions of a verdict, and straight lines through numbers.
+"""Join the answers of comparisons to the conditions of a verdict, and fit lines to the evidence.
 
 An answer is True, False, or None where an interval lies on both sides of its threshold.
 """

@@ -89,6 +89,7 @@ def by_kind(table: DataFrame) -> DataFrame:
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
+    """Draw what layers have added, at birth and after training, and the power of each kind."""
     kinds = list(table.kind.drop_duplicates())
     colours = colours_of(sorted(kinds))
     deepest = table[table.depth == table.depth.max()]

@@ -91,6 +91,7 @@ def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFra
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
+    """Draw gradients and stable ranks by tokens, and stable ranks by the ratio of tokens and width."""
     means = table.groupby(["tokens", "width", "beta"])[list(COLUMNS)].mean().reset_index()
     widths = sorted(means.width.unique())
     shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(widths)))

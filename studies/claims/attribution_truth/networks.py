@@ -130,13 +130,13 @@ PLACES = [(place, place) for place in range(TOKENS)]
 
 
 def unread() -> HandPlan:
-    """Nine tenths of attention are on token 0 and a tenth on token 1. A second head removes what the first has read of token 0."""
+    """Put nine tenths of attention on token 0 and a tenth on token 1. A second head removes what the first has read of token 0."""
     heads = [look((0, 0.9), (1, 0.1)), look((0, 1.0))]
     return HandPlan("a sink", [HandLayer(heads, [move((SIGN, A)), move((SIGN, A), factor=-0.9)])], {1, LAST})
 
 
 def cancelling_heads() -> HandPlan:
-    """Two heads attend to token 0 and add it with opposite signs. What each reads besides stays."""
+    """Let two heads attend to token 0 and add it with opposite signs. What each head reads of another token stays."""
     heads = [look((0, 0.8), (1, 0.2)), look((0, 0.8), (2, 0.2))]
     return HandPlan(
         "heads that cancel", [HandLayer(heads, [move((SIGN, A)), move((SIGN, A), factor=-1.0)])], {1, 2, LAST}
@@ -144,7 +144,7 @@ def cancelling_heads() -> HandPlan:
 
 
 def copied_twice() -> HandPlan:
-    """Without skips, each token becomes the previous one, and then the one before that."""
+    """Copy the previous token into each token, and then the token before that, without skips."""
     everything = move(*PLACES, (SIGN, SIGN), (ONE, ONE))
     return HandPlan(
         "a copy of a copy",
@@ -155,19 +155,19 @@ def copied_twice() -> HandPlan:
 
 
 def read_before() -> HandPlan:
-    """Both layers read the previous token's sign. The second does not read what the first has written."""
+    """Read the previous token's sign in both layers. The second does not read what the first has written."""
     layers = [HandLayer([look_back(1)], [move((SIGN, A))]), HandLayer([look_back(1)], [move((SIGN, B))])]
     return HandPlan("what is written is not read", layers, {LAST - 1, LAST})
 
 
 def write_and_read() -> HandPlan:
-    """The second layer reads only what the first has written."""
+    """Read in the second layer only what the first has written."""
     layers = [HandLayer([look_back(1)], [move((SIGN, A))]), HandLayer([look_back(1)], [move((A, B))])]
     return HandPlan("what is written is read", layers, {LAST - 2, LAST - 1, LAST})
 
 
 def moved_by_keys() -> HandPlan:
-    """The sign of token 0 moves attention from token 1 to token 0, whose value is zero, since values read only what token 1 has."""
+    """Move attention by the sign of token 0, from token 1 to token 0, whose value is zero: values read the place of token 1 alone."""
     scores = look((0, 1.0), (1, 1.0))
     scores[ONE, SIGN] = 2.0
     scores[ONE, 2:TOKENS] -= 2 * HARD
@@ -177,8 +177,8 @@ def moved_by_keys() -> HandPlan:
 
 
 def saturated_units() -> HandPlan:
-    """The output is whether token 0 or token 1 has the sign +1. Both units of the MLP are flat at every input, and only their difference
-    steps."""
+    """Write whether token 0 or token 1 has the sign +1. Both units of the MLP are flat around every input, and only their difference steps
+    between inputs."""
     up = np.zeros((WIDTH, 4))
     up[A, :2] = 2.0
     bias = np.array([1.5, 0.5, 0.0, 0.0])

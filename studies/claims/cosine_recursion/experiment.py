@@ -42,6 +42,7 @@ def cosine_recursion(
 
 
 def measure_network(claim: str, regime: Regime, seed: int, depth: int, n: int, by_layer: bool, x: Tensor) -> Rows:
+    """Return the evidence on one network of n tokens, and by layer if asked."""
     causal = claim == EARLIER
     seen = slice(-LAST, None) if causal else slice(None)
     layers = states(unit_deviation(x).float(), depth, regime, seed, BOTH_SEE, causal)
@@ -51,7 +52,7 @@ def measure_network(claim: str, regime: Regime, seed: int, depth: int, n: int, b
     rows: Rows = []
     if not causal:
         rows.append(row(claim, GAP, f"beta {regime.beta:g}", n, seed, max((a - b for a, b in pairs), key=abs)))
-    for layer, (network, other) in enumerate(pairs if by_layer else ()):
+    for layer, (network, recursion) in enumerate(pairs if by_layer else ()):
         rows.append(row(claim, COSINE, f"beta {regime.beta:g}", layer, seed, network))
-        rows.append(row(claim, COSINE, f"recursion, beta {regime.beta:g}", layer, seed, other))
+        rows.append(row(claim, COSINE, f"recursion, beta {regime.beta:g}", layer, seed, recursion))
     return rows

@@ -10,6 +10,7 @@ CLOSE, CLOSE_CAUSAL = Threshold(0.08, "below", GAP), Threshold(0.05, "below", GA
 
 
 def decide_shared(read: Read, close_to: Threshold) -> Decision:
+    """Decide whether networks follow the recursion, up to a bound on the largest difference."""
     rows = read("evidence")
     worst, close, wants, sentences = band([0.0]), 0, [], []
     names = sorted(name for name in evidence_rows(rows, COSINE).line.unique() if name.startswith("beta"))

@@ -1,4 +1,4 @@
-"""The cosine of two tokens from layer to layer, as the number of tokens and the width go to infinity (Giorlandino and Goldt 2025).
+"""Follow the cosine of two tokens from layer to layer, as tokens and width go to infinity (Giorlandino and Goldt 2025).
 
 State: q, the mean square of a token's entries, and p, the mean product of two tokens' entries. Attention with scores of deviation beta
 sqrt(log T) has outputs of q' = p + (q - p) max(0, 1 - beta_c / beta), beta_c = sqrt(2 / (1 - p)) at q = 1, and p' = p. Without the sequence

@@ -34,7 +34,7 @@ def gain_control(
                 chosen = replace(regime, beta=beta)
                 measured = [float(cosine(state)) for state in states(x, depth, chosen, seed, NAME)]
                 predicted = cosines(measured[0], depth, chosen)
-                for layer, (network, other) in enumerate(zip(measured, predicted, strict=True)):
+                for layer, (network, recursion) in enumerate(zip(measured, predicted, strict=True)):
                     rows.append(row(NAME, quantity, name, layer, seed, network))
-                    rows.append(row(NAME, quantity, f"recursion, {name}", layer, seed, other))
+                    rows.append(row(NAME, quantity, f"recursion, {name}", layer, seed, recursion))
     return rows

@@ -15,6 +15,7 @@ PREDICTED = {  # orders without and with a causal mask; rows of twelve equal tok
 
 
 def decide_shared(read: Read, claim: str) -> Decision:
+    """Decide whether orders and distinct rows are the predicted ones."""
     rows = read("evidence")
     name = claim.removesuffix("_and_rank")
     orders, distinct = PREDICTED[claim]

@@ -69,6 +69,7 @@ def trained_bias(
 
 
 def train(answerer: Answerer, seed: int, steps: int, samples: int, rate: float) -> None:
+    """Train with Adam and a learning rate that falls linearly to zero."""
     optimiser = torch.optim.Adam(answerer.parameters(), lr=rate)
     for step in range(steps):
         for group in optimiser.param_groups:

@@ -15,6 +15,7 @@ STILL = Threshold(-0.3, "above", "decades gained over the second half of the lay
 
 
 def decide_shared(read: Read, name: str, theirs: tuple[str, ...]) -> Decision:
+    """Decide whether first values keep tokens apart under the masks of the source, `theirs`."""
     rows = read("evidence")
     last = float(evidence_rows(rows, RESIDUAL).x.max())
     answers = {sees: (eases(rows, sees, last), stays(rows, sees, last)) for sees in MASKS}

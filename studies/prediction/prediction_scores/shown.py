@@ -71,6 +71,7 @@ CHARTS = (
 
 
 def say_prediction(read: Read) -> tuple[str, str]:
+    """Return the answer on the page, empty without numbers."""
     table = read("prediction_scores")
     if table is None or not len(table):
         return "", ""
