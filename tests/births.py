@@ -9,7 +9,7 @@ from pandas import DataFrame
 from studies.prediction.prediction.measure import deal_folds
 from studies.prediction.prediction.rows import BIRTH, PARTS
 from studies.prediction.prediction_scores import measure
-from studies.prediction.prediction_scores.rows import STATISTICS
+from studies.prediction.prediction_scores.scores import STATISTICS
 
 FEW = ("residual", "norm_growth", "gradient_queries", "own_share")  # predictors that are known
 

@@ -1,4 +1,4 @@
-"""What several experiments and rules share: parts of networks, names of masks in the lines of evidence, and lines through points."""
+"""Share parts of networks, masks by their line of evidence, and least-squares lines between experiments and rules."""
 
 import math
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ MASKS: dict[str, Any] = {**ALL_OR_EARLIER, "next neighbours": {"name": "local", 
 
 def slope(x: Iterable[float], y: Iterable[float]) -> float:
     """Return the slope of the least-squares line."""
-    return line(x, y)[0]
+    return fit_line(x, y)[0]
 
 
-def line(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
+def fit_line(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
     """Return the slope of the least-squares line, and its value at x = 0."""
     points = [(a, b) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
     if len({a for a, _ in points}) < 2:
         raise RankfallError("a line needs two numbers at different places")
-    found = np.polyfit([a for a, _ in points], [b for _, b in points], 1)
-    return float(found[0]), float(found[1])
+    coefficients = np.polyfit([a for a, _ in points], [b for _, b in points], 1)
+    return float(coefficients[0]), float(coefficients[1])

@@ -1,4 +1,4 @@
-"""The vocabulary of rules: answers of comparisons joined to the conditions of a verdict, and straight lines through numbers.
+"""Join the answers of comparisons to the conditions of a verdict, and fit lines to the evidence.
 
 An answer is True, False, or None where an interval lies on both sides of its threshold.
 """
@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from rankfall import Band, DataFrame
+from rankfall import Band, DataFrame, band, evidence_rows
 from studies.claims.parts import slope
 
 
@@ -22,8 +22,8 @@ class Conditions(TypedDict, total=False):
 
 
 def by_parts(parts: Iterable[bool | None]) -> Conditions:
-    """Return the conditions that `judge` takes: a statement holds if all its parts do, in part if some do and some do not, and is
-    contradicted if none does. A part without an answer leaves it undecided, unless others differ."""
+    """Return the conditions of a statement that holds if all its parts do, in part if some do and some do not, and is contradicted if none
+    does. A part without an answer leaves it undecided, unless others differ."""
     answers = set(parts)
     return {"holds": answers == {True}, "in_part": {True, False} <= answers, "contradicted": answers == {False}}
 
@@ -52,17 +52,33 @@ def true_of_any(answers: Iterable[bool | None]) -> bool | None:
     return True if True in answers else (None if None in answers else False)
 
 
-def lies_between(found: Band, low: float, high: float) -> bool | None:
+def lies_between(interval: Band, low: float, high: float) -> bool | None:
     """Return whether the whole interval lies between two thresholds, None where it reaches across one of them."""
-    if low < found.low and found.high < high:
+    if low < interval.low and interval.high < high:
         return True
-    return False if found.high < low or found.low > high else None
+    return False if interval.high < low or interval.low > high else None
 
 
 def slopes(rows: DataFrame, log: bool = False) -> list[float]:
-    """Return the slope of each seed's values over x. With `log`, of logarithms over logarithms."""
-    found = []
-    for _, of_seed in rows[rows.value.notna()].groupby("seed"):
-        x, y = of_seed.x.astype(float), of_seed.value.astype(float)
-        found.append(slope(np.log(x), np.log(y)) if log else slope(x, y))
-    return found
+    """Return the slope of value over x for each seed; with `log`, the slope of their logarithms."""
+    fitted = []
+    for _, group in rows[rows.value.notna()].groupby("seed"):
+        x, y = group.x.astype(float), group.value.astype(float)
+        fitted.append(slope(np.log(x), np.log(y)) if log else slope(x, y))
+    return fitted
+
+
+def difference(rows: DataFrame, quantity: str, first: str, second: str, x: float) -> Band:
+    """Return the value of the first line at x less that of the second, seed by seed, as a mean with its interval."""
+    values, others = (evidence_rows(rows, quantity, line, x).value.to_numpy() for line in (first, second))
+    return band(values - others)
+
+
+def first_crossing(rows: DataFrame, level: float) -> float:
+    """Return the x at which the values of one seed first reach a level, interpolated between the measured x."""
+    ordered = rows.sort_values("x")
+    x, y = list(ordered.x), list(ordered.value)
+    for i in range(1, len(x)):
+        if y[i] >= level:
+            return float(x[i - 1] + (x[i] - x[i - 1]) * (level - y[i - 1]) / (y[i] - y[i - 1]))
+    return float("nan")

@@ -1,4 +1,4 @@
-"""Small language models that experiments of claims train: one network at a time, on texts that are drawn anew for every step."""
+"""Build and train small language models for the experiments of claims: one network at a time, on new texts for every step."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,16 +16,16 @@ Draw = Callable[[int], tuple[Tensor, Tensor]]  # step -> inputs and targets (B, 
 
 def model(seed: int, tokens: int, symbols: int, **fields: Any) -> Network:
     """Return a pre-norm transformer of one layer in float32, for texts of `symbols` symbols. `fields` override its architecture."""
-    given = PRE_NORM | {"embedding": "token", "head": "classifier", "mlp": "gelu"}
+    defaults = PRE_NORM | {"embedding": "token", "head": "classifier", "mlp": "gelu"}
     shape = Shape("tokens", "classes", length=tokens, size_in=symbols, size_out=symbols)
-    network = build_network(design(given | fields), shape, 1, torch.float32)
+    network = build_network(design(defaults | fields), shape, 1, torch.float32)
     network.initialise([seed])
     return network
 
 
 def train(network: Network, draw: Draw, steps: int, rate: float = 3e-3) -> Iterator[int]:
     """Train with Adam and a learning rate that falls linearly to zero. Yield the number of steps taken, 0 first, so that the caller can
-    look."""
+    measure between steps."""
     optimiser = torch.optim.Adam(network.parameters(), lr=rate)
     yield 0
     for step in range(steps):
@@ -41,6 +41,6 @@ def train(network: Network, draw: Draw, steps: int, rate: float = 3e-3) -> Itera
 def grade(network: Network, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Return the mean cross-entropy in nats, and the share of right answers, over the targets."""
     scores = network(inputs[None])[0].flatten(0, 1)  # (B T, symbols)
-    asked = targets.flatten() >= 0
-    wanted = targets.flatten()[asked]
-    return cross_entropy(scores[asked], wanted), (scores[asked].argmax(-1) == wanted).float().mean()
+    counted = targets.flatten() >= 0
+    scores, labels = scores[counted], targets.flatten()[counted]
+    return cross_entropy(scores, labels), (scores.argmax(-1) == labels).float().mean()

@@ -1,4 +1,4 @@
-"""Untrained networks for the experiments of claims, one member per seed, in float64 by default; their tokens, norms and random maps."""
+"""Build untrained networks for the experiments of claims, one member per seed, in float64 by default, with their tokens and random maps."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -62,8 +62,19 @@ def spread_without_rounding(network: Network, x: Tensor) -> Iterator[Tensor]:
 
 def log10_residual(x: Tensor, floor: float) -> float:
     """Return log10 of the relative residual of states, NaN below `floor`, where it may be rounding."""
-    left = float(relative_residual(x, norm="frobenius"))
-    return math.log10(left) if left > floor else math.nan
+    residual = float(relative_residual(x, norm="frobenius"))
+    return math.log10(residual) if residual > floor else math.nan
+
+
+def log10(value: float) -> float:
+    """Return log10, minus infinity for zero."""
+    return math.log10(value) if value > 0 else -math.inf
+
+
+def numerical_rank(x: Tensor, tolerance: float) -> int:
+    """Count the singular values that exceed `tolerance` times the largest."""
+    s = torch.linalg.svdvals(x)
+    return int((s > tolerance * s[0]).sum())
 
 
 def cosine(x: Tensor) -> Tensor:
@@ -74,11 +85,11 @@ def cosine(x: Tensor) -> Tensor:
 
 
 def like_tokens(seed: int, tokens: int, width: int, rho: float, name: str) -> Tensor:
-    """Return sqrt(rho) z_0 + sqrt(1 - rho) z_i, of length one (T, D). Two different tokens have the cosine rho, up to 1 / sqrt(D)."""
+    """Return tokens sqrt(rho) z_0 + sqrt(1 - rho) z_i of length one (T, D). Two of them have the cosine rho, up to 1 / sqrt(D)."""
     drawn = draw([seed], tokens + 1, width, name=name)[0]
     x = rho**0.5 * drawn[:1] + (1 - rho) ** 0.5 * drawn[1:]
-    found: Tensor = x / x.norm(dim=-1, keepdim=True)
-    return found
+    unit: Tensor = x / x.norm(dim=-1, keepdim=True)
+    return unit
 
 
 def unit_deviation(x: Tensor) -> Tensor:
@@ -88,7 +99,7 @@ def unit_deviation(x: Tensor) -> Tensor:
 
 
 def linear_map(seed: int, rows: int, columns: int, variance: float, name: str) -> Tensor:
-    """Return entries N(0, variance / rows), so that outputs have `variance` times the mean square of inputs."""
+    """Return a map with entries N(0, variance / rows), so that outputs have `variance` times the mean square of inputs."""
     return draw([seed], rows, columns, name=name)[0] * (variance / rows) ** 0.5
 
 

@@ -10,7 +10,7 @@ from rankfall import GREY, Band, DataFrame, band, colours_of
 from studies.common import Answer, above, below, between, by_band, within_groups
 
 NETWORK = ["kind", "depth", "seed", "when"]
-LEAST = 16  # layers; fewer do not tell a power from an exponential
+LEAST = 16  # layers; fewer do not distinguish a power from an exponential
 
 
 def summarise(table: DataFrame) -> DataFrame:
@@ -18,33 +18,33 @@ def summarise(table: DataFrame) -> DataFrame:
 
 
 def fits(table: DataFrame) -> DataFrame:
-    """Return for each network the power of the layer, and log10 of what the exponential leaves over what the power law leaves."""
+    """Return, for each network, the power of the layer, and log10 of the exponential's squared error over that of the power law."""
     rows = []
-    for key, one in table[table.depth >= LEAST].groupby(NETWORK):
-        late = one[one.layer >= one.depth / 4]
+    for key, network in table[table.depth >= LEAST].groupby(NETWORK):
+        late = network[network.layer >= network.depth / 4]
         logs, y = np.log(late.layer.to_numpy(float)), np.log(late.added.to_numpy(float))
-        power, rest = line(logs, y)
-        rate, rest_exponential = line(late.layer.to_numpy(float), y)
+        power, error = fit_line(logs, y)
+        rate, error_exponential = fit_line(late.layer.to_numpy(float), y)
         rows.append(
-            dict(zip(NETWORK, key)) | {"power": power, "rate": rate, "ratio": np.log10(rest_exponential / rest)}
+            dict(zip(NETWORK, key)) | {"power": power, "rate": rate, "ratio": np.log10(error_exponential / error)}
         )
     return pd.DataFrame(rows)
 
 
-def line(x: Any, y: Any) -> tuple[float, float]:
-    """Return the slope of the least-squares line, and the sum of squares that it leaves."""
+def fit_line(x: Any, y: Any) -> tuple[float, float]:
+    """Return the slope of the least-squares line, and its sum of squared errors."""
     slope, start = np.polyfit(x, y, 1)
     return float(slope), float(((y - slope * x - start) ** 2).sum() + 1e-12)
 
 
 def follows(table: DataFrame, kind: str) -> Band:
-    """Return the correlation of log increment and log weights within a network, after a line in the layer is taken off both.
+    """Return the correlation of log increment and log weights within a network, each less its line in the layer.
 
     The interval is Student's t over networks, since the layers of a network are not independent."""
-    some = table[(table.kind == kind) & (table.when == "trained") & (table.depth >= LEAST)]
-    pairs = [beside_layer(one) for _, one in some.groupby(NETWORK)]
-    found = [float(a @ b / np.sqrt((a @ a) * (b @ b))) for a, b in pairs]
-    return band(found) if len(found) > 1 else Band(np.nan, -1.0, 1.0, len(found))
+    deep = table[(table.kind == kind) & (table.when == "trained") & (table.depth >= LEAST)]
+    pairs = [beside_layer(network) for _, network in deep.groupby(NETWORK)]
+    correlations = [float(a @ b / np.sqrt((a @ a) * (b @ b))) for a, b in pairs]
+    return band(correlations) if len(correlations) > 1 else Band(np.nan, -1.0, 1.0, len(correlations))
 
 
 def beside_layer(network: DataFrame) -> tuple[Any, Any]:
@@ -56,6 +56,7 @@ def beside_layer(network: DataFrame) -> tuple[Any, Any]:
 
 
 def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
+    """Return the answer to each statement of the design."""
     rows = fits(table)
     if rows.empty:
         return {}
@@ -75,18 +76,20 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
 
 
 def by_kind(table: DataFrame) -> DataFrame:
-    """Return power and ratio of each kind at birth and after training, with intervals over networks, and what follows the weights."""
+    """Return the power and ratio of each kind at birth and after training, and how far increments follow weights, with intervals over
+    networks."""
     rows = []
-    for (kind, when), one in fits(table).groupby(["kind", "when"], sort=False):
-        power, ratio = band(one.power), band(one.ratio)
+    for (kind, when), networks in fits(table).groupby(["kind", "when"], sort=False):
+        power, ratio = band(networks.power), band(networks.ratio)
         rows.append(
-            {"kind": kind, "when": when, "power": str(power), "ratio": str(ratio), "networks": len(one)}
+            {"kind": kind, "when": when, "power": str(power), "ratio": str(ratio), "networks": len(networks)}
             | {"follows": str(follows(table, kind)) if when == "trained" else ""}
         )
     return pd.DataFrame(rows)
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
+    """Draw what layers have added, at birth and after training, and the power of each kind."""
     kinds = list(table.kind.drop_duplicates())
     colours = colours_of(sorted(kinds))
     deepest = table[table.depth == table.depth.max()]
@@ -94,10 +97,10 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     axes[1].sharey(axes[0])
     for axis, when in zip(axes, ("birth", "trained")):
         for kind in kinds:
-            some = deepest[(deepest.kind == kind) & (deepest.when == when)]
-            for _, one in some.groupby("seed"):
-                axis.plot(one.layer, one.added, color=colours[kind], lw=0.6, alpha=0.6)
-            mean = some.groupby("layer").added.mean()
+            rows = deepest[(deepest.kind == kind) & (deepest.when == when)]
+            for _, network in rows.groupby("seed"):
+                axis.plot(network.layer, network.added, color=colours[kind], lw=0.6, alpha=0.6)
+            mean = rows.groupby("layer").added.mean()
             axis.plot(
                 mean.index, mean, "--" if kind == "hyper-connections" else "-", color=colours[kind], lw=2, label=kind
             )
@@ -108,9 +111,9 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     fitted = fits(table)
     for y, kind in enumerate(kinds[::-1]):
         for when, away, face in (("birth", 0.12, "none"), ("trained", -0.12, colours[kind])):
-            found = band(fitted[(fitted.kind == kind) & (fitted.when == when)].power)
-            axes[2].hlines(y + away, found.low, found.high, color=colours[kind])
-            axes[2].plot(found.mean, y + away, "o", color=colours[kind], markerfacecolor=face, markersize=6)
+            power = band(fitted[(fitted.kind == kind) & (fitted.when == when)].power)
+            axes[2].hlines(y + away, power.low, power.high, color=colours[kind])
+            axes[2].plot(power.mean, y + away, "o", color=colours[kind], markerfacecolor=face, markersize=6)
     axes[2].axvspan(thresholds["linear_from"], thresholds["linear_to"], color=GREY, alpha=0.2, lw=0)
     axes[2].set(yticks=range(len(kinds)), yticklabels=kinds[::-1], xlabel="power of the layer")
     axes[2].set_title("open: at birth, filled: trained", fontsize=9)
@@ -118,15 +121,15 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return the fits by kind and by depth, and of pre-norm networks the correlation of log increment and log weights beside flags of the
-    network alone, and the power of the weights in the increment beside the layer."""
-    some = table[(table.when == "trained") & (table.kind == "pre-norm")]
-    logs = some.assign(a=np.log(some.increment), b=np.log(some.weights))
+    """Return the fits by kind and by depth. For pre-norm networks, also return the correlation of log increment and log weights beside
+    flags of the network alone, and the power of the weights in the increment, beside the layer."""
+    trained = table[(table.when == "trained") & (table.kind == "pre-norm")]
+    logs = trained.assign(a=np.log(trained.increment), b=np.log(trained.weights))
     flags = within_groups(logs, "a", "b", NETWORK)
     depths = fits(table).groupby(["kind", "when", "depth"])[["power", "ratio"]].agg(["mean", "min", "max"])
     depths.columns = [" ".join(names) for names in depths.columns]
-    deep = some[some.depth >= LEAST].groupby(NETWORK)
-    steep = band([float(a @ b / (b @ b)) for a, b in map(beside_layer, (one for _, one in deep))])
+    deep = trained[trained.depth >= LEAST].groupby(NETWORK)
+    steep = band([float(a @ b / (b @ b)) for a, b in map(beside_layer, (network for _, network in deep))])
     weights = pd.DataFrame(
         [{"what": "correlation beside flags", **flags.fields()}, {"what": "power of weights", **steep.fields()}]
     )

@@ -13,7 +13,7 @@ from rankfall import Architecture, Component, Network, Shape, build_network
 from studies.common import Rows, Unit, generator
 from thousandfold import AdamW, train_many
 
-LENGTH, BATCH, SEEDS, WIDTH = 32, 8, 3, 32
+LENGTH, BATCH, SEEDS, WIDTH = 32, 8, 3, 32  # characters, texts a step, networks of a kind and depth, of the state
 PLAIN: dict[str, Any] = {
     "norm": "layer",
     "norm_placement": "pre",
@@ -30,12 +30,15 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def units(size: str) -> list[Unit]:
+    """Return one unit for each kind and depth."""
     steps = {"tiny": 5, "tenth": 300, "full": 1000}[size]
     depths = {"tiny": (16,), "tenth": (8, 16, 32), "full": (8, 16, 32, 64)}[size]
     return [{"kind": kind, "depth": depth, "steps": steps} for depth in depths for kind in KINDS]
 
 
 def measure(unit: Unit, device: str) -> Rows:
+    """Train the networks of all seeds, and return their layers at birth and after training."""
+
     def batches(step: int, seed: int) -> tuple[Tensor, Tensor]:
         starts = torch.randint(len(text()) * 9 // 10, (BATCH,), generator=generator(1_000_003 * seed + step))
         return windows(starts)
@@ -54,7 +57,7 @@ def measure(unit: Unit, device: str) -> Rows:
         for when, module in (("birth", build(unit, seed)), ("trained", result.modules[seed])):
             loss = float(result.losses[-20:, seed].mean()) if when == "trained" else float(result.losses[0, seed])
             about = {"seed": seed, "when": when, "loss": loss, "engine": result.engine}
-            rows += [about | row for row in layers_of(module.to("cpu"))]
+            rows += [about | row for row in measure_layers(module.to("cpu"))]
     return rows
 
 
@@ -66,11 +69,12 @@ class Single(nn.Module):
         self.network = network
 
     def forward(self, tokens: Tensor) -> Tensor:
-        found: Tensor = self.network(tokens[None])[0]
-        return found
+        scores: Tensor = self.network(tokens[None])[0]
+        return scores
 
 
 def build(unit: Unit, seed: int) -> Single:
+    """Return an untrained network of a unit."""
     parts = PLAIN | {"mask": "causal", "mlp": "gelu", "embedding": "token", "head": "classifier"} | KINDS[unit["kind"]]
     plain = ("norm_placement",)
     fields: dict[str, Any] = {name: value if name in plain else Component.parse(value) for name, value in parts.items()}
@@ -82,11 +86,13 @@ def build(unit: Unit, seed: int) -> Single:
 
 
 def grade(module: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    """Return the mean cross-entropy of the next characters."""
     return F.cross_entropy(module(batch[0]).flatten(0, 1), batch[1].flatten())
 
 
-def layers_of(module: Single) -> Rows:
-    """Return by layer: mean square of the state, of what all layers up to it and it alone have added, and the norms of its weights."""
+def measure_layers(module: Single) -> Rows:
+    """Return, by layer, the mean squares of the state, of what all layers so far have added and of what this one adds, and the norms of its
+    weights."""
     network = module.network
     starts = torch.arange(len(text()) * 9 // 10 + 1, len(text()) - LENGTH - 1, 997)[:32]
     with torch.no_grad():
@@ -99,23 +105,25 @@ def layers_of(module: Single) -> Rows:
                 "square": float(x.square().mean()),
                 "added": float((x - states[0]).square().mean()),
                 "increment": float((x - before).square().mean()),
-                "weights": weights_of(network.blocks[layer - 1]),
+                "weights": weight_norms(network.blocks[layer - 1]),
             }
         )
     return rows
 
 
-def weights_of(block: Any) -> float:
-    """Return |W_V| |W_O| + |W_1| |W_2|, Frobenius."""
-    mlp = [one for name, one in block.mlp.named_parameters() if name.endswith("weight")]
-    norms = [float(one.detach().norm()) for one in (block.attention.value.weight, block.attention.output.weight, *mlp)]
+def weight_norms(block: Any) -> float:
+    """Return |W_V| |W_O| + |W_1| |W_2| in Frobenius norms."""
+    mlp = [weight for name, weight in block.mlp.named_parameters() if name.endswith("weight")]
+    norms = [
+        float(weight.detach().norm()) for weight in (block.attention.value.weight, block.attention.output.weight, *mlp)
+    ]
     return norms[0] * norms[1] + norms[2] * norms[3]
 
 
 def windows(starts: Tensor) -> tuple[Tensor, Tensor]:
     """Return characters (B, T), and the next ones."""
-    found = text()[starts[:, None] + torch.arange(LENGTH + 1)]
-    return found[:, :-1], found[:, 1:]
+    characters = text()[starts[:, None] + torch.arange(LENGTH + 1)]
+    return characters[:, :-1], characters[:, 1:]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Which one variable of context length and width explains query gradients and stable ranks."""
+"""Decide which one variable of context length and width explains query gradients and stable ranks."""
 
 from typing import Any
 
@@ -19,12 +19,12 @@ def summarise(table: DataFrame) -> DataFrame:
 
 
 def shares(table: DataFrame, column: str) -> DataFrame:
-    """Return by beta and replication the share of the variance between points that groups of equal variable explain."""
+    """Return, by beta and replication, the share of the variance between points that each variable explains: groups of its equal values."""
     rows = []
-    for (beta, replication), one in table.groupby(["beta", "replication"]):
-        y = np.log(one[column].to_numpy(float))
+    for (beta, replication), points in table.groupby(["beta", "replication"]):
+        y = np.log(points[column].to_numpy(float))
         for name, (a, b) in VARIABLES.items():
-            group = np.rint(a * np.log2(one.tokens) + b * np.log2(one.width)).astype(int).to_numpy()
+            group = np.rint(a * np.log2(points.tokens) + b * np.log2(points.width)).astype(int).to_numpy()
             rows.append(
                 {"beta": beta, "replication": replication, "variable": name, "share": epsilon_squared(y, group)}
             )
@@ -34,37 +34,38 @@ def shares(table: DataFrame, column: str) -> DataFrame:
 def epsilon_squared(y: Any, group: Any) -> float:
     """Return 1 - (mean square within groups) / (mean square of all)."""
     means = pd.Series(y).groupby(group).transform("mean").to_numpy()
-    within, all_of = ((y - means) ** 2).sum(), ((y - y.mean()) ** 2).sum()
-    return float(1 - (within / (len(y) - len(set(group)))) / (all_of / (len(y) - 1)))
+    within, total = ((y - means) ** 2).sum(), ((y - y.mean()) ** 2).sum()
+    return float(1 - (within / (len(y) - len(set(group)))) / (total / (len(y) - 1)))
 
 
-def powers(table: DataFrame, column: str = "gradient") -> DataFrame:
-    """Return a and b of column ~ T^a d^b for each beta and replication, by least squares over all points."""
+def powers(table: DataFrame) -> DataFrame:
+    """Return a and b of gradient ~ T^a d^b for each beta and replication, by least squares over all points."""
     rows = []
-    for (beta, replication), one in table.groupby(["beta", "replication"]):
-        x = np.column_stack([np.ones(len(one)), np.log(one.tokens), np.log(one.width)])
-        found = np.linalg.lstsq(x, np.log(one[column].to_numpy(float)), rcond=None)[0]
-        rows.append({"beta": beta, "replication": replication, "a": found[1], "b": found[2]})
+    for (beta, replication), points in table.groupby(["beta", "replication"]):
+        x = np.column_stack([np.ones(len(points)), np.log(points.tokens), np.log(points.width)])
+        coefficients = np.linalg.lstsq(x, np.log(points.gradient.to_numpy(float)), rcond=None)[0]
+        rows.append({"beta": beta, "replication": replication, "a": coefficients[1], "b": coefficients[2]})
     return pd.DataFrame(rows)
 
 
 def power_of_tokens(table: DataFrame, betas: tuple[float, ...], group: Any, least: float) -> Any:
-    """Return the power of T of the gradient at a fixed `group`, for T >= least d: one number for each replication."""
-    some = table[table.beta.isin(betas) & (table.tokens >= least * table.width)].copy()
-    some["group"] = group(some)
+    """Return the power of T in the gradient at equal values of `group`, for T >= least d, by replication."""
+    points = table[table.beta.isin(betas) & (table.tokens >= least * table.width)].copy()
+    points["group"] = group(points)
     keys = ["beta", "group", "replication"]
-    some = some[some.groupby(keys).tokens.transform("size") > 1]
-    x, y = np.log(some.tokens), np.log(some.gradient)
-    x, y = (one - one.groupby([some[key] for key in keys]).transform("mean") for one in (x, y))
-    return (x * y).groupby(some.replication).sum() / (x * x).groupby(some.replication).sum()
+    points = points[points.groupby(keys).tokens.transform("size") > 1]
+    x, y = np.log(points.tokens), np.log(points.gradient)
+    x, y = (logs - logs.groupby([points[key] for key in keys]).transform("mean") for logs in (x, y))
+    return (x * y).groupby(points.replication).sum() / (x * x).groupby(points.replication).sum()
 
 
 def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
-    gradient, rank, one = shares(table, "gradient"), shares(table, "stable_rank"), thresholds["one"]
+    """Return the answer to each statement of the design."""
+    gradient, rank, least_share = shares(table, "gradient"), shares(table, "stable_rank"), thresholds["one"]
 
     def share(rows: DataFrame, betas: tuple[float, ...]) -> Answer:
-        some = rows[rows.beta.isin(betas) & (rows.variable == "T/d")]
-        return above(some.groupby("replication").share.mean(), one)
+        chosen = rows[rows.beta.isin(betas) & (rows.variable == "T/d")]
+        return above(chosen.groupby("replication").share.mean(), least_share)
 
     level = power_of_tokens(table, BELOW, lambda rows: rows.width, 4)
     vanish = power_of_tokens(table, BELOW, lambda rows: rows.tokens / rows.width, 1)
@@ -83,13 +84,14 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
     """Return the mean share that each variable explains by beta, and the powers of T and d of the query gradient by beta."""
-    found = pd.concat(shares(table, column).assign(number=column) for column in COLUMNS)
-    variables = found.pivot_table(index=["number", "variable"], columns="beta", values="share").reset_index()
+    explained = pd.concat(shares(table, column).assign(number=column) for column in COLUMNS)
+    variables = explained.pivot_table(index=["number", "variable"], columns="beta", values="share").reset_index()
     by_beta = powers(table).groupby("beta")[["a", "b"]].mean().reset_index()
     return {"variables": variables, "powers": by_beta}
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
+    """Draw gradients and stable ranks by tokens, and stable ranks by the ratio of tokens and width."""
     means = table.groupby(["tokens", "width", "beta"])[list(COLUMNS)].mean().reset_index()
     widths = sorted(means.width.unique())
     shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(widths)))
@@ -105,8 +107,8 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     means["ratio"] = means.tokens / means.width
     for axis, (beta, x, y, name) in zip(axes.flat, panels):
         for width, shade in zip(widths, shades):
-            one = means[(means.beta == beta) & (means.width == width)]
-            axis.plot(one[x], one[y], "o-", color=shade, markersize=3, label=f"d = {width}")
+            points = means[(means.beta == beta) & (means.width == width)]
+            axis.plot(points[x], points[y], "o-", color=shade, markersize=3, label=f"d = {width}")
         text = {
             "gradient": "query gradient",
             "stable_rank": "stable rank",

@@ -1,4 +1,4 @@
-"""One layer at birth on a grid of tokens, widths and score scales: query gradients and stable ranks, by chunks of rows."""
+"""Measure query gradients and stable ranks of one layer at birth on a grid of tokens, widths and score scales, by chunks of rows."""
 
 import math
 from itertools import product
@@ -9,8 +9,9 @@ from torch.nn import functional as F
 
 from studies.common import Rows, Unit, generator
 
-SYMBOLS, CHUNK = 64, 2**22  # attention weights that are held at once
-BETAS = (0.43, 1.0, 2.0, 3.0)
+SYMBOLS = 64
+CHUNK = 2**22  # attention weights that are held at once, for memory
+BETAS = (0.43, 1.0, 2.0, 3.0)  # of scores; the transition is at sqrt(2)
 
 
 def units(size: str) -> list[Unit]:
@@ -20,11 +21,12 @@ def units(size: str) -> list[Unit]:
         "tenth": ([2**k for k in range(6, 12)], [2**k for k in range(4, 9)], 4),
         "full": ([2**k for k in range(6, 15)], [2**k for k in range(4, 10)], 6),
     }[size]
-    points = sorted(product(lengths, widths), key=lambda one: one[0] ** 2 * one[1])
+    points = sorted(product(lengths, widths), key=lambda point: point[0] ** 2 * point[1])
     return [{"tokens": t, "width": d, "replication": k} for t, d in points for k in range(count)]
 
 
 def measure(unit: Unit, device: str) -> Rows:
+    """Return the numbers of one point and replication for each beta."""
     tokens, width = unit["tokens"], unit["width"]
     rows = []
     for number, beta in enumerate(BETAS):
@@ -36,7 +38,7 @@ def measure(unit: Unit, device: str) -> Rows:
 
 
 def layer(tokens: int, width: int, beta: float, seed: int, device: str) -> tuple[float, tuple[float, float]]:
-    """Return |dL/dW_Q|^2, and the stable rank of the attention's output with softmax weights and with 1/T taken off them."""
+    """Return |dL/dW_Q|^2, and the stable ranks of attention's output with softmax weights and with 1/T taken off them."""
     rng = generator(seed)
     variance = beta * math.log(tokens) ** 0.5
 
@@ -47,16 +49,16 @@ def layer(tokens: int, width: int, beta: float, seed: int, device: str) -> tuple
     value, inner, outer = (matrix(width, width, 0.2) for _ in range(3))
     head = matrix(width, SYMBOLS, 1.0) * 0.02 * width**0.5
     x = unit_rows(matrix(tokens, width, tokens))  # (T, D)
-    wanted = torch.randint(SYMBOLS, (tokens,), generator=rng).to(device)
+    labels = torch.randint(SYMBOLS, (tokens,), generator=rng).to(device)
     keys, values, mean = x @ key, x @ value, (x @ value).mean(0)
     mixed = []
-    for some in torch.arange(tokens, device=device).split(max(CHUNK // tokens, 1)):  # a row's loss needs no other row
-        weights = ((x[some] @ query) @ keys.T * width**-0.5).softmax(-1)  # (rows, T)
+    for chunk in torch.arange(tokens, device=device).split(max(CHUNK // tokens, 1)):  # a row's loss needs no other row
+        weights = ((x[chunk] @ query) @ keys.T * width**-0.5).softmax(-1)  # (rows, T)
         branch = weights @ values
         mixed.append(branch.detach())
-        y = unit_rows(x[some] + branch)
+        y = unit_rows(x[chunk] + branch)
         y = unit_rows(y + (y @ inner).relu() @ outer)
-        (F.cross_entropy(y @ head, wanted[some], reduction="sum") / tokens).backward()
+        (F.cross_entropy(y @ head, labels[chunk], reduction="sum") / tokens).backward()
     assert query.grad is not None
     output = torch.cat(mixed)
     return float(query.grad.double().square().sum()), (stable_rank(output), stable_rank(output - mean))

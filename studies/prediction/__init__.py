@@ -1,1 +1,1 @@
-"""Does what is lost at birth matter: what measurements before training tell of a network's training."""
+"""Ask whether what is lost at birth matters: how well measurements before training predict a network's training."""

@@ -188,7 +188,7 @@ def test_numbers_of_an_encoder_where_they_are_known() -> None:
     assert encoder.absolute_cosine(x) == pytest.approx((1 + 3 / math.sqrt(8)) / 6)
     assert encoder.residual(torch.ones(3, 2, dtype=torch.float64)) == 0.0
     assert encoder.residual(torch.tensor([[1.0, 1.0], [1.0, -1.0]])) == pytest.approx(math.sqrt(0.5))
-    found = {(one["quantity"], one["line"]): one["value"] for one in encoder.of_states(x, 2, 5)}
+    found = {(one["quantity"], one["line"]): one["value"] for one in encoder.measure_states(x, 2, 5)}
     assert found[encoder.SHARE, encoder.ALL] == 0.75, "tokens 1 and 2 are one direction"
     assert found[encoder.SHARE, encoder.NO_FIRST] == pytest.approx(2 / 3)
     assert found[encoder.RESIDUAL, encoder.ALL] == encoder.residual(x)
@@ -199,11 +199,11 @@ def test_a_sink_is_a_column_of_a_head() -> None:
     weights[0, 1] = torch.tensor([0.125, 0.125, 0.25, 0.5])
     weights[0, 1, 0] = torch.tensor([1.0, 0.0, 0.0, 0.0])
     view = SimpleNamespace(layer=3, weights=weights, kinds=torch.tensor([[0, 3, 3, 1]]))
-    rows = encoder.of_weights(view, 0)  # type: ignore[arg-type]
+    rows = encoder.measure_weights(view, 0)  # type: ignore[arg-type]
     found = {one["line"]: (one["x"], one["value"]) for one in rows}
     assert found == {"any token": (3.0, 0.375), "first token": (3.0, 0.34375), "separators": (3.0, 0.375)}
     view.kinds = torch.tensor([[0, 3, 3, 3]])
-    without = {one["line"]: one["value_reason"] for one in encoder.of_weights(view, 0)}  # type: ignore[arg-type]
+    without = {one["line"]: one["value_reason"] for one in encoder.measure_weights(view, 0)}  # type: ignore[arg-type]
     assert without["separators"] == "the text has none" and without["any token"] is None
 
 
@@ -270,7 +270,7 @@ def test_two_tokens_on_the_circle_approach_as_their_equation_says() -> None:
 def test_influence_by_blocks_is_that_of_the_whole_derivative() -> None:
     network = make([0], 4, depth=3, width=5, mask="causal", residual="add", init={"name": "normal", "deviation": 0.4})
     x = draw([0], 1, 4, 5, name="blocks")
-    found = early.blocks(network, x)
+    found = early.influence_by_layer(network, x)
     for layer in range(1, 4):
         whole = torch.autograd.functional.jacobian(lambda y, n=layer: list(network.layers(y))[n][0, 0, -1], x)[:, 0, 0]
         sizes = whole.movedim(1, 0).flatten(1).norm(dim=-1)

@@ -13,7 +13,7 @@ from rankfall.measure.context import Context
 from rankfall.report.conform import conform
 from studies.prediction.prediction.measure import deal_folds, prediction
 from studies.prediction.prediction.outcomes import chosen_rates, fate, largest_depths, over_chance, steps_to
-from studies.prediction.prediction.predictors import of_network
+from studies.prediction.prediction.predictors import predictor_values
 
 
 def cell(architecture: str, seed: int, lr: float, accuracy: float, **fields: Any) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def test_predictors_by_hand() -> None:
     )
 
     def value(name: str, table: pd.DataFrame) -> float:
-        return float(of_network(name, table, born)[key])
+        return float(predictor_values(name, table, born)[key])
 
     assert value("gradient_queries", gradients) == pytest.approx(-3)
     assert value("gradient_keys", gradients) == pytest.approx(-15)  # none is as little as 1e-30

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from births import analysis, ended, networks, one
 
-from studies.prediction.prediction_scores.rows import DESIGN, STATISTICS
+from studies.prediction.prediction_scores.scores import DESIGN, STATISTICS
 
 
 def test_networks_without_any_to_learn_from_have_no_score() -> None:

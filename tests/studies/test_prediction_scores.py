@@ -11,12 +11,11 @@ from pandas import DataFrame, Series
 from studies.prediction.prediction_scores.features import features
 from studies.prediction.prediction_scores.figure import prediction_scores
 from studies.prediction.prediction_scores.fits import linear, logistic, scores
-from studies.prediction.prediction_scores.held_out import judge
-from studies.prediction.prediction_scores.measure import KNOWS, ends
+from studies.prediction.prediction_scores.held_out import evaluate
+from studies.prediction.prediction_scores.measure import KNOWS, interval_ends
 from studies.prediction.prediction_scores.pairs import auc, explain_variance, somers_d
-from studies.prediction.prediction_scores.rows import DESIGN, SIZE
+from studies.prediction.prediction_scores.scores import DESIGN, SIZE, judge_alone, judge_gain
 from studies.prediction.prediction_scores.shown import say_prediction
-from studies.prediction.prediction_scores.verdict import of_alone, of_gain
 
 
 def test_a_predictor_that_decides_has_an_auc_of_one() -> None:
@@ -47,8 +46,8 @@ def test_noise_covers_chance() -> None:
     drawn = np.vstack([np.ones(40), rng.multinomial(40, np.full(40, 1 / 40), size=400)])
     for seed in range(20):
         found = networks(seed=seed)
-        made = judge(found, ["birth_residual"], "trains", sorted(found.architecture.unique()))["auc"].value(drawn)
-        low, high, low_of_all = ends(made, 14)
+        made = evaluate(found, ["birth_residual"], "trains", sorted(found.architecture.unique()))["auc"].value(drawn)
+        low, high, low_of_all = interval_ends(made, 14)
         missed += not low <= 0.5 <= high
         seen.append(made[0])
         assert low_of_all < 0.5
@@ -95,7 +94,7 @@ def test_a_task_whose_networks_end_alike_has_a_reason() -> None:
 
 def score_parts(found: DataFrame, outcome: str, statistic: str, null: str) -> float:
     names = sorted(found.architecture.unique())
-    return float(judge(found, list(KNOWS[null]), outcome, names)[statistic].value(np.ones((1, len(names))))[0])
+    return float(evaluate(found, list(KNOWS[null]), outcome, names)[statistic].value(np.ones((1, len(names))))[0])
 
 
 def alternate(found: DataFrame) -> Series:
@@ -128,7 +127,7 @@ def test_parts_that_decide_nothing_are_at_chance() -> None:
         names = sorted(found.architecture.unique())
         for part in ("norm", "mask", "residual"):
             found[part] = found.architecture.map(dict(zip(names, rng.choice(["a", "b", "c"], size=40))))
-        made = judge(found, list(KNOWS[DESIGN]), "trains", names)["auc"]
+        made = evaluate(found, list(KNOWS[DESIGN]), "trains", names)["auc"]
         seen.append(float(made.value(np.ones((1, len(names))))[0]))
     assert abs(np.mean(seen) - 0.5) < 3 * np.std(seen) / 20**0.5 < 0.1
 
@@ -220,9 +219,9 @@ def test_features_are_learned_from_the_training_networks_alone() -> None:
 def test_models_have_no_row_of_their_fold() -> None:
     """Outcomes of one fold are turned round: its scores stay, bit for bit, for who learns from others."""
     found = networks()
-    before = judge(found, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["somers_d"]
+    before = evaluate(found, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["somers_d"]
     turned = found.assign(over_chance=np.where(found.fold == 3, 1 - found.over_chance, found.over_chance))
-    after = judge(turned, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["somers_d"]
+    after = evaluate(turned, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["somers_d"]
     names = sorted(found.architecture.unique())
     inside = [names.index(name) for name in found[found.fold == 3].architecture.unique()]
     part = np.ix_(inside, inside)
@@ -230,13 +229,13 @@ def test_models_have_no_row_of_their_fold() -> None:
 
 
 def test_verdicts() -> None:
-    assert of_alone("auc", 0.51, 0.7) == "predicts"
-    assert of_alone("auc", 0.4, 0.519) == "does not predict"
-    assert of_alone("auc", 0.4, 0.521) == "undecided"
-    assert of_gain("somers_d", 0.001, 0.2) == "adds"
-    assert of_gain("somers_d", -0.01, 0.039) == "adds nothing"
-    assert of_gain("r2", -0.01, 0.021) == "undecided"
-    assert of_gain("r2", float("nan"), float("nan")) == "undecided"
+    assert judge_alone("auc", 0.51, 0.7) == "predicts"
+    assert judge_alone("auc", 0.4, 0.519) == "does not predict"
+    assert judge_alone("auc", 0.4, 0.521) == "undecided"
+    assert judge_gain("somers_d", 0.001, 0.2) == "adds"
+    assert judge_gain("somers_d", -0.01, 0.039) == "adds nothing"
+    assert judge_gain("r2", -0.01, 0.021) == "undecided"
+    assert judge_gain("r2", float("nan"), float("nan")) == "undecided"
 
 
 def test_figure_and_sentence_say_what_adds_and_what_does_not() -> None:

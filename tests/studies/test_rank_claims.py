@@ -13,13 +13,13 @@ from rankfall.measure.context import Context
 from rankfall.overview.claims import decide
 from rankfall.report.claim import claims
 from rankfall.report.decision import UNDECIDED
-from studies.claims.affine_rank.experiment import rank_of, tokens_of
+from studies.claims.affine_rank.experiment import count_affine_rank, draw_tokens
 from studies.claims.cosine_recursion.network import states
 from studies.claims.cosine_recursion.recursion import Regime, cosines, mlp
-from studies.claims.gap_gradients.experiment import attention, derivatives, layer_output, outer
+from studies.claims.gap_gradients.experiment import attention, derivatives, layer_output, scale_and_norm
 from studies.claims.lambda_skip.experiment import LAW
 from studies.claims.norm_equilibria.experiment import equilibrium, run
-from studies.claims.parts import line
+from studies.claims.parts import fit_line
 from studies.claims.query_gradients.experiment import query_gradient
 from studies.claims.rules import slopes
 from studies.claims.score_scales.limits import (
@@ -53,7 +53,7 @@ def test_a_difference_at_its_bound_says_how_many_seeds_it_would_take() -> None:
 
 
 def test_lines_and_slopes() -> None:
-    assert line([1, 2, 3], [5, 7, 9]) == pytest.approx((2, 3))
+    assert fit_line([1, 2, 3], [5, 7, 9]) == pytest.approx((2, 3))
     rows = pd.DataFrame({"seed": [0, 0, 0, 1, 1], "x": [1.0, 2, 4, 1, 10], "value": [3.0, 12, 48, 1, 0.1]})
     assert slopes(rows, log=True) == pytest.approx([2, -1])
 
@@ -179,8 +179,8 @@ def test_derivatives_by_a_value_map_are_those_of_autograd(kind: str) -> None:
     first, second = (linear_map(0, tokens, tokens, 1.0, f"{NAME} value {layer}") for layer in (1, 2))
 
     def network(w: torch.Tensor) -> torch.Tensor:
-        inner = outer(kind, layer_output(kind, weights[0], w, x))
-        return outer(kind, layer_output(kind, weights[1], second, inner))
+        inner = scale_and_norm(kind, layer_output(kind, weights[0], w, x))
+        return scale_and_norm(kind, layer_output(kind, weights[1], second, inner))
 
     exact = torch.autograd.functional.jacobian(network, first).norm()
     assert derivatives(kind, 0, depth, tokens, 20000)[-1] == pytest.approx(float(exact), rel=0.03)
@@ -230,10 +230,10 @@ def test_constructed_equilibria_stay_and_have_their_rank() -> None:
 
 def test_affine_rank_by_hand() -> None:
     on_a_line = torch.tensor([[1.0, 0.0, 2.0], [2.0, 0.0, 4.0], [4.0, 0.0, 8.0]]).double()
-    assert rank_of(on_a_line) == 1
-    assert rank_of(unit_deviation(on_a_line) + 0 * on_a_line) <= 1
+    assert count_affine_rank(on_a_line) == 1
+    assert count_affine_rank(unit_deviation(on_a_line) + 0 * on_a_line) <= 1
     for through in (True, False):
-        assert [rank_of(tokens_of(0, 7, 9, rank, through)) for rank in (1, 3, 6)] == [1, 3, 6]
+        assert [count_affine_rank(draw_tokens(0, 7, 9, rank, through)) for rank in (1, 3, 6)] == [1, 3, 6]
 
 
 def test_what_a_skip_connection_loses_by_averaging_is_the_closed_form() -> None:

@@ -7,15 +7,16 @@ import pandas as pd
 import pytest
 import torch
 
-from studies.claims.exact_maps_learn_faster.experiment import by_sinkhorn, of_orthogonal
+from studies.claims.exact_maps_learn_faster.experiment import by_orthogonal_blocks
 from studies.claims.homogeneity_trap.experiment import correlation
 from studies.claims.householder_paths_track_states.experiment import bits
 from studies.claims.loss_falls_as_one_over_depth.experiment import states
 from studies.claims.loss_falls_as_one_over_depth.rule import power_above_floor
 from studies.claims.polar_positions_separate.experiment import scores
 from studies.claims.second_half_contributes_less.experiment import contributions
-from studies.claims.sinkhorn_gaps_accumulate.experiment import of_permutations
+from studies.claims.sinkhorn_gaps_accumulate.experiment import sum_permutations
 from studies.claims.sinks_collect_gradients.experiment import First, measure_first, through_norm
+from studies.claims.stream_products.maps import sinkhorn
 from studies.claims.trained import model
 from studies.claims.triggers_need_a_sink.experiment import texts
 from studies.claims.untrained import draw, make
@@ -27,14 +28,14 @@ def drawn(*shape: int) -> torch.Tensor:
 
 def test_maps_of_orthogonal_blocks_are_doubly_stochastic() -> None:
     free = drawn(3, 8, 8)
-    maps = of_orthogonal(free, 2)
+    maps = by_orthogonal_blocks(free, 2)
     for one, found in zip(free, maps, strict=True):
         unit = torch.eye(8).double()
         skew = one - one.T
         q = (unit - skew) @ torch.linalg.inv(unit + skew)
         want = [[float(q[2 * i : 2 * i + 2, 2 * j : 2 * j + 2].square().sum()) / 2 for j in range(4)] for i in range(4)]
         torch.testing.assert_close(found, torch.tensor(want, dtype=torch.float64))
-    for one in (maps, by_sinkhorn(drawn(3, 4, 4)), of_permutations(0, 0, 4)[None]):
+    for one in (maps, sinkhorn(drawn(3, 4, 4), 20), sum_permutations(0, 0, 4)[None]):
         assert (one > 0).all()
         torch.testing.assert_close(one.sum(-1), torch.ones_like(one[..., 0]))
         torch.testing.assert_close(one.sum(-2), torch.ones_like(one[..., 0]), rtol=1e-5, atol=1e-5)

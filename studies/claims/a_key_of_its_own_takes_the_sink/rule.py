@@ -15,11 +15,11 @@ def decide(read: Read) -> Decision:
     before, after = (evidence_rows(rows, DRAWN, line, last).value.to_numpy() for line in (SOFTMAX, OWN_KEY))
     taken, drawn = band_of(rows, TAKEN, OWN_KEY, last), band(after)
     plain = band(before)
-    said = (
+    sentence = (
         f"With a learned key without a value the first token has {drawn.mean:.2f} of the weight instead of {plain.mean:.2f}, and "
         f"the key {taken.mean:.2f}."
     )
     if not is_on(plain, NEEDED):
-        return judge(said, drawn, A_SINK)
+        return judge(sentence, drawn, A_SINK)
     parts = is_on(band(after - before / 2), HALVED), is_on(taken, TAKES)
-    return judge(said, drawn, "more seeds", **by_known_parts(parts))
+    return judge(sentence, drawn, "more seeds", **by_known_parts(parts))

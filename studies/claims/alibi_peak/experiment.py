@@ -1,7 +1,7 @@
-"""Products of t causal layers whose scores are -m (i - j), equal or with random parts, against C(t - 1 + d, d) e^(-m d) at distance d.
+"""Compare products of t causal layers, whose scores are -m (i - j) alone or with random parts, with C(t - 1 + d, d) e^(-m d) at distance d.
 
-With equal scores a layer is a convolution with e^(-m d), except for the denominators of the first rows, and t of them give the binomial.
-The published form has C(t + d, d), whose largest entry is near d = t / (e^m - 1). m is that of the source.
+With equal scores a layer is a convolution with e^(-m d), except for the denominators of the first rows, so t layers give the binomial. The
+published form has C(t + d, d), whose largest entry is near d = t / (e^m - 1). m is that of the source.
 """
 
 import math
@@ -19,7 +19,7 @@ from studies.claims.untrained import draw, make
 
 BUILDS = {"mask": ["causal"], "norm": ["layer"], "position": ["alibi"]}
 NAME = "alibi_peak"
-SLOPE = -math.log(0.8)
+SLOPE = -math.log(0.8)  # of ALiBi, as in the source's decay of 0.8
 LAYERS = (1, 2, 4, 8, 16, 32, 64, 128)
 DEVIATIONS = {"equal scores": 0.0, "weak scores": 0.02, "strong scores": 0.25}
 
@@ -54,16 +54,16 @@ def last_rows(network: Network, x: Tensor, layers: Sequence[int]) -> Tensor:
     states = [network.first_state(x)]  # (1, 1, T, D) before each layer
     for block in network.blocks:
         states.append(block(states[-1]))
-    found = torch.zeros(len(layers), x.shape[-2], dtype=x.dtype)
+    last = torch.zeros(len(layers), x.shape[-2], dtype=x.dtype)
     for layer in range(len(network.blocks), 0, -1):
-        found[[number for number, top in enumerate(layers) if top == layer], -1] = 1
-        found = found @ network.blocks[layer - 1].attention.weights(states[layer - 1])[0, 0, 0]
-    return found
+        last[[number for number, top in enumerate(layers) if top == layer], -1] = 1
+        last = last @ network.blocks[layer - 1].attention.weights(states[layer - 1])[0, 0, 0]
+    return last
 
 
 def closed_form(tokens: int, layers: int, slope: float = SLOPE) -> np.ndarray:
     """Return shares by distance 0 .. T - 1, which sum to one."""
     distance = np.arange(tokens)
     logs = gammaln(layers + distance) - gammaln(layers) - gammaln(distance + 1) - slope * distance
-    found = np.exp(logs - logs.max())
-    return found / found.sum()
+    weights = np.exp(logs - logs.max())
+    return weights / weights.sum()

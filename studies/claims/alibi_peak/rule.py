@@ -17,13 +17,13 @@ def decide(read: Read) -> Decision:
     last = layers[-1]
     off = band_of(rows, OFF, EQUAL, last)
     peaks = {line: band_of(rows, PEAK, line, last).mean for line in (EQUAL, WEAK, STRONG, PUBLISHED)}
-    said = (
+    sentence = (
         f"With equal scores rows are C(t - 1 + d, d) e^(-m d), where the published binomial has t, and the largest entry lies within 5 "
         f"tokens of the published peak, at {_list(near[EQUAL])} layers. At {last:.0f} layers it is {peaks[EQUAL]:.0f} tokens back where "
         f"{peaks[PUBLISHED]:.0f} is published; the row is {off.mean:.2g} from the closed form."
     )
     return judge(
-        said,
+        sentence,
         off,
         holds=near[EQUAL] == layers,
         in_part=bool(near[EQUAL]),

@@ -1,9 +1,9 @@
-"""Attributions of the last token of seven networks built by hand, compared with its true dependence; and of networks with random weights,
-compared with how far the state moves when a token's sign is flipped.
+"""Compare attributions of the last token with what it depends on, in seven networks built by hand and in networks with random weights.
 
-By hand: for each method the chance that a needed token is above an unneeded one (ties count half), in its attributions averaged over all
-inputs, and the share that it gives to unneeded tokens. Random: the rank correlation over tokens with the effect, by layer, averaged over
-inputs. Both also without the last token itself, which skips pass on.
+By hand: for each method, the chance that a needed token ranks above a needless one (ties count half), in attributions averaged over all
+inputs, and the share that needless tokens get. Random: the rank correlation over tokens with the effect of a token, by layer, averaged over
+inputs. The effect is how far the last state moves when the token's sign is flipped. Both are also measured without the last token itself,
+which skips pass on.
 """
 
 import math
@@ -44,30 +44,40 @@ def attribution_truth(
     rows: Rows = []
     for seed in range(seeds):
         for number, known in enumerate(build_all(seed), 1):
-            for method, layers in attributions(known.network, known.inputs, known.said).items():
+            for method, layers in attributions(known.network, known.inputs, known.direction).items():
                 mean = layers[-1].mean(0)  # (T,)
                 needed = torch.tensor([token in known.needed for token in range(TOKENS)])
-                others, wanted = mean[:LAST], needed[:LAST]
+                others, needed_others = mean[:LAST], needed[:LAST]
                 wasted = float(mean[~needed].sum() / mean.sum())
                 for claim in CLAIMED:
                     rows += [
                         row(claim, RIGHT, method, number, seed, chance(mean[needed], mean[~needed])),
-                        row(claim, AMONG + RIGHT, method, number, seed, chance(others[wanted], others[~wanted])),
+                        row(
+                            claim,
+                            AMONG + RIGHT,
+                            method,
+                            number,
+                            seed,
+                            chance(others[needed_others], others[~needed_others]),
+                        ),
                         row(claim, WASTED, method, number, seed, wasted, "it gives nothing"),
                     ]
-        network, x, said = random_network(seed, depth, tokens, width, heads, samples)
-        effects = moved_by_opposite(network, x, said)
-        for method, layers in attributions(network, x, said).items():
-            for layer, (found, effect) in enumerate(zip(layers, effects, strict=True), 1):
+        network, x, direction = random_network(seed, depth, tokens, width, heads, samples)
+        effects = moved_by_opposite(network, x, direction)
+        for method, layers in attributions(network, x, direction).items():
+            for layer, (attribution, effect) in enumerate(zip(layers, effects, strict=True), 1):
                 for claim in CLAIMED:
                     rows += [
-                        row(claim, RANKS, method, layer, seed, correlation(found, effect), "all the same"),
-                        row(claim, AMONG + RANKS, method, layer, seed, correlation(found[:, :-1], effect[:, :-1])),
+                        row(claim, RANKS, method, layer, seed, correlation(attribution, effect), "all the same"),
+                        row(
+                            claim, AMONG + RANKS, method, layer, seed, correlation(attribution[:, :-1], effect[:, :-1])
+                        ),
                     ]
     return rows
 
 
 def chance(above: Tensor, below: Tensor) -> float:
+    """Return the chance that a value of `above` is larger than one of `below`. Ties count half."""
     first, second = above[:, None], below[None]
     return float((first > second).double().mean() + (first == second).double().mean() / 2)
 
@@ -75,36 +85,36 @@ def chance(above: Tensor, below: Tensor) -> float:
 def random_network(
     seed: int, depth: int, tokens: int, width: int, heads: int, samples: int
 ) -> tuple[Network, Tensor, Tensor]:
-    """Return a network with attention, skips and norms after them, and its inputs. Tokens are p_i + s u with s = +-1, and the rows of x (B,
-    T, D) differ in these signs."""
+    """Return a network with attention, skips and norms after them, its inputs x (B, T, D), and the direction u (D,) of the sign. Tokens are
+    p_i + s u with s = +-1, and samples differ in these signs."""
     init = {"name": "normal", "deviation": width**-0.5}
     fields = {"depth": depth, "width": width, "heads": heads, "residual": "add", "norm": "layer", "init": init}
     network = make([seed], tokens, torch.float64, **fields)
     network.embedding = torch.nn.Identity()
     network.norm_in = torch.nn.Identity()
     places = draw([seed], tokens, width, name="attribution_truth places")[0]
-    said = draw([seed], width, name="attribution_truth said")[0]
+    direction = draw([seed], width, name="attribution_truth said")[0]
     signs = random_stream(seed, "claims", "attribution_truth", "signs").choice([-1.0, 1.0], size=(samples, tokens, 1))
-    unit = said / said.norm()
+    unit = direction / direction.norm()
     places = places - (places @ unit)[:, None] * unit
     size = width**0.5
     return network, places + torch.from_numpy(signs) * size * unit, unit
 
 
-def moved_by_opposite(network: Network, x: Tensor, said: Tensor) -> list[Tensor]:
+def moved_by_opposite(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
     """Return, by layer (B, T), how far the last token's state moves when the sign of token i is flipped."""
-    whole = list(network.layers(x[None]))[1:]
+    unchanged = list(network.layers(x[None]))[1:]
     moved: list[list[Tensor]] = []
     for token in range(x.shape[1]):
         changed = x.clone()
-        changed[:, token] -= 2 * (x[:, token] @ said)[:, None] * said
+        changed[:, token] -= 2 * (x[:, token] @ direction)[:, None] * direction
         states = list(network.layers(changed[None]))[1:]
-        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, whole, strict=True)])
-    return [torch.stack(each, -1) for each in zip(*moved, strict=True)]
+        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, unchanged, strict=True)])
+    return [torch.stack(norms, -1) for norms in zip(*moved, strict=True)]
 
 
-def correlation(found: Tensor, effect: Tensor) -> float:
+def correlation(attribution: Tensor, effect: Tensor) -> float:
     """Return Spearman's correlation over tokens, mean over samples."""
-    pairs = zip(found.numpy(), effect.numpy(), strict=True)
-    values = [spearmanr(one, other).statistic if np.ptp(one) and np.ptp(other) else math.nan for one, other in pairs]
+    pairs = zip(attribution.numpy(), effect.numpy(), strict=True)
+    values = [spearmanr(a, b).statistic if np.ptp(a) and np.ptp(b) else math.nan for a, b in pairs]
     return float(np.mean(values))

@@ -1,4 +1,4 @@
-"""Attributions of the last token's final state to the tokens of the input, for small networks: each (B, T), larger is more.
+"""Attribute the last token's final state to the tokens of the input, in small networks: each method has (B, T), larger is more.
 
 raw attention     mean over heads of the last layer's weights
 rollout, norms    products over layers, as in `identity/attribution/mixing.py`
@@ -24,7 +24,7 @@ UNITS = 2**24  # of flow: capacities are integers
 TINY = 1e-9  # relative to the largest: smaller values are rounding
 
 
-def attributions(network: Network, x: Tensor, said: Tensor) -> dict[str, list[Tensor]]:
+def attributions(network: Network, x: Tensor, direction: Tensor) -> dict[str, list[Tensor]]:
     """Return attributions by method and layer, for states x (B, T, D) that enter the first block. `said` (D,) is the direction in which
     inputs differ."""
     views = list(cell_views(network, x[None]))
@@ -36,16 +36,17 @@ def attributions(network: Network, x: Tensor, said: Tensor) -> dict[str, list[Te
         "ALTI": [alti(view) for view in views],
     }
     depth = len(views)
-    found = {name: [roll_out(each[: n + 1])[:, -1] for n in range(depth)] for name, each in matrices.items()}
-    found["raw attention"] = [layer.attention[:, -1] for layer in layers]
-    found["flow"] = [flows([layer.rollout for layer in layers[: n + 1]]) for n in range(depth)]
-    found["decomposed"] = [part[:, -1].norm(dim=-1) for part in decompose(network, x, views)]
-    found["Jacobian"] = jacobians(network, x, said)
-    found["ablation"] = ablations(network, x, said)
-    return {name: [cut(value) for value in found[name]] for name in METHODS}
+    results = {name: [roll_out(product[: n + 1])[:, -1] for n in range(depth)] for name, product in matrices.items()}
+    results["raw attention"] = [layer.attention[:, -1] for layer in layers]
+    results["flow"] = [flows([layer.rollout for layer in layers[: n + 1]]) for n in range(depth)]
+    results["decomposed"] = [part[:, -1].norm(dim=-1) for part in decompose(network, x, views)]
+    results["Jacobian"] = jacobians(network, x, direction)
+    results["ablation"] = ablations(network, x, direction)
+    return {name: [cut(value) for value in results[name]] for name in METHODS}
 
 
 def cut(value: Tensor) -> Tensor:
+    """Set values that are rounding, relative to the largest, to zero."""
     return value.masked_fill(value <= TINY * value.abs().amax(-1, keepdim=True), 0.0)
 
 
@@ -61,8 +62,8 @@ def terms(view: AttentionView) -> Tensor:
     if view.join.skip is not None:
         parts = parts + torch.diag_embed(view.join.skip.movedim(-1, 1)).movedim(1, -1)
     if view.join.norm is not None:
-        whole = parts.sum(-2, keepdim=True) + view.join.factor * view.bias
-        parts = view.join.norm.part(parts, whole)
+        total = parts.sum(-2, keepdim=True) + view.join.factor * view.bias
+        parts = view.join.norm.part(parts, total)
     return parts
 
 
@@ -72,18 +73,19 @@ def value_zeroing(view: AttentionView) -> Tensor:
     attended = view.attend()
     output = view.join(attended)  # (B, T, D)
     added = torch.einsum("bhji,bhid->bjid", view.weights, view.map_values())
-    found = []
+    turned = []
     for token in range(view.tokens):
         without = view.join(attended - added[:, :, token])
-        found.append(1 - torch.nn.functional.cosine_similarity(without, output, dim=-1))
-    return normalise_rows(cut(torch.stack(found, -1).clamp_min(0)))
+        turned.append(1 - torch.nn.functional.cosine_similarity(without, output, dim=-1))
+    return normalise_rows(cut(torch.stack(turned, -1).clamp_min(0)))
 
 
 def alti(view: AttentionView) -> Tensor:
+    """Return ALTI (B, T, T), whose rows j sum to one."""
     parts = terms(view)
-    whole = parts.sum(-2, keepdim=True)
-    size = whole.abs().sum(-1)  # (B, T, 1)
-    return normalise_rows(cut((size - (whole - parts).abs().sum(-1)).clamp_min(0)))
+    total = parts.sum(-2, keepdim=True)
+    size = total.abs().sum(-1)  # (B, T, 1)
+    return normalise_rows(cut((size - (total - parts).abs().sum(-1)).clamp_min(0)))
 
 
 def normalise_rows(matrix: Tensor) -> Tensor:
@@ -94,7 +96,7 @@ def normalise_rows(matrix: Tensor) -> Tensor:
 def flows(matrices: list[Tensor]) -> Tensor:
     """Return the largest flows (B, T). Capacities are rows of the layers' matrices (B, T, T), last layer first."""
     samples, tokens, _ = matrices[0].shape
-    found = torch.zeros(samples, tokens, dtype=matrices[0].dtype)
+    flow = torch.zeros(samples, tokens, dtype=matrices[0].dtype)
     for sample in range(samples):
         nodes = (len(matrices) + 1) * tokens
         graph = np.zeros((nodes, nodes), dtype=np.int32)
@@ -103,15 +105,15 @@ def flows(matrices: list[Tensor]) -> Tensor:
             graph[(level + 1) * tokens : (level + 2) * tokens, level * tokens : (level + 1) * tokens] = part
         sparse = csr_matrix(graph)
         for token in range(tokens):
-            found[sample, token] = maximum_flow(sparse, nodes - 1, token).flow_value / UNITS
-    return found
+            flow[sample, token] = maximum_flow(sparse, nodes - 1, token).flow_value / UNITS
+    return flow
 
 
 def decompose(network: Network, x: Tensor, views: list[AttentionView]) -> list[Tensor]:
-    """Return, by layer, the parts (B, T, T, D) of the states that come from each input token, j before i, without biases. Norms, weights
-    and open units are kept fixed. Value biases are zero."""
+    """Return, by layer, the parts (B, T, T, D) of the states that come from each input token, j before i, without biases. Norms,
+    weights and open units are kept fixed. Value biases are zero."""
     parts = torch.diag_embed(x.movedim(-1, 1)).movedim(1, -1)
-    found = []
+    decomposed = []
     for block, view in zip(network.blocks, views, strict=True):
         assert not isinstance(view.join, str)
         read = parts
@@ -125,27 +127,29 @@ def decompose(network: Network, x: Tensor, views: list[AttentionView]) -> list[T
             inner = parts @ block.mlp.inner.weight[0]
             unit = inner.sum(-2, keepdim=True) + block.mlp.inner.bias[0]
             parts = (inner * (block.mlp.activation(unit) / unit).nan_to_num()) @ block.mlp.outer.weight[0]
-        found.append(parts)
-    return found
+        decomposed.append(parts)
+    return decomposed
 
 
-def jacobians(network: Network, x: Tensor, said: Tensor) -> list[Tensor]:
+def jacobians(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
+    """Return, by layer (B, T), the norm of the last token's derivative by the sign of token i."""
     tokens = x.shape[1]
     moved: list[list[Tensor]] = []
     for token in range(tokens):
         change = torch.zeros_like(x)
-        change[:, token] = said
+        change[:, token] = direction
         out = torch.func.jvp(lambda y: tuple(network.layers(y[None])), (x,), (change,))[1]
         moved.append([state[0, :, -1].norm(dim=-1) for state in out[1:]])
-    return [torch.stack(each, -1) for each in zip(*moved, strict=True)]
+    return [torch.stack(norms, -1) for norms in zip(*moved, strict=True)]
 
 
-def ablations(network: Network, x: Tensor, said: Tensor) -> list[Tensor]:
-    whole = list(network.layers(x[None]))[1:]
+def ablations(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
+    """Return, by layer (B, T), how far the last token's state moves when token i has neither sign."""
+    unchanged = list(network.layers(x[None]))[1:]
     moved: list[list[Tensor]] = []
     for token in range(x.shape[1]):
         changed = x.clone()
-        changed[:, token] -= (x[:, token] @ said)[:, None] * said
+        changed[:, token] -= (x[:, token] @ direction)[:, None] * direction
         states = list(network.layers(changed[None]))[1:]
-        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, whole, strict=True)])
-    return [torch.stack(each, -1) for each in zip(*moved, strict=True)]
+        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, unchanged, strict=True)])
+    return [torch.stack(norms, -1) for norms in zip(*moved, strict=True)]

@@ -27,29 +27,35 @@ IN_RANKS = Threshold(
 )
 
 
-def better(
+def compare_methods(
     read: Read, first: tuple[str, ...], second: tuple[str, ...], among: str = "", exact: bool = False
 ) -> Decision:
     """Decide whether methods are right more often than others in networks with random weights. The verdict also describes networks built by
     hand. With `exact`, the first methods must be right everywhere there."""
     rows = read("evidence")
     pairs = [(method, other) for method in first for other in second]
-    means = [band(by_seed(rows, among + RANKS, one) - by_seed(rows, among + RANKS, other)) for one, other in pairs]
+    means = [
+        band(means_by_seed(rows, among + RANKS, method) - means_by_seed(rows, among + RANKS, other))
+        for method, other in pairs
+    ]
     single = {
-        (one, other, layer): compare(band(part.groupby("seed").value.mean()), IN_RANKS)
-        for one, other in pairs
-        for layer, part in by_layer(rows, among + RANKS, one, other).groupby("x")
+        (method, other, layer): compare(band(part.groupby("seed").value.mean()), IN_RANKS)
+        for method, other in pairs
+        for layer, part in differences_by_layer(rows, among + RANKS, method, other).groupby("x")
     }
     at_last = [answer for (_, _, layer), answer in single.items() if layer == max(key[2] for key in single)]
-    hands = [band(by_seed(rows, among + RIGHT, one) - by_seed(rows, among + RIGHT, other)) for one, other in pairs]
-    answers = [compare(one, IN_RANKS) for one in means]
+    gaps_by_hand = [
+        band(means_by_seed(rows, among + RIGHT, method) - means_by_seed(rows, among + RIGHT, other))
+        for method, other in pairs
+    ]
+    answers = [compare(gain, IN_RANKS) for gain in means]
     wrong = exact and evidence_rows(rows, RIGHT, first[0]).value.min() < ALL_RIGHT - 1e-9
-    by_hand = [is_on(one, BY_HAND) for one in hands]
-    listed = "; ".join(f"{method} {say_right(rows, method, among)}" for method in (*first, *second))
+    by_hand = [is_on(gain, BY_HAND) for gain in gaps_by_hand]
+    listed = "; ".join(f"{method} {format_right(rows, method, among)}" for method in (*first, *second))
     return judge(
         f"Rank correlation with the effect of a token, after the first layer, after the last and in the mean of layers behind the first: "
-        f"{'; '.join(f'{method} {say_ranks(rows, method, among)}' for method in (*first, *second))}. {say_layers(single)}"
-        f"{say_lower(dict(zip(pairs, answers)))}",
+        f"{'; '.join(f'{method} {format_ranks(rows, method, among)}' for method in (*first, *second))}. {list_layers(single)}"
+        f"{list_lower(dict(zip(pairs, answers)))}",
         means[0],
         "more networks",
         holds=set(answers) == {"above"} and "below" not in at_last,
@@ -64,43 +70,45 @@ def better(
     )
 
 
-def say_layers(single: Mapping[tuple[str, str, float], str]) -> str:
+def list_layers(single: Mapping[tuple[str, str, float], str]) -> str:
     """Say at which layers behind the first a method is decidedly above another."""
     parts = []
-    for one, other in dict.fromkeys((one, other) for one, other, _ in single):
-        layers = [f"{layer:.0f}" for (a, b, layer), answer in single.items() if (a, b, answer) == (one, other, "above")]
-        parts.append(f"{one} over {other} at {', '.join(layers) or 'none'}")
+    for method, other in dict.fromkeys((method, other) for method, other, _ in single):
+        layers = [
+            f"{layer:.0f}" for (a, b, layer), answer in single.items() if (a, b, answer) == (method, other, "above")
+        ]
+        parts.append(f"{method} over {other} at {', '.join(layers) or 'none'}")
     return f"Decidedly higher at layers: {'; '.join(parts)}."
 
 
-def say_lower(answers: Mapping[tuple[str, str], str]) -> str:
+def list_lower(answers: Mapping[tuple[str, str], str]) -> str:
     """Say which method is decidedly below which other in the mean of layers."""
-    lower = [f"{one} than {other}" for (one, other), answer in answers.items() if answer == "below"]
+    lower = [f"{method} than {other}" for (method, other), answer in answers.items() if answer == "below"]
     return f" Decidedly lower in the mean: {', '.join(lower)}." if lower else ""
 
 
-def say_ranks(rows: DataFrame, method: str, among: str = "") -> str:
+def format_ranks(rows: DataFrame, method: str, among: str = "") -> str:
     ranks = evidence_rows(rows, among + RANKS, method)
     first, last = (ranks[ranks.x == x].value.mean() for x in (ranks.x.min(), ranks.x.max()))
-    return f"{first:.2f}, {last:.2f} and {by_seed(rows, among + RANKS, method).mean():.2f}"
+    return f"{first:.2f}, {last:.2f} and {means_by_seed(rows, among + RANKS, method).mean():.2f}"
 
 
-def say_right(rows: DataFrame, method: str, among: str = "") -> str:
+def format_right(rows: DataFrame, method: str, among: str = "") -> str:
     right = evidence_rows(rows, among + RIGHT, method)
     wrong = [NAMES[int(x)] for x, part in right.groupby("x") if part.value.mean() < ALL_RIGHT - 1e-9]
     return f"{right.value.mean():.2f}" + f" (not in: {', '.join(wrong)})" * bool(wrong)
 
 
-def by_layer(rows: DataFrame, quantity: str, one: str, other: str) -> DataFrame:
+def differences_by_layer(rows: DataFrame, quantity: str, method: str, other: str) -> DataFrame:
     """Return differences of two methods, for layers after the first."""
-    both = evidence_rows(rows, quantity, one).merge(evidence_rows(rows, quantity, other), on=["x", "seed"])
+    both = evidence_rows(rows, quantity, method).merge(evidence_rows(rows, quantity, other), on=["x", "seed"])
     both["value"] = both.value_x - both.value_y
     return both[both.x > 1] if both.x.max() > 1 else both
 
 
-def by_seed(rows: DataFrame, quantity: str, method: str) -> DataFrame:
+def means_by_seed(rows: DataFrame, quantity: str, method: str) -> DataFrame:
     """Return means over networks, or over layers after the first, by seed."""
-    found = evidence_rows(rows, quantity, method)
+    evidence = evidence_rows(rows, quantity, method)
     if quantity.endswith(RANKS):
-        found = found[found.x > 1] if found.x.max() > 1 else found
-    return found.groupby("seed").value.mean()
+        evidence = evidence[evidence.x > 1] if evidence.x.max() > 1 else evidence
+    return evidence.groupby("seed").value.mean()

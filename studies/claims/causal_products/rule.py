@@ -16,18 +16,18 @@ THRESHOLDS = (GONE, WITHIN, SLOWER)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     depth = float(evidence_rows(rows, LEFT).x.max())
-    left = {line: band_of(rows, LEFT, line, depth) for line in NETWORKS}
+    outside = {line: band_of(rows, LEFT, line, depth) for line in NETWORKS}
     measured, bound = (
-        {line: evidence_rows(rows, RATE, what, number).value.to_numpy() for number, line in enumerate(NETWORKS)}
-        for what in ("measured", "published bound")
+        {line: evidence_rows(rows, RATE, kind, number).value.to_numpy() for number, line in enumerate(NETWORKS)}
+        for kind in ("measured", "published bound")
     )
-    # The bound is for masks that see all earlier tokens. Both are logarithms, so the smaller one is the faster.
+    # The bound is for masks that see all earlier tokens. Both are logarithms: the smaller is faster.
     under = {line: compare(band(measured[line] - bound[line]), WITHIN) for line in NETWORKS[:2]}
     slower = compare(band(measured[NETWORKS[2]] - measured[NETWORKS[0]]), SLOWER)
-    converged = {line: compare(left[line], GONE) for line in NETWORKS}
-    said = (
+    converged = {line: compare(outside[line], GONE) for line in NETWORKS}
+    sentence = (
         f"After {depth:.0f} layers the last token has 10^x of its weight outside the first one, x = "
-        + ", ".join(f"{one.mean:.3g} ({line})" for line, one in left.items())
+        + ", ".join(f"{share.mean:.3g} ({line})" for line, share in outside.items())
         + "; a layer takes "
         + ", ".join(
             f"a factor {10 ** float(np.mean(measured[line])):.3f} where the bound says at most "
@@ -43,8 +43,8 @@ def decide(read: Read) -> Decision:
         }[slower]
     )
     return judge(
-        said,
-        left[NETWORKS[0]],
+        sentence,
+        outside[NETWORKS[0]],
         "more layers",
         contradicted="above" in under.values() or converged[NETWORKS[0]] == "above",
         holds={*converged.values(), *under.values()} == {"below"} and slower == "above",

@@ -1,5 +1,7 @@
-"""Causal character models of CPython's documentation with one part changed, trained on the same texts from the same seeds: the loss on text
-that is not trained on. A step has the same number of characters at each length. Also the variance of head outputs by position at birth.
+"""Train causal character models of CPython's documentation with one part changed, and measure the loss on text that is not trained on.
+
+All models have the same texts from the same seeds, and a step has the same number of characters at each length. Also measured is the
+variance of head outputs by position, before training.
 """
 
 from functools import partial
@@ -86,7 +88,7 @@ def character_models(
                 ):
                     pass
                 with torch.no_grad():
-                    loss = sum(float(grade(network, *one)[0]) for one in test) / len(test)
+                    loss = sum(float(grade(network, *batch)[0]) for batch in test) / len(test)
                     aligned, first = look(network, test[0][0])
                 for claim, other in AGAINST.items():
                     if line in (USUAL, other) and (length == MIDDLE or claim == EXCLUSIVE_CLAIM):
@@ -115,24 +117,25 @@ def cut(seed: int, step: int, text: Tensor, characters: int, length: int) -> tup
 
 
 def look(network: Network, inputs: Tensor) -> tuple[float, float]:
-    """Return the cosine of what attention gives a token and its own value, and the weight on the first token, means over layers, heads and
-    tokens of the second half."""
+    """Return the cosine of attention's output for a token and the token's own value, and the weight on the first token. Both are means over
+    layers, heads and tokens of the second half."""
     state, cosines, weights = network.lift(inputs[None]), [], []
     half = inputs.shape[1] // 2
     for block in network.blocks:
         attention, read = block.attention, block.norm1(state)
-        given = attention.weights(read)
+        attention_weights = attention.weights(read)
         values = attention.split(attention.value(read))
-        contexts = attention.contexts(given, read)
+        contexts = attention.contexts(attention_weights, read)
         cosines.append(torch.cosine_similarity(contexts, values, dim=-1)[..., half:].mean())
-        weights.append(given[..., half:, 0].mean())
+        weights.append(attention_weights[..., half:, 0].mean())
         state = block(state)
     return float(torch.stack(cosines).mean()), float(torch.stack(weights).mean())
 
 
-def measure_variance(seeds: int, tokens: int = 64, width: int = 48, heads: int = 4) -> Rows:
+def measure_variance(seeds: int) -> Rows:
     """Return the evidence on head outputs of one causal attention of random tokens, before training."""
     rows: Rows = []
+    tokens, width, heads = 64, 48, 4
     members = list(range(5 * seeds))
     x = draw(members, 1, tokens, width, name=NORMED_CLAIM)
     for line, attention in ((USUAL, "multihead"), (NORMED, "head_normed")):

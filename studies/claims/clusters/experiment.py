@@ -1,8 +1,8 @@
-"""Tokens on the unit sphere that attention moves: dx_i / dt = P_i sum_j a_ij V x_j, with a = softmax(b <x_i, x_j>) and P_i the projection
-that keeps x_i on the sphere, in small steps.
+"""Move tokens on the unit sphere by attention, and count the groups in which they gather.
 
-Measured are the number of groups in the end, for four value matrices; and, on the circle with a causal mask and V = 1, their number at one
-time for growing b. A group is a set of tokens that are joined by gaps below a limit.
+They follow dx_i / dt = P_i sum_j a_ij V x_j in small steps, with a = softmax(b <x_i, x_j>) and P_i the projection that keeps x_i on the
+sphere. Measured are the number of groups by time, for four value matrices; and, on the circle with a causal mask and V = 1, their number at
+one time for growing b. A group is a set of tokens that are joined by gaps below a limit.
 """
 
 import math
@@ -18,7 +18,7 @@ from studies.claims.untrained import draw
 COST = {"seconds": 28}
 SPECTRUM, METASTABLE = "clusters_follow_values", "clusters_by_temperature"
 NUMBER = "number of groups at one time, by score scale"
-STEP = 0.05
+STEP = 0.05  # of time
 GAP = 0.02  # on the sphere: nearer tokens are in one group
 SCALES = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 VALUES = {
@@ -54,19 +54,19 @@ def clusters(
                 rows.append(row(SPECTRUM, GROUPS, line, moment, seed, groups(x)))
         angles = torch.from_numpy(random_stream(seed, "claims", "clusters", "angles").uniform(0, 2 * math.pi, many))
         for scale in SCALES:
-            found = on_circle(angles, scale, reading)
-            rows.append(row(METASTABLE, NUMBER, "causal, V = 1", scale, seed, arcs(found, scale)))
-        found, done = angles[: many // 6], 0.0
+            moved = on_circle(angles, scale, reading)
+            rows.append(row(METASTABLE, NUMBER, "causal, V = 1", scale, seed, arcs(moved, scale)))
+        moved, done = angles[: many // 6], 0.0
         for moment in (0.0, reading / 10, reading, late / 4, late):
-            found, done = on_circle(found, 4.0, moment - done), moment
-            rows.append(row(METASTABLE, LAST, "causal, V = 1", moment, seed, arcs(found, 4.0)))
+            moved, done = on_circle(moved, 4.0, moment - done), moment
+            rows.append(row(METASTABLE, LAST, "causal, V = 1", moment, seed, arcs(moved, 4.0)))
     return rows
 
 
-def flow(x: Tensor, values: Tensor, time: float, scale: float = 1.0) -> Tensor:
-    """Return the tokens (T, 3) after `time`."""
+def flow(x: Tensor, values: Tensor, time: float) -> Tensor:
+    """Return the tokens (T, 3) after `time`, at score scale 1."""
     for _ in range(round(time / STEP)):
-        pull = (scale * x @ x.T).softmax(-1) @ x @ values
+        pull = (x @ x.T).softmax(-1) @ x @ values
         x = x + STEP * (pull - (pull * x).sum(-1, keepdim=True) * x)
         x = x / x.norm(dim=-1, keepdim=True)
     return x
@@ -85,9 +85,9 @@ def on_circle(angles: Tensor, scale: float, time: float) -> Tensor:
     """Return the angles (T,) after `time`. Each token is moved by earlier tokens and itself."""
     hidden = torch.ones(len(angles), len(angles), dtype=torch.bool).triu(1)
     for _ in range(round(time / STEP)):
-        apart = angles - angles[:, None]  # (T, T): j before i
-        weights = (scale * apart.cos()).masked_fill(hidden, -torch.inf).softmax(-1)
-        angles = angles + STEP * (weights * apart.sin()).sum(-1)
+        angles_between = angles - angles[:, None]  # (T, T): j before i
+        weights = (scale * angles_between.cos()).masked_fill(hidden, -torch.inf).softmax(-1)
+        angles = angles + STEP * (weights * angles_between.sin()).sum(-1)
     return angles
 
 

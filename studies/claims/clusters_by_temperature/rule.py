@@ -16,7 +16,7 @@ def decide(read: Read) -> Decision:
     late = float(evidence_rows(rows, LAST).x.max())
     end = band_of(rows, LAST, "causal, V = 1", late)
     means = counts.groupby("x").value.mean()
-    said = (
+    sentence = (
         f"The number of groups grows from {means.iloc[0]:.1f} at score scale {means.index[0]:g} to {means.iloc[-1]:.1f} at "
         f"{means.index[-1]:g}, as the power "
         f"{power} of it; at score scale 4 there are {end} at time {late:g}."
@@ -24,7 +24,7 @@ def decide(read: Read) -> Decision:
     low, high, met = compare(power, SLOW), compare(power, FAST), compare(end, MET)
     clear = (low, high) == ("above", "below")
     return judge(
-        said,
+        sentence,
         power,
         "more time: groups that face each other take long to meet"
         if clear

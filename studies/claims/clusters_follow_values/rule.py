@@ -11,9 +11,9 @@ THRESHOLDS = (ONE, MANY)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
-    found = {line: band_of(rows, GROUPS, line, last) for line in VALUES}
-    said = f"Groups of {band_of(rows, GROUPS, 'V = 1', 0.0).mean:.0f} tokens at time {last:g}: " + ", ".join(
-        f"{line}: {one}" for line, one in found.items()
+    counts = {line: band_of(rows, GROUPS, line, last) for line in VALUES}
+    sentence = f"Groups of {band_of(rows, GROUPS, 'V = 1', 0.0).mean:.0f} tokens at time {last:g}: " + ", ".join(
+        f"{line}: {count}" for line, count in counts.items()
     )
-    parts = is_on(found["V = 1"], ONE), is_on(found["V = -1"], MANY)
-    return judge(said + ".", found["V = 1"], "more time, or more seeds", **by_known_parts(parts))
+    parts = is_on(counts["V = 1"], ONE), is_on(counts["V = -1"], MANY)
+    return judge(sentence + ".", counts["V = 1"], "more time, or more seeds", **by_known_parts(parts))

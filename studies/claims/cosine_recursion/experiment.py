@@ -1,7 +1,8 @@
-"""Mean cosine of two tokens by layer, in networks and by the recursion, at two scales of scores: of all tokens if all see all, and of the
-last 50 under a causal mask; and the largest difference of both over the number of tokens.
+"""Measure the mean cosine of two tokens by layer, in networks and by the recursion, at two scales of scores.
 
-Cosines in different networks of width 256 differ by a tenth, so there are many networks, in float32, whose rounding is far smaller.
+It is the mean over all tokens if every token sees all, and over the last 50 under a causal mask. Also measured is the largest difference of
+network and recursion by the number of tokens. Cosines of different networks of width 256 differ by a tenth, so there are many networks.
+They are in float32, whose rounding is far smaller.
 """
 
 from torch import Tensor
@@ -29,28 +30,29 @@ def cosine_recursion(
 ) -> Rows:
     # Networks of a seed have the same weights, for every mask and scale of scores.
     return [
-        one
+        evidence
         for seed in range(seeds)
         for claim in (BOTH_SEE, EARLIER)
         for beta in betas
         for n in ([tokens] if claim == EARLIER else sorted({*lengths, tokens}))
-        for one in of_network(
+        for evidence in measure_network(
             claim, Regime(beta), seed, depth, n, n == tokens, like_tokens(seed, n, width, rho, BOTH_SEE)
         )
     ]
 
 
-def of_network(claim: str, regime: Regime, seed: int, depth: int, n: int, by_layer: bool, x: Tensor) -> Rows:
+def measure_network(claim: str, regime: Regime, seed: int, depth: int, n: int, by_layer: bool, x: Tensor) -> Rows:
+    """Return the evidence on one network of n tokens, and by layer if asked."""
     causal = claim == EARLIER
     seen = slice(-LAST, None) if causal else slice(None)
-    made = states(unit_deviation(x).float(), depth, regime, seed, BOTH_SEE, causal)
-    found = [float(cosine(state[seen].double())) for state in made]
-    predicted = cosines(found[0], depth, regime)
-    pairs = list(zip(found, predicted, strict=True))
+    layers = states(unit_deviation(x).float(), depth, regime, seed, BOTH_SEE, causal)
+    measured = [float(cosine(state[seen].double())) for state in layers]
+    predicted = cosines(measured[0], depth, regime)
+    pairs = list(zip(measured, predicted, strict=True))
     rows: Rows = []
     if not causal:
         rows.append(row(claim, GAP, f"beta {regime.beta:g}", n, seed, max((a - b for a, b in pairs), key=abs)))
-    for layer, (one, other) in enumerate(pairs if by_layer else ()):
-        rows.append(row(claim, COSINE, f"beta {regime.beta:g}", layer, seed, one))
-        rows.append(row(claim, COSINE, f"recursion, beta {regime.beta:g}", layer, seed, other))
+    for layer, (network, recursion) in enumerate(pairs if by_layer else ()):
+        rows.append(row(claim, COSINE, f"beta {regime.beta:g}", layer, seed, network))
+        rows.append(row(claim, COSINE, f"recursion, beta {regime.beta:g}", layer, seed, recursion))
     return rows

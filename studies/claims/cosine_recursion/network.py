@@ -1,5 +1,8 @@
-"""The networks of the recursion: one head without an output map, a ReLU MLP as wide as the state, norms without gain, skips of weight one.
-Each layer's weights are drawn when it is reached, so that depth needs no memory."""
+"""Run the networks of the recursion: one head without an output map, a ReLU MLP as wide as the state, norms without gain, skips of weight
+one.
+
+Each layer's weights are drawn when it is reached, so that depth needs no memory.
+"""
 
 import math
 from collections.abc import Iterator
@@ -27,6 +30,7 @@ def draw(seed: int, width: int, name: str) -> Tensor:
 
 
 def block(x: Tensor, regime: Regime, seed: int, name: str, causal: bool) -> Tensor:
+    """Return the states (T, D) after attention and MLP."""
     width = x.shape[-1]
 
     def apply_map(y: Tensor, variance: float, part: str) -> Tensor:

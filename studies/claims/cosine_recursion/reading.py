@@ -10,9 +10,10 @@ CLOSE, CLOSE_CAUSAL = Threshold(0.08, "below", GAP), Threshold(0.05, "below", GA
 
 
 def decide_shared(read: Read, close_to: Threshold) -> Decision:
+    """Decide whether networks follow the recursion, up to a bound on the largest difference."""
     rows = read("evidence")
-    worst, close, wants, said = band([0.0]), 0, [], []
-    names = sorted(one for one in evidence_rows(rows, COSINE).line.unique() if one.startswith("beta"))
+    worst, close, wants, sentences = band([0.0]), 0, [], []
+    names = sorted(name for name in evidence_rows(rows, COSINE).line.unique() if name.startswith("beta"))
     for name in names:
         both = evidence_rows(rows, COSINE, name).merge(
             evidence_rows(rows, COSINE, f"recursion, {name}"), on=["x", "seed"]
@@ -20,8 +21,8 @@ def decide_shared(read: Read, close_to: Threshold) -> Decision:
         both["gap"] = both.value_x - both.value_y
         layer = both.groupby("x").gap.mean().abs().idxmax()
         gap = band(both[both.x == layer].gap)
-        worst = max(worst, gap, key=lambda one: abs(one.mean))
-        said.append(f"{gap} at layer {layer:.0f} for {name}")
+        worst = max(worst, gap, key=lambda difference: abs(difference.mean))
+        sentences.append(f"{gap} at layer {layer:.0f} for {name}")
         if gap.low > -close_to and gap.high < close_to:
             close += 1
         elif gap.low < close_to and gap.high > -close_to:
@@ -31,7 +32,7 @@ def decide_shared(read: Read, close_to: Threshold) -> Decision:
             wants.append(
                 f"{float(f'{needed:.1g}'):,.0f} seeds for {name}, whose difference lies {away:.1g} from the bound"
             )
-    text = f"Network minus recursion, where they differ most: {'; '.join(said)}."
+    text = f"Network minus recursion, where they differ most: {'; '.join(sentences)}."
     needs = f"about {', '.join(wants)}"
     everywhere = close == len(names)
     return judge(text, worst, needs, undecided=bool(wants), holds=everywhere, in_part=close > 0, contradicted=True)

@@ -1,4 +1,4 @@
-"""The cosine of two tokens from layer to layer, as the number of tokens and the width go to infinity (Giorlandino and Goldt 2025).
+"""Follow the cosine of two tokens from layer to layer, as tokens and width go to infinity (Giorlandino and Goldt 2025).
 
 State: q, the mean square of a token's entries, and p, the mean product of two tokens' entries. Attention with scores of deviation beta
 sqrt(log T) has outputs of q' = p + (q - p) max(0, 1 - beta_c / beta), beta_c = sqrt(2 / (1 - p)) at q = 1, and p' = p. Without the sequence
@@ -25,11 +25,11 @@ class Regime:
 
 def cosines(start: float, layers: int, regime: Regime) -> list[float]:
     """Return cosines at layers 0 .. L, from states of q = 1."""
-    q, p, found = 1.0, start, [start]
+    q, p, rho = 1.0, start, [start]
     for _ in range(layers):
         q, p = after(q, p, regime)
-        found.append(p / q)
-    return found
+        rho.append(p / q)
+    return rho
 
 
 def after(q: float, p: float, regime: Regime) -> tuple[float, float]:
@@ -49,6 +49,7 @@ def attention(rho: float, regime: Regime) -> tuple[float, float]:
 
 
 def mlp(rho: float, regime: Regime) -> tuple[float, float]:
+    """Return q and p of the output of the MLP on normed states."""
     q = regime.weight + regime.bias
     c = min(1.0, (regime.weight * rho + regime.bias) / q)
     kernel = (math.sqrt(1 - c * c) + c * (math.pi - math.acos(c))) / math.pi

@@ -10,23 +10,26 @@ THRESHOLDS = (ROUNDING, NONE_READ)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     depth = float(evidence_rows(rows, APART).x.max())
-    bare, behind = (band_of(rows, APART, f"softmax, {what}", depth) for what in ("no BOS", "BOS"))
+    bare, behind = (band_of(rows, APART, f"softmax, {beginning}", depth) for beginning in ("no BOS", "BOS"))
     read_off = {
-        what: {
-            digits: band_of(rows, READ, f"softmax, {what}", digits)
+        beginning: {
+            digits: band_of(rows, READ, f"softmax, {beginning}", digits)
             for digits in sorted(set(evidence_rows(rows, READ).x))
         }
-        for what in ("no BOS", "BOS")
+        for beginning in ("no BOS", "BOS")
     }
-    most = {what: max(one.mean for one in by_digits.values()) for what, by_digits in read_off.items()}
-    said = (
-        f"States of different numbers of equal tokens are within 10^{bare.mean:.1f} of each other with softmax, and the largest n "
-        f"that one layer tells is {most['no BOS']:.0f}."
+    most = {beginning: max(largest.mean for largest in by_digits.values()) for beginning, by_digits in read_off.items()}
+    sentence = (
+        f"With softmax the states of different numbers n of equal tokens differ by at most 10^{bare.mean:.1f} of their size, and one layer "
+        f"recovers n up to {most['no BOS']:.0f}."
     )
-    told = ", ".join(f"{one.mean:.0f} ({digits:.0f} binary digits)" for digits, one in read_off["BOS"].items())
+    largest_texts = ", ".join(
+        f"{largest.mean:.0f} ({digits:.0f} binary digits)" for digits, largest in read_off["BOS"].items()
+    )
     extends = [
         Extension(
-            f"texts behind a BOS: 10^{behind.mean:.2f} apart, one layer tells n up to {told}", is_on(behind, ROUNDING)
+            f"texts behind a BOS: 10^{behind.mean:.2f} apart, one layer recovers n up to {largest_texts}",
+            is_on(behind, ROUNDING),
         )
     ]
     for name in ("l2", "exp"):
@@ -34,5 +37,5 @@ def decide(read: Read) -> Decision:
         extends.append(
             Extension(f"weights of {name}, whose sum is free: 10^{free.mean:.2f} apart", is_on(free, ROUNDING))
         )
-    parts = [is_on(bare, ROUNDING), true_of_all(is_on(one, NONE_READ) for one in read_off["no BOS"].values())]
-    return judge(said, bare, "longer texts", extends, **by_parts(parts))
+    parts = [is_on(bare, ROUNDING), true_of_all(is_on(largest, NONE_READ) for largest in read_off["no BOS"].values())]
+    return judge(sentence, bare, "longer texts", extends, **by_parts(parts))

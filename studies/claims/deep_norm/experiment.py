@@ -1,5 +1,8 @@
-"""Norms of the gradients of value maps by layer, and the cosine of two tokens after the last layer, in untrained networks of a thousand
-layers: norms after branches with DeepNorm's skips and initialisation, with plain skips and Xavier's, and norms before branches."""
+"""Measure gradients of value maps by layer, and the cosine of two tokens after the last layer, in untrained networks of a thousand layers.
+
+They have norms after branches with DeepNorm's skips and initialisation, norms after branches with plain skips and Xavier's, or norms before
+branches.
+"""
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
@@ -27,14 +30,14 @@ def deep_norm(
                 mlp_width=width,
                 **fields,
             )
-            x, wanted = (
-                draw([seed], tokens, width, name=f"{NAME} {what}").unsqueeze(1) for what in ("tokens", "targets")
+            x, targets = (
+                draw([seed], tokens, width, name=f"{NAME} {part}").unsqueeze(1) for part in ("tokens", "targets")
             )
             weights = {layer: network.blocks[layer - 1].attention.value.weight for layer in kept}
             for weight in weights.values():
                 weight.requires_grad_(True)
             end = network.norm_out(network.run(network.norm_in(x)))
-            (end - wanted).square().mean().backward()  # type: ignore[no-untyped-call]
+            (end - targets).square().mean().backward()  # type: ignore[no-untyped-call]
             last = float(weights[depth].grad.norm())
             rows += [
                 row(NAME, GRADIENT, kind, layer, seed, float(weight.grad.norm()) / last)

@@ -24,4 +24,4 @@ def decide(read: Read) -> Decision:
 
 def decades(rows: Any) -> Band:
     """Return the decades between the largest and the smallest gradient of a network."""
-    return band(math.log10(one.value.max() / one.value.min()) for _, one in rows.groupby("seed"))
+    return band(math.log10(group.value.max() / group.value.min()) for _, group in rows.groupby("seed"))

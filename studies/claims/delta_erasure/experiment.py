@@ -1,9 +1,9 @@
-"""Relative residual by layer if a branch F is added, X + F, and if the update also removes the state's part along the branch,
+"""Measure the relative residual by layer if a branch F is added, X + F, and if the update also removes the state's part along the branch,
 
     x <- x - b k (k . x) + F(x),   k = F(x) / |F(x)|
 
-for each token, b = 1 (erasure) and 2 (reflection), with norms before. Adding makes the row that tokens share grow with depth. Erasure
-removes its part along F, and equally the differences of tokens along F.
+for each token, with b = 1 (erasure) or 2 (reflection), and norms before. Adding makes the row that tokens share grow with depth. Erasure
+removes the part of this row along F, and equally the differences of tokens along F.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ from studies.claims.parts import PRE_NORM, XAVIER
 from studies.claims.untrained import draw, log10_residual, make
 
 BUILDS = {"init": ["deepnorm"], "mask": ["causal"], "mlp": ["relu"], "norm": ["rms"], "residual": ["add"]}
-FLOOR = 1e-13
+FLOOR = 1e-13  # of a relative residual in float64: smaller values are rounding
 
 
 def delta_erasure(

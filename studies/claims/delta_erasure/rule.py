@@ -22,9 +22,9 @@ def decide(read: Read) -> Decision:
     bands = {kind: band(values) for kind, values in logs.items()}
     text = (
         f"Relative residual after {last:.0f} layers: "
-        + ", ".join(f"10^{one.mean:.2f} {kind}" for kind, one in bands.items())
+        + ", ".join(f"10^{residual.mean:.2f} {kind}" for kind, residual in bands.items())
         + "; over the last doubling it changes by "
-        + ", ".join(f"{one.mean:+.2f} {kind}" for kind, one in late.items())
+        + ", ".join(f"{change.mean:+.2f} {kind}" for kind, change in late.items())
         + " decades."
     )
     larger = is_on(gain, LARGER)

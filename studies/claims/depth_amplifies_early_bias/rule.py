@@ -14,15 +14,15 @@ THRESHOLDS = (GROWN,)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     changes = {line: change_of(rows, BIAS, f"{line}, no skips", SHALLOW, DEEP) for line in NETWORKS}
-    said = f"Log of first over middle item at {SHALLOW:.0f} and {DEEP:.0f} layers without skips: " + "; ".join(
+    sentence = f"Log of first over middle item at {SHALLOW:.0f} and {DEEP:.0f} layers without skips: " + "; ".join(
         f"{line} {_at(rows, f'{line}, no skips', SHALLOW)} and {_at(rows, f'{line}, no skips', DEEP)}"
         for line in NETWORKS
     )
     with_skips = ", ".join(f"{line} {_at(rows, f'{line}, skips', DEEP)}" for line in NETWORKS)
-    said += f". With skips at {DEEP:.0f}: {with_skips}."
-    answers = {is_on(one, GROWN) for one in changes.values()}
-    found, some, none = answers == {True}, True in answers, answers == {False}
-    return judge(said, changes[NETWORKS[0]], "more seeds", holds=found, in_part=some, contradicted=none)
+    sentence += f". With skips at {DEEP:.0f}: {with_skips}."
+    answers = {is_on(change, GROWN) for change in changes.values()}
+    everywhere, somewhere, none = answers == {True}, True in answers, answers == {False}
+    return judge(sentence, changes[NETWORKS[0]], "more seeds", holds=everywhere, in_part=somewhere, contradicted=none)
 
 
 def _at(rows: DataFrame, line: str, x: float) -> str:

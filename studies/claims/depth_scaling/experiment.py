@@ -1,5 +1,7 @@
-"""Mean cosine of two tokens after the last layer over the number L of layers: skips with branches scaled by 1/sqrt(L), unscaled branches
-with norms after, and unscaled branches without norms."""
+"""Measure the mean cosine of two tokens after the last layer by the number L of layers.
+
+Networks have branches scaled by 1/sqrt(L), without norms or with norms before, or unscaled branches with norms after.
+"""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 from rankfall import Decision, Read
-from studies.claims.character_models.compared import LESS, compare_losses
 from studies.claims.character_models.names import DERF
+from studies.claims.character_models.reading import LESS, compare_losses
 
 THRESHOLDS = (LESS,)
 

@@ -12,7 +12,7 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     most = float(rows.x.max())
     twice, apart, turned = (band_of(rows, OWN, line, most) for line in (TWICE, DIFFER, ROPE))
-    said = (
+    sentence = (
         f"With queries and keys that are the tokens themselves, a token that occurs twice gives itself {twice.mean:.4f} of its attention "
         f"without positions, and {turned.mean:.4f} with RoPE."
     )
@@ -22,4 +22,4 @@ def decide(read: Read) -> Decision:
         )
     ]
     conditions = by_need(is_on(twice, SHARED), is_on(turned, DIAGONAL))
-    return judge(said, twice, "larger score scales", extends, **conditions)
+    return judge(sentence, twice, "larger score scales", extends, **conditions)

@@ -1,9 +1,9 @@
-"""Causal attention with random weights: the derivative of the last token's state by each token of the input, by depth.
+"""Measure the derivative of the last token's state by each token of the input, by depth, in causal attention with random weights.
 
 The network is that of Wu et al.: one head (here of width 32), without norms and output map. Eight items with their labels and a query are
-17 tokens. A bias is the logarithm of how much more the first item counts than the middle one, |d x_last / d x_first| over |d x_last / d
+17 tokens. The bias is the logarithm of how much more the first item counts than the middle one, |d x_last / d x_first| over |d x_last / d
 x_middle|, for whole blocks of derivatives in the Frobenius norm. It is zero if a network treats places alike. A second claim is about deep
-decoders, which have norms before branches and skips.
+decoders, which have norms before branches, and skips.
 """
 
 import math
@@ -49,42 +49,42 @@ def early_tokens_at_birth(
                 network = make(
                     [seed], tokens, depth=max(read), width=width, mask="causal", position=position, init=init, **parts
                 )
-                bare(network, width)
+                remove_output_maps(network, width)
                 if line == "ALiBi":
                     network.position.slopes = [SLOPE]
-                influence = blocks(network, x)  # (L, T): after each layer
+                influence = influence_by_layer(network, x)  # (L, T): after each layer
                 for layer in read:
-                    found = influence[layer - 1]
+                    by_token = influence[layer - 1]
                     name = f"{line}, {kind}"
-                    rows.append(row(ONLY, FIRST, name, layer, seed, float(found[0] / found.sum())))
+                    rows.append(row(ONLY, FIRST, name, layer, seed, float(by_token[0] / by_token.sum())))
                     if kind != DECODER:
-                        bias = float((found[0] / found[items]).log())
+                        bias = float((by_token[0] / by_token[items]).log())
                         rows.append(row(AMPLIFIES, BIAS, name, layer, seed, bias))
     return rows
 
 
-def bare(network: Network, width: int) -> None:
+def remove_output_maps(network: Network, width: int) -> None:
     """Remove the effect of output maps: a head's context is added as it is."""
     for block in network.blocks:
         block.attention.output.weight.copy_(torch.eye(width, dtype=block.attention.output.weight.dtype))
 
 
-def blocks(network: Network, x: Tensor) -> Tensor:
+def influence_by_layer(network: Network, x: Tensor) -> Tensor:
     """Return |d x_last / d x_j|, Frobenius, after each layer (L, T), up to a factor per layer."""
     tokens, width = x.shape[-2:]
-    state, found = x, []
-    carried = torch.eye(tokens * width, dtype=x.dtype).view(
-        tokens * width, *x.shape
-    )  # what each input number has moved
+    state, influences = x, []
+    # How far each number of the input has moved the states: (T D, 1, 1, T, D).
+    carried = torch.eye(tokens * width, dtype=x.dtype).view(tokens * width, *x.shape)
     for block in network.blocks:
         carried = torch.func.vmap(partial(push, block, state))(carried)
         carried = carried / carried.abs().max()
         state = block(state)
         last = carried[:, 0, 0, -1].view(tokens, width, width)
-        found.append(last.flatten(1).norm(dim=-1))
-    return torch.stack(found)
+        influences.append(last.flatten(1).norm(dim=-1))
+    return torch.stack(influences)
 
 
 def push(block: Callable[[Tensor], Tensor], state: Tensor, tangent: Tensor) -> Tensor:
+    """Return the change of a block's output for a small change of its input."""
     moved: Tensor = torch.func.jvp(block, (state,), (tangent,))[1]
     return moved

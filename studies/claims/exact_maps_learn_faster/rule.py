@@ -14,23 +14,23 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     rates = {line: best(rows, line) for line in (SINKHORN, PERMUTATIONS, ORTHOGONAL)}
     steps = {line: evidence_rows(rows, STEPS, line, rate).value.to_numpy() for line, rate in rates.items()}
-    left = band(evidence_rows(rows, LEFT, ORTHOGONAL, rates[ORTHOGONAL]).value)
+    error = band(evidence_rows(rows, LEFT, ORTHOGONAL, rates[ORTHOGONAL]).value)
     gain = band(steps[SINKHORN] - steps[ORTHOGONAL])
-    said = (
+    sentence = (
         ", ".join(f"{10 ** band(steps[line]).mean:.0f} steps with {line}, rate {rates[line]:g}" for line in rates)
         + f": orthogonal blocks are {10**gain.mean:.3g} times as fast as Sinkhorn ({10**gain.low:.3g} to {10**gain.high:.3g}), and leave "
-        f"10^{left.mean:.1f}."
+        f"10^{error.mean:.1f}."
     )
     other = band(steps[PERMUTATIONS] - steps[ORTHOGONAL])
     beside = Extension(
         f"sums of permutations in place of Sinkhorn: {10**other.mean:.3g} times as fast", is_on(other, FASTER)
     )
     return judge(
-        said,
+        sentence,
         gain,
         "more targets",
         [beside, Extension(f"ten times fewer steps: {10**gain.mean:.3g} times", is_on(gain, TENFOLD))],
-        **by_need(is_on(gain, FASTER), is_on(left, REACHES)),
+        **by_need(is_on(gain, FASTER), is_on(error, REACHES)),
     )
 
 

@@ -17,10 +17,10 @@ def decide(read: Read) -> Decision:
     }
     close = band_of(rows, ALIGNED, USUAL, LONG)
     less, more = band(gains[LONG]), band(gains[LONG] - gains[SHORT])
-    said = (
+    sentence = (
         "Loss in nats with exclusive attention less the usual: "
-        + ", ".join(f"{band(one)} at {x} tokens" for x, one in gains.items())
-        + f". The cosine of what usual attention gives and the token's own value is {close}."
+        + ", ".join(f"{band(difference)} at {x} tokens" for x, difference in gains.items())
+        + f". The cosine of usual attention's output and the token's own value is {close}."
     )
-    whole = true_of_all((is_on(more, MORE), is_on(close, CLOSE)))
-    return judge(said, less, "more seeds", **by_need(is_on(less, LESS), whole))
+    grows = true_of_all((is_on(more, MORE), is_on(close, CLOSE)))
+    return judge(sentence, less, "more seeds", **by_need(is_on(less, LESS), grows))

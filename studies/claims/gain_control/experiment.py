@@ -1,5 +1,8 @@
-"""Mean cosine of two tokens over a hundred layers with and without the sequence mean in the output of attention, norms before and after, in
-networks and by the recursion. A variant without attention, whose sequence mean is also removed, shows what attention contributes."""
+"""Measure the mean cosine of two tokens over a hundred layers, with and without the sequence mean in the output of attention.
+
+Norms are before or after, and cosines are those of networks and of the recursion. A variant without attention shows what attention
+contributes.
+"""
 
 from dataclasses import replace
 
@@ -29,9 +32,9 @@ def gain_control(
         for name, regime in VARIANTS.items():
             for quantity, beta in ((COSINE, regime.beta), (STRONG, 3.0)):
                 chosen = replace(regime, beta=beta)
-                found = [float(cosine(state)) for state in states(x, depth, chosen, seed, NAME)]
-                predicted = cosines(found[0], depth, chosen)
-                for layer, (one, other) in enumerate(zip(found, predicted, strict=True)):
-                    rows.append(row(NAME, quantity, name, layer, seed, one))
-                    rows.append(row(NAME, quantity, f"recursion, {name}", layer, seed, other))
+                measured = [float(cosine(state)) for state in states(x, depth, chosen, seed, NAME)]
+                predicted = cosines(measured[0], depth, chosen)
+                for layer, (network, recursion) in enumerate(zip(measured, predicted, strict=True)):
+                    rows.append(row(NAME, quantity, name, layer, seed, network))
+                    rows.append(row(NAME, quantity, f"recursion, {name}", layer, seed, recursion))
     return rows

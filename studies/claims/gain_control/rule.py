@@ -22,8 +22,8 @@ def decide(read: Read) -> Decision:
         + ", ".join(f"{plain[name].mean:.3g} with {name}, {cured[name].mean:.3g} without the mean" for name in names)
         + f"; {empty.mean:.3g} with no attention at all."
     )
-    works = [is_on(one, KEPT) for one in cured.values()]
-    needed = [is_on(one, LOST) for one in plain.values()]
+    works = [is_on(cosine, KEPT) for cosine in cured.values()]
+    needed = [is_on(cosine, LOST) for cosine in plain.values()]
     strong_plain = {name: band_of(rows, STRONG, name, last) for name in names}
     kept_at_three = ", ".join(f"{strong_plain[name].mean:.3g} with {name}" for name in names)
     at_three = ", ".join(f"{strong[name].mean:.3g} with {name}" for name in names)
@@ -37,11 +37,11 @@ def decide(read: Read) -> Decision:
         extends=[
             Extension(
                 f"beta 3, without the mean ({at_three})",
-                true_of_all(is_on(one, KEPT_STRONG) for one in strong.values()),
+                true_of_all(is_on(cosine, KEPT_STRONG) for cosine in strong.values()),
             ),
             Extension(
                 f"beta 3, with the mean ({kept_at_three})",
-                true_of_all(is_on(one, LOST_STRONG) for one in strong_plain.values()),
+                true_of_all(is_on(cosine, LOST_STRONG) for cosine in strong_plain.values()),
             ),
         ],
     )

@@ -15,7 +15,7 @@ def decide(read: Read) -> Decision:
     factors = {kind: growth(rows[(rows.line == kind) & (rows.x > 1)]) for kind in KINDS}
     text = (
         "A layer multiplies the gradient by "
-        + ", ".join(f"{one.mean:.2f} ({kind})" for kind, one in factors.items())
+        + ", ".join(f"{factor.mean:.2f} ({kind})" for kind, factor in factors.items())
         + "."
     )
     plain, skip = compare(factors["A"], GROWS), compare(factors["A + skip"], GROWS)
@@ -33,4 +33,4 @@ def decide(read: Read) -> Decision:
 
 def growth(rows: Any) -> Band:
     """Return the factor per layer, from the slope of the logarithm."""
-    return band(math.exp(slope(one.x, one.value.map(math.log))) for _, one in rows.groupby("seed"))
+    return band(math.exp(slope(group.x, group.value.map(math.log))) for _, group in rows.groupby("seed"))

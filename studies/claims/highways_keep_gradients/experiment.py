@@ -1,5 +1,8 @@
-"""Gradient of a random linear function of the last state at the input over that at the last state, by the number of layers, for networks of
-attention and ReLU MLP with post-norm, with the highway block, and with DeepNorm's skips and start; and how far apart tokens still are."""
+"""Measure by the number of layers how much of a gradient reaches the input, and how far apart tokens still are.
+
+The gradient is that of a random linear function of the last state, at the input over that at the last state. Networks of attention and ReLU
+MLP have post-norm, the highway block, or DeepNorm's skips and start.
+"""
 
 from typing import Any
 

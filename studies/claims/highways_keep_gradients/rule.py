@@ -18,7 +18,7 @@ def decide(read: Read) -> Decision:
     apart = {line: band_of(filled, APART, line, last) for line in ends}
     depths = sorted(evidence_rows(rows, PASSED).x.unique())
     text = ", ".join(f"10^{band_of(filled, PASSED, POST, x).mean:.1f} at {x:.0f}" for x in depths)
-    said = (
+    sentence = (
         f"The gradient at the input over that at the last state is {text} layers with post-norm, and 10^{ends[HIGHWAY].mean:.2f} at "
         f"{last:.0f} with the highway. Tokens are apart by 10^{apart[POST].mean:.1f} and 10^{apart[HIGHWAY].mean:.2f} there."
     )
@@ -30,5 +30,5 @@ def decide(read: Read) -> Decision:
         is_on(middle, HALVED),
     )
     return judge(
-        said, ends[HIGHWAY], "more seeds", [deep, halved], **by_parts((is_on(ends[POST], LOST), keeps[HIGHWAY]))
+        sentence, ends[HIGHWAY], "more seeds", [deep, halved], **by_parts((is_on(ends[POST], LOST), keeps[HIGHWAY]))
     )

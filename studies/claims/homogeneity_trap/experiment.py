@@ -1,5 +1,7 @@
-"""Second singular value of maps between tokens, Sinkhorn's and softmax's of the same random scores, by temperature; and what eight layers
-X <- N(M X + noise) keep of the tokens' products X X^T, with layer norms and without norms, by the ratio of signal to noise in a layer.
+"""Measure the second singular value of maps between tokens, Sinkhorn's and softmax's of the same random scores, by temperature.
+
+Also measured is what eight layers X <- N(M X + noise) keep of the tokens' products X X^T, with layer norms and without norms, by the ratio
+of signal to noise in a layer.
 """
 
 import torch
@@ -14,8 +16,8 @@ from studies.claims.untrained import standard_normal, unit_deviation
 NAME = "homogeneity_trap"
 COST = {"seconds": 5}
 TEMPERATURES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
-ROUNDS = 200
-DECADES = (-3, 0, 3, 6, 9, 12)
+ROUNDS = 200  # of Sinkhorn
+DECADES = (-3, 0, 3, 6, 9, 12)  # log10 of signal to noise
 
 
 def homogeneity_trap(context: Context, *, tokens: int = 32, width: int = 64, layers: int = 8, seeds: int = 20) -> Rows:
@@ -23,11 +25,11 @@ def homogeneity_trap(context: Context, *, tokens: int = 32, width: int = 64, lay
     for seed in range(seeds):
         scores = standard_normal(seed, tokens, tokens, name=NAME)
         for temperature in TEMPERATURES:
-            for line, found in (
+            for line, matrix in (
                 (SINKHORN, sinkhorn(scores / temperature, ROUNDS)),
                 (SOFTMAX, (scores / temperature).softmax(-1)),
             ):
-                rows.append(row(NAME, SECOND, line, temperature, seed, float(torch.linalg.svdvals(found)[1])))
+                rows.append(row(NAME, SECOND, line, temperature, seed, float(torch.linalg.svdvals(matrix)[1])))
         x = standard_normal(seed, tokens, width, name=f"{NAME} tokens")
         x = x - x.mean(0)
         maps = [
@@ -43,8 +45,8 @@ def homogeneity_trap(context: Context, *, tokens: int = 32, width: int = 64, lay
 
 def run(x: Tensor, maps: list[Tensor], line: str, seed: int, ratio: float | None) -> Tensor:
     """Return the last state (T, D). `ratio`: the mean square of M X over that of the noise added to it, None without noise."""
-    for layer, one in enumerate(maps):
-        y = one @ x
+    for layer, matrix in enumerate(maps):
+        y = matrix @ x
         if ratio is not None:
             noise = standard_normal(seed, *x.shape, name=f"{NAME} noise {layer}")
             y = y + noise * (y.square().mean() / ratio).sqrt()
@@ -54,5 +56,5 @@ def run(x: Tensor, maps: list[Tensor], line: str, seed: int, ratio: float | None
 
 def correlation(a: Tensor, b: Tensor) -> float:
     """Return the correlation of the entries of two matrices (T, T) off the diagonal."""
-    apart = ~torch.eye(len(a), dtype=torch.bool)
-    return float(torch.corrcoef(torch.stack([a[apart], b[apart]]))[0, 1])
+    pairs = ~torch.eye(len(a), dtype=torch.bool)
+    return float(torch.corrcoef(torch.stack([a[pairs], b[pairs]]))[0, 1])

@@ -1,6 +1,6 @@
 from rankfall import Decision, Read, Threshold, band, band_of, change_of, evidence_rows, is_on, judge
 from studies.claims.homogeneity_trap.names import KEPT, NORMED, PLAIN, SECOND, SINKHORN, SOFTMAX
-from studies.claims.rules import by_parts, true_of_all
+from studies.claims.rules import by_parts, difference, true_of_all
 
 FALLS = Threshold(0.0, "below", "second singular value at the highest temperature less that at the lowest")
 LESS = Threshold(0.0, "below", "second singular value of Sinkhorn's map less that of softmax, mean over temperatures")
@@ -21,14 +21,13 @@ def decide(read: Read) -> Decision:
     less = band(means[SINKHORN] - means[SOFTMAX])
     low = float(evidence_rows(rows, KEPT).x.min())
     lost, kept = band_of(rows, KEPT, NORMED, low), band_of(rows, KEPT, NORMED, HIGH)
-    normed, plain = (evidence_rows(rows, KEPT, line, low).value.to_numpy() for line in (NORMED, PLAIN))
-    helps = band(normed - plain)
+    helps = difference(rows, KEPT, NORMED, PLAIN, low)
     ratios = sorted(evidence_rows(rows, KEPT).x.unique())
     shares = ", ".join(f"{band_of(rows, KEPT, NORMED, x).mean:.2f} at 10^{x:g}" for x in ratios)
-    said = (
-        f"From the lowest temperature to the highest the second singular value of Sinkhorn's map changes by {falls}; it is {less} beside "
-        f"softmax of the same scores. By the ratio of signal to noise, layer norms keep a correlation of {shares}; at the lowest {helps} "
-        "beside no norms."
+    sentence = (
+        f"From the lowest temperature to the highest the second singular value of Sinkhorn's map changes by {falls}; its difference from "
+        f"softmax of the same scores is {less}. By the ratio of signal to noise, layer norms keep a correlation of {shares}; at the lowest "
+        f"ratio the difference from no norms is {helps}."
     )
     norms = true_of_all((is_on(lost, GONE), is_on(kept, STAYS), is_on(helps, HELPS)))
-    return judge(said, less, "more seeds", **by_parts((is_on(falls, FALLS), is_on(less, LESS), norms)))
+    return judge(sentence, less, "more seeds", **by_parts((is_on(falls, FALLS), is_on(less, LESS), norms)))

@@ -1,5 +1,7 @@
-"""Causal transformers of one layer trained on the parity of the bits so far, with PaTH attention, with rotary positions and with none:
-right answers at the last eight tokens of texts of the trained length, and of two and four times that length."""
+"""Train causal transformers of one layer on the parity of the bits so far, with PaTH attention, with rotary positions and with none.
+
+Measured are right answers at the last eight tokens of texts of the trained length, and of two and four times that length.
+"""
 
 from functools import partial
 

@@ -1,9 +1,9 @@
-"""Recovery of tokens from states, one after another: with the right tokens before it, each word of a vocabulary is tried as the next one,
-and the word whose state is nearest to the observed state is chosen.
+"""Recover tokens from states, one after another.
 
-The observed state comes from a separate pass, as in practice: a pass over another number of texts may round differently. Words whose states
-are equal to the last bit share the answer. Causal attention alone, with small scores, averages: what a word adds to the last of n tokens
-falls by 1 / n per layer.
+With the right tokens before it, each word of a vocabulary is tried as the next one, and the word whose state is nearest to the observed
+state is chosen. The observed state comes from a separate pass, as in practice: a pass over another number of texts may round differently.
+Words whose states are equal to the last bit share the answer. Causal attention alone, with small scores, averages: what a word adds to the
+last of n tokens falls by 1 / n per layer.
 """
 
 import math
@@ -33,7 +33,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "attention and MLP without skips": {"norm": "layer", "mlp": "gelu", "mlp_residual": "none", "position": "rope"},
     "attention alone": {},
 }
-LEAST = 1e-14  # rounding accumulates to this over the layers
+LEAST = 1e-14  # distance over the states' size, to which rounding accumulates over the layers
 FORMATS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -52,41 +52,41 @@ def invertible_states(
         words = draw([seed], vocabulary, width, name=NAME)[0]  # (V, D)
         text = torch.from_numpy(random_stream(seed, "claims", NAME, "text").integers(vocabulary, size=tokens))
         places = [tokens // 4 - 1, tokens // 2 - 1, tokens - 1]
-        for line, own in NETWORKS.items():
-            fields = {"mask": "causal", "depth": depth, "width": width, "heads": heads} | own
+        for line, parts in NETWORKS.items():
+            fields = {"mask": "causal", "depth": depth, "width": width, "heads": heads} | parts
             for name, dtype in FORMATS.items():
                 network = make([seed], tokens, dtype, **fields)
-                given = list(network.layers(network.first_state(words[text][None, None].to(dtype))))
-                found = torch.zeros(depth + 1, dtype=torch.float64)
+                observed = list(network.layers(network.first_state(words[text][None, None].to(dtype))))
+                recovered = torch.zeros(depth + 1, dtype=torch.float64)
                 for place in places:
                     tried = text[: place + 1].repeat(vocabulary, 1)  # (V, n)
                     tried[:, -1] = torch.arange(vocabulary)
                     states = network.layers(network.first_state(words[tried][None].to(dtype)))
                     for layer, state in enumerate(states):
                         ends = state[0, :, -1].double()  # (V, D)
-                        found[layer] += share_right(ends, given[layer][0, 0, place].double(), int(text[place]))
+                        recovered[layer] += share_right(ends, observed[layer][0, 0, place].double(), int(text[place]))
                         if name == "float64" and place == tokens - 1:
                             value = smallest(ends)
                             rows.append(row(NAME, NEAREST, line, layer, seed, value, "rounding"))
                 rows += [
                     row(NAME, FOUND, f"{line}, {name}", layer, seed, float(share) / len(places))
-                    for layer, share in enumerate(found)
+                    for layer, share in enumerate(recovered)
                 ]
         for layer in range(depth + 1):
             rows.append(row(NAME, NEAREST, "averages, -layers log10 n", layer, seed, -layer * math.log10(tokens)))
     return rows
 
 
-def share_right(states: Tensor, given: Tensor, truth: int) -> float:
+def share_right(states: Tensor, observed: Tensor, truth: int) -> float:
     """Return 1 if the true word's state is the nearest one, divided by the number of equally near states."""
-    distance = (states - given).norm(dim=-1)
+    distance = (states - observed).norm(dim=-1)
     nearest = distance == distance.min()
     return float(nearest[truth]) / float(nearest.sum())
 
 
 def smallest(states: Tensor) -> float:
     """Return log10 of the smallest distance of two of the states (V, D), over their mean size."""
-    apart = torch.cdist(states, states, compute_mode="donot_use_mm_for_euclid_dist")
-    apart.fill_diagonal_(torch.inf)
-    value = float(apart.min() / states.norm(dim=-1).mean())
+    distances = torch.cdist(states, states, compute_mode="donot_use_mm_for_euclid_dist")
+    distances.fill_diagonal_(torch.inf)
+    value = float(distances.min() / states.norm(dim=-1).mean())
     return math.log10(value) if value > LEAST else -math.inf

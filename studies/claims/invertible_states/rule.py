@@ -21,7 +21,7 @@ def decide(read: Read) -> Decision:
         for line in (*THEIRS, *OTHERS)
     }
     nearest = min(evidence_rows(rows, NEAREST, line).value.min() for line in THEIRS)
-    said = (
+    sentence = (
         f"Tokens are lost in the states of {depth} layers: {'; '.join(texts[line] for line in THEIRS)}. Two words of a decoder are never "
         f"nearer than 10^{nearest:.2g} of a state; in attention alone they come "
         f"nearer by 10^{rate(rows):.2f} a layer, 10^{evidence_rows(rows, NEAREST, AVERAGES, 1.0).value.iloc[0]:.2f} in averages."
@@ -31,19 +31,24 @@ def decide(read: Read) -> Decision:
     exactly = any(lost[line, "float64"] is not None for line in THEIRS)
     extends = [Extension(texts[line], nowhere[line]) for line in OTHERS]
     return judge(
-        said, number, extends=extends, holds=all(nowhere[line] for line in THEIRS), contradicted=exactly, in_part=True
+        sentence,
+        number,
+        extends=extends,
+        holds=all(nowhere[line] for line in THEIRS),
+        contradicted=exactly,
+        in_part=True,
     )
 
 
 def first_lost(rows: DataFrame, line: str) -> int | None:
     """Return the first layer at which a token of some seed is not recovered."""
-    found = evidence_rows(rows, FOUND, line)
-    wrong = found[found.value < ALL]
+    shares = evidence_rows(rows, FOUND, line)
+    wrong = shares[shares.value < ALL]
     return int(wrong.x.min()) if len(wrong) else None
 
 
 def rate(rows: DataFrame) -> float:
     """Return log10 of the factor per layer, over the layers at which no seed has reached rounding."""
-    found = evidence_rows(rows, NEAREST, OTHERS[1])
-    whole = found.groupby("x").value.agg(lambda values: values.mean(skipna=False)).dropna()
-    return float((whole.iloc[-1] - whole.iloc[0]) / (whole.index[-1] - whole.index[0]))
+    distances = evidence_rows(rows, NEAREST, OTHERS[1])
+    means = distances.groupby("x").value.agg(lambda values: values.mean(skipna=False)).dropna()
+    return float((means.iloc[-1] - means.iloc[0]) / (means.index[-1] - means.index[0]))

@@ -1,8 +1,8 @@
-"""Loss of the relative residual of N(lambda X + F(X)) per layer over the second half of the depth, with F attention or a state space model,
-and the residual after it, by lambda.
+"""Measure by lambda how much of its relative residual N(lambda X + F(X)) loses per layer, and the residual after the last layer.
 
-For maps of independent weights and gain one that see only the mean of tokens, the shared row grows by sqrt(lambda^2 + 1) per layer and the
-rest by lambda. So the residual is multiplied by lambda / sqrt(lambda^2 + 1), for every lambda.
+F is attention or a state space model, and the loss is that over the second half of the depth. For maps of independent weights and gain one
+that see only the mean of tokens, the shared row grows by sqrt(lambda^2 + 1) per layer and the tokens' differences by lambda. So the
+residual is multiplied by lambda / sqrt(lambda^2 + 1), for every lambda.
 """
 
 import math
@@ -47,9 +47,9 @@ def lambda_skip(
                 )
                 x = draw([seed], 1, width, name=f"{NAME} common") + APART * draw([seed], tokens, width, name=NAME)
                 x = x.unsqueeze(1)
-                left = [log10_residual(state, FLOOR) for state in network.layers(network.norm_in(x))]
-                seen = [(layer, value) for layer, value in enumerate(left) if not math.isnan(value)]
-                late = [one for one in seen if one[0] >= seen[-1][0] / 2]
+                residuals = [log10_residual(state, FLOOR) for state in network.layers(network.norm_in(x))]
+                seen = [(layer, value) for layer, value in enumerate(residuals) if not math.isnan(value)]
+                late = [pair for pair in seen if pair[0] >= seen[-1][0] / 2]
                 rows.append(row(NAME, LOSS, name, strength, seed, slope([a for a, _ in late], [b for _, b in late])))
-                rows.append(row(NAME, RESIDUAL, name, strength, seed, left[-1], "below what float64 resolves"))
+                rows.append(row(NAME, RESIDUAL, name, strength, seed, residuals[-1], "below what float64 resolves"))
     return rows

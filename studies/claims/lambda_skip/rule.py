@@ -9,18 +9,25 @@ THRESHOLDS = (STILL, NONE)
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    losses = {kind: {one: band_of(rows, LOSS, kind, one) for one in LAMBDAS} for kind in KINDS}
-    text = f"Decades of residual that a layer loses at lambda {', '.join(f'{one:g}' for one in LAMBDAS)}: " + "; ".join(
-        f"{kind} {', '.join(f'{-one.mean:.2g}' for one in found.values())}" for kind, found in losses.items()
+    losses = {kind: {strength: band_of(rows, LOSS, kind, strength) for strength in LAMBDAS} for kind in KINDS}
+    text = (
+        f"Decades of residual that a layer loses at lambda {', '.join(f'{strength:g}' for strength in LAMBDAS)}: "
+        + "; ".join(
+            f"{kind} {', '.join(f'{-loss.mean:.2g}' for loss in by_strength.values())}"
+            for kind, by_strength in losses.items()
+        )
     )
-    enough = {kind: next((one for one in LAMBDAS if is_on(found[one], STILL)), None) for kind, found in losses.items()}
-    reached = ", ".join(f"{kind} {_say_least(one)}" for kind, one in enough.items())
+    enough = {
+        kind: next((strength for strength in LAMBDAS if is_on(by_strength[strength], STILL)), None)
+        for kind, by_strength in losses.items()
+    }
+    reached = ", ".join(f"{kind} {_say_least(strength)}" for kind, strength in enough.items())
     last = losses["attention, every token"][LAMBDAS[-1]]
-    kept = [true_of_any(is_on(one, STILL) for one in found.values()) for found in losses.values()]
+    kept = [true_of_any(is_on(loss, STILL) for loss in by_strength.values()) for by_strength in losses.values()]
     return judge(
         f"{text}. Less than a thousandth: {reached}.",
         last,
-        "more seeds: losses that are told from a thousandth",
+        "more seeds, to distinguish losses from a thousandth",
         **by_parts(kept),
         extends=[
             Extension(

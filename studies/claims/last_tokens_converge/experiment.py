@@ -1,8 +1,8 @@
-"""Decoders with random weights that read a few random tokens and then one token n times: how far the last state is from that for n + 1.
+"""Measure how far the last state of a decoder that reads one token n times is from that for n + 1 times.
 
-Under a causal mask one pass over the longest text has the last states of all shorter ones. For `counting_needs_positions` the text is one
-token n times, alone or after one other token (BOS). In a layer of attention alone, without positions, the last state is then v + w (v_BOS -
-v) with 1 / w linear in n, so a line through n = 1 and n = 2 recovers n.
+Weights are random, and a few random tokens come first. Under a causal mask one pass over the longest text has the last states of all
+shorter ones. For `counting_needs_positions` the text is one token n times, alone or after one other token (BOS). In a layer of attention
+alone, without positions, the last state is then v + w (v_BOS - v) with 1 / w linear in n, so a line through n = 1 and n = 2 recovers n.
 """
 
 import math
@@ -15,7 +15,7 @@ from rankfall import Context, Rows
 from rankfall import evidence_row as row
 from studies.claims.last_tokens_converge.names import APART, DISTANCE, EQUAL, READ
 from studies.claims.parts import PRE_NORM
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import draw, log10, make
 
 COST = {"seconds": 28}
 BUILDS = {
@@ -56,14 +56,14 @@ def last_tokens_converge(
     for seed in range(seeds):
         vocabulary = draw([seed], before + 1, width, name=CONVERGE)  # (1, P + 1, D)
         text = torch.cat([vocabulary[:, :-1], vocabulary[:, -1:].expand(-1, most + 1, -1)], 1).unsqueeze(1)
-        for line, own in NETWORKS.items():
-            last = last_states(seed, text, torch.float64, fields | own)[before:]  # (n, D)
+        for line, parts in NETWORKS.items():
+            last = last_states(seed, text, torch.float64, fields | parts)[before:]  # (n, D)
             apart = relative(last[1:] - last[:-1], last[1:])
             for number in powers(most):
                 value = log10(float(apart[number - 1]))
                 rows.append(row(CONVERGE, DISTANCE, line, number, seed, value, "the states are equal"))
             for name, dtype in FORMATS.items():
-                last = last_states(seed, text, dtype, fields | own)[before:]
+                last = last_states(seed, text, dtype, fields | parts)[before:]
                 equal = (last[1:] == last[:-1]).all(-1).double()
                 for number in powers(most // 2):
                     share = float(equal[number - 1 : 2 * number - 1].mean())  # of n .. 2 n - 1
@@ -77,30 +77,32 @@ def counting(seed: int, vocabulary: Tensor, most: int, fields: dict[str, Any]) -
     rows: Rows = []
     alone = vocabulary[:, 1:].expand(-1, most, -1).unsqueeze(1)  # (1, 1, n, D)
     behind = torch.cat([vocabulary[:, :1].unsqueeze(1), alone], 2)
-    for text, start, what in ((alone, 0, "no BOS"), (behind, 1, "BOS")):
+    for text, start, beginning in ((alone, 0, "no BOS"), (behind, 1, "BOS")):
         for normaliser in ("softmax", "l2", "exp"):
             last = last_states(seed, text, torch.float64, fields | {"normaliser": normaliser})[start:]
             value = float(relative(last - last[:1], last[:1]).max())
             rows.append(
-                row(COUNTING, APART, f"{normaliser}, {what}", fields["depth"], seed, log10(value), "they are equal")
+                row(
+                    COUNTING, APART, f"{normaliser}, {beginning}", fields["depth"], seed, log10(value), "they are equal"
+                )
             )
     bare = {"depth": 1, "width": fields["width"], "heads": 1, "init": fields["init"], "mask": "causal"}
-    for text, start, what in ((alone, 0, "no BOS"), (behind, 1, "BOS")):
+    for text, start, beginning in ((alone, 0, "no BOS"), (behind, 1, "BOS")):
         for name, digits in DIGITS.items():
             last = last_states(seed, text, getattr(torch, name), bare).double()
-            rows.append(row(COUNTING, READ, f"softmax, {what}", digits, seed, read_off(last[start:], last[0])))
+            rows.append(row(COUNTING, READ, f"softmax, {beginning}", digits, seed, read_off(last[start:], last[0])))
     return rows
 
 
 def read_off(states: Tensor, first: Tensor) -> int:
     """Return the largest n up to which every n is recovered from states (n, D) of the form v + w (first - v) with 1 / w = 1 + c n."""
     # The position between BOS and the state at n = 1 is proportional to 1 - w_n = c n / (1 + c n), so n divided by it is linear in n.
-    gone = (states - first) @ (states[0] - first)  # (n,)
-    over = torch.tensor([1.0, 2.0], dtype=gone.dtype) / gone[:2]
-    slope = over[1] - over[0]
-    read = (over[0] - slope) * gone / (1 - slope * gone)
-    right = read.round() == torch.arange(1, len(gone) + 1, dtype=gone.dtype)
-    return len(gone) if bool(right.all()) else int((~right).nonzero()[0])
+    projection = (states - first) @ (states[0] - first)  # (n,)
+    ratios = torch.tensor([1.0, 2.0], dtype=projection.dtype) / projection[:2]
+    slope = ratios[1] - ratios[0]
+    read = (ratios[0] - slope) * projection / (1 - slope * projection)
+    right = read.round() == torch.arange(1, len(projection) + 1, dtype=projection.dtype)
+    return len(projection) if bool(right.all()) else int((~right).nonzero()[0])
 
 
 def last_states(seed: int, text: Tensor, dtype: torch.dtype, fields: dict[str, Any]) -> Tensor:
@@ -110,12 +112,9 @@ def last_states(seed: int, text: Tensor, dtype: torch.dtype, fields: dict[str, A
 
 
 def relative(difference: Tensor, states: Tensor) -> Tensor:
+    """Return the length of each token's difference (n, D) over that of its state."""
     return difference.norm(dim=-1) / states.norm(dim=-1)
 
 
 def powers(most: int) -> list[int]:
     return [2**k for k in range(int(math.log2(most)) + 1)]
-
-
-def log10(value: float) -> float:
-    return math.log10(value) if value > 0 else -math.inf

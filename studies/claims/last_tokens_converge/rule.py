@@ -23,10 +23,13 @@ def decide(read: Read) -> Decision:
         f"{equal[line].mean:.0%} equal in bfloat16"
         for line in powers
     }
-    said = f"Distance of the last states of {most:.0f} and one more equal tokens, and how many of n from {half:.0f} on are equal: "
+    sentence = (
+        f"Distance of the last states of n and n + 1 equal tokens at n = {most:.0f}, and the share of n from {half:.0f} on with equal "
+        "states: "
+    )
     falls = {line: is_on(power, FALLS) for line, power in powers.items()}
     same = {line: is_on(share, MOSTLY) for line, share in equal.items()}
     parts = [answer[line] for answer in (falls, same) for line in POSITIONS]
     extends = [Extension(texts[line], true_of_all((falls[line], same[line]))) for line in OTHERS]
-    said += "; ".join(texts[line] for line in POSITIONS) + "."
-    return judge(said, equal[POSITIONS[0]], "longer texts", extends, **by_parts(parts))
+    sentence += "; ".join(texts[line] for line in POSITIONS) + "."
+    return judge(sentence, equal[POSITIONS[0]], "longer texts", extends, **by_parts(parts))

@@ -1,7 +1,7 @@
-"""Distance of eight layers X + softmax(X Q K^T X^T) X V, whose weights are multiplied by eta, from a single layer, over eta.
+"""Measure the distance of eight layers X + softmax(X Q K^T X^T) X V, whose weights are multiplied by eta, from a single layer, by eta.
 
-The single layer has the mean as its weights and the sum of all V: to first order in eta this is what all layers do. A second line compares
-with no layer, S'(X) = X.
+The single layer has the mean as its weights and the sum of all V: to first order in eta this is what all layers do. Other lines compare
+with no layer, S'(X) = X, and have norms before.
 """
 
 from rankfall import Context, Rows

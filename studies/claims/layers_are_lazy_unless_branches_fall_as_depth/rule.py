@@ -13,10 +13,10 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     powers = {line: band(slopes(evidence_rows(rows, CURVED, line), log=True)) for line in (WHOLE, ROOT)}
     first, last = float(rows.x.min()), float(rows.x.max())
-    said = f"What derivatives miss of a branch's change, from {first:.0f} to {last:.0f} layers: " + "; ".join(
+    sentence = f"What derivatives miss of a branch's change, from {first:.0f} to {last:.0f} layers: " + "; ".join(
         f"{line}: {band_of(rows, CURVED, line, first).mean:.3f} to {band_of(rows, CURVED, line, last).mean:.3f}, as the power "
         f"{power} of depth"
         for line, power in powers.items()
     )
     parts = is_on(powers[WHOLE], STEADY), is_on(powers[ROOT], FALLS)
-    return judge(said + ".", powers[ROOT], "more seeds, or deeper networks", **by_known_parts(parts))
+    return judge(sentence + ".", powers[ROOT], "more seeds, or deeper networks", **by_known_parts(parts))

@@ -1,5 +1,7 @@
-"""The largest weight of a row of n scores, all -2 except one that is larger by a gap, with and without the scale s log n; and how far
-sigmoid attention shifted by -log n is from softmax attention, for normal scores of several sizes."""
+"""Measure the largest weight of a row of n scores, all -2 except one that is larger by a gap, with and without the scale s log n.
+
+Also measured is how far sigmoid attention shifted by -log n is from softmax attention, for normal scores of several sizes.
+"""
 
 import math
 

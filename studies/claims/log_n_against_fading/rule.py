@@ -1,9 +1,7 @@
-from typing import Any
-
 from rankfall import Decision, Extension, Read, Threshold, band, band_of, evidence_rows, is_on, judge, within
-from studies.claims.rules import by_parts, lies_between
+from studies.claims.rules import by_parts, first_crossing, lies_between
 from studies.claims.score_scales.names import ALONE, NOISE, OWN, SLOWER, WRONG
-from studies.claims.score_scales.reading import lines_of
+from studies.claims.score_scales.reading import measured_lines
 
 AVERAGES = Threshold(0.2, "below", WRONG, SLOWER)
 SPREADS = Threshold(0.8, "below", WRONG, NOISE)
@@ -18,15 +16,15 @@ def decide(read: Read) -> Decision:
     last = float(evidence_rows(rows, WRONG).x.max())
     noise, like = (band_of(rows, WRONG, name, last) for name in (NOISE, SLOWER))
     crossings = {
-        name: band(crossing(one) for _, one in evidence_rows(rows, OWN, name).groupby("seed"))
-        for name in lines_of(rows, OWN)
+        name: band(first_crossing(group, 0.5) for _, group in evidence_rows(rows, OWN, name).groupby("seed"))
+        for name in measured_lines(rows, OWN)
     }
-    answers = {name: lies_between(one, LOW_OWN, HIGH_OWN) for name, one in crossings.items()}
-    said = (
+    answers = {name: lies_between(value, LOW_OWN, HIGH_OWN) for name, value in crossings.items()}
+    sentence = (
         f"Cosines times sqrt(log n), at {last:,.0f} tokens and twice the critical factor, "
         f"have squared weights that sum to {like.mean:.2g}: "
-        f"attention averages. Times log n, half of the weight is on the token itself at {crossings[ALONE].mean:.2f} times the scale that "
-        "theory has."
+        f"attention averages. Times log n, half of the weight is on the token itself at {crossings[ALONE].mean:.2f} times the scale of "
+        "theory."
     )
     extends = [
         Extension(
@@ -36,21 +34,11 @@ def decide(read: Read) -> Decision:
         ),
         *(
             Extension(
-                f"cosines and {name} times sqrt(log n): {one.mean:.2f} times the scale that theory has", answers[name]
+                f"cosines and {name} times sqrt(log n): {value.mean:.2f} times the scale of theory", answers[name]
             )
-            for name, one in crossings.items()
+            for name, value in crossings.items()
             if name != ALONE
         ),
     ]
     parts = (is_on(like, AVERAGES), answers[ALONE])
-    return judge(said, crossings[ALONE], "more tokens", extends, **by_parts(parts))
-
-
-def crossing(one: Any) -> float:
-    """Return the scale at which the token's own share passes one half, interpolated between the measured scales."""
-    ordered = one.sort_values("x")
-    x, y = list(ordered.x), list(ordered.value)
-    for i in range(1, len(x)):
-        if y[i] >= 0.5:
-            return float(x[i - 1] + (x[i] - x[i - 1]) * (0.5 - y[i - 1]) / (y[i] - y[i - 1]))
-    return float("nan")
+    return judge(sentence, crossings[ALONE], "more tokens", extends, **by_parts(parts))

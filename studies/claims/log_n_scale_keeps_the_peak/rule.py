@@ -16,11 +16,11 @@ def decide(read: Read) -> Decision:
     plain = {gap: band_of(rows, LARGEST, f"softmax, gap {gap:g}", most) for gap in GAPS}
     scaled = {gap: band_of(rows, LARGEST, f"{SCALED}, gap {gap:g}", most) for gap in GAPS}
     texts = {gap: f"{plain[gap].mean:.2g} and {scaled[gap].mean:.3g}" for gap in GAPS}
-    said = f"The largest of {most:,.0f} weights, at a gap of {THEIRS:g}, is with softmax and with 0.43 log n {texts[THEIRS]}."
+    sentence = f"At a gap of {THEIRS:g} the largest of {most:,.0f} weights is, with softmax and with 0.43 log n, {texts[THEIRS]}."
     parts = {gap: (is_on(plain[gap], FADED), is_on(scaled[gap], KEPT)) for gap in GAPS}
     extends = [
         Extension(f"a gap of {gap:g}, where 1 / 0.43 = {1 / 0.43:.2f} is needed: {texts[gap]}", true_of_all(parts[gap]))
         for gap in GAPS
         if gap != THEIRS
     ]
-    return judge(said, scaled[THEIRS], "more scores", extends, **by_parts(parts[THEIRS]))
+    return judge(sentence, scaled[THEIRS], "more scores", extends, **by_parts(parts[THEIRS]))

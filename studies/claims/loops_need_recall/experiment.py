@@ -1,5 +1,7 @@
-"""One block with random weights that is applied over and over, X <- B(X), or with recall of the input E, X <- B(X + E), from X = E: how
-much the last loop changes the state, and how much a small change of the input has changed the last state."""
+"""Apply one block with random weights over and over, X <- B(X), or with recall of the input E, X <- B(X + E), from X = E.
+
+Measured are how much the last loop changes the state, and how much a small change of the input has changed the last state.
+"""
 
 import torch
 from torch import Tensor
@@ -11,9 +13,12 @@ from studies.claims.untrained import draw, make
 
 COST = {"seconds": 20}
 BUILDS = {"mlp": ["gelu"], "norm": ["layer"], "residual": ["add"]}
-SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of weights
 STEP = 1e-5  # of the input's size
-FIXED, FELT_IF = -6.0, -2.0
+FIXED, FELT_IF = (
+    -6.0,
+    -2.0,
+)  # log10 of a change below which a state is fixed, and of a dependence above which it is felt
 KINDS = {ALONE: ("post", 0.0), RECALL: ("post", 1.0), UNNORMED: ("pre", 1.0)}
 
 

@@ -1,5 +1,7 @@
-"""Residual networks of 4 to 16 layers that learn the output distribution of a random one of 64: the loss, and how large a layer's change is
-and how it turns from layer to layer. A layer is X + W_2 relu(W_1 N(X))^2. The teacher's layers are independent or all the same.
+"""Train residual networks of 4 to 16 layers on the output distribution of a random one of 64.
+
+Measured are the loss, how large a layer's change is, and how it turns from layer to layer. A layer is X + W_2 relu(W_1 N(X))^2. The
+teacher's layers are independent or all the same.
 """
 
 import itertools
@@ -33,24 +35,24 @@ def loss_falls_as_one_over_depth(
     members = list(range(seeds))
     read = draw(members, width, classes, name=f"{NAME} head", dtype=torch.float32) * (2 / width**0.5)
     for line in (OWN, TIED):
-        given = weights(members, teacher, width, inner, f"{NAME} teacher")
+        target = weights(members, teacher, width, inner, f"{NAME} teacher")
         if line == TIED:
-            given = tuple(part[:, :1].expand(-1, teacher, -1, -1) for part in given)  # type: ignore[assignment]
-        given = (given[0], given[1] * (teacher**0.5 if line == OWN else 1.0) / teacher)
+            target = tuple(part[:, :1].expand(-1, teacher, -1, -1) for part in target)  # type: ignore[assignment]
+        target = (target[0], target[1] * (teacher**0.5 if line == OWN else 1.0) / teacher)
         for depth in layers:
-            own = weights(members, depth, width, inner, f"{NAME} student")
-            learned = [own[0].clone().requires_grad_(), (own[1] / depth).requires_grad_()]
+            drawn = weights(members, depth, width, inner, f"{NAME} student")
+            learned = [drawn[0].clone().requires_grad_(), (drawn[1] / depth).requires_grad_()]
             optimiser = torch.optim.Adam(learned, lr=rate)
             generator = torch.Generator().manual_seed(1)
             for step in range(steps + 1):
                 x = torch.randn(1, samples if step < steps else 8 * samples, width, generator=generator)
                 x = x.expand(seeds, -1, -1)
                 with torch.no_grad():
-                    wanted = (normed(states(given, x)[-1]) @ read).log_softmax(-1)
+                    taught = (normed(states(target, x)[-1]) @ read).log_softmax(-1)
                 with torch.enable_grad():
-                    found = states((learned[0], learned[1]), x)
-                    got = (normed(found[-1]) @ read).log_softmax(-1)
-                    loss = (wanted.exp() * (wanted - got)).sum(-1).mean(-1)  # (K)
+                    hidden = states((learned[0], learned[1]), x)
+                    learned_logs = (normed(hidden[-1]) @ read).log_softmax(-1)
+                    loss = (taught.exp() * (taught - learned_logs)).sum(-1).mean(-1)  # (K)
                     if step == steps:
                         break
                     for group in optimiser.param_groups:
@@ -58,9 +60,9 @@ def loss_falls_as_one_over_depth(
                     optimiser.zero_grad()
                     loss.sum().backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
-            changes = torch.stack([after - before for before, after in itertools.pairwise(found)]).detach()
+            changes = torch.stack([after - before for before, after in itertools.pairwise(hidden)]).detach()
             turns = torch.cosine_similarity(changes[1:], changes[:-1], dim=-1).mean((0, 2))  # (K)
-            sizes = (changes.norm(dim=-1) / torch.stack(found[:-1]).detach().norm(dim=-1)).mean((0, 2))
+            sizes = (changes.norm(dim=-1) / torch.stack(hidden[:-1]).detach().norm(dim=-1)).mean((0, 2))
             for seed in members:
                 for quantity, values in ((LOSS, loss.detach()), (TURN, turns), (STEP, sizes)):
                     rows.append(row(NAME, quantity, line, depth, seed, float(values[seed])))
@@ -68,6 +70,7 @@ def loss_falls_as_one_over_depth(
 
 
 def weights(members: list[int], depth: int, width: int, inner: int, name: str) -> Weights:
+    """Draw the weights of all layers."""
     return (
         draw(members, depth, width, inner, name=f"{name} in", dtype=torch.float32) * width**-0.5,
         draw(members, depth, inner, width, name=f"{name} out", dtype=torch.float32) * inner**-0.5,
@@ -75,13 +78,14 @@ def weights(members: list[int], depth: int, width: int, inner: int, name: str) -
 
 
 def normed(x: Tensor) -> Tensor:
+    """Scale rows to mean square 1."""
     return x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
 
 
-def states(given: Weights, x: Tensor) -> list[Tensor]:
+def states(maps: Weights, x: Tensor) -> list[Tensor]:
     """Return the states (K, B, D) before the first layer and after each."""
-    found = [x]
-    for first, second in zip(given[0].unbind(1), given[1].unbind(1), strict=True):
-        x = found[-1]
-        found.append(x + torch.bmm(torch.bmm(normed(x), first).relu().square(), second))
-    return found
+    hidden = [x]
+    for first, second in zip(maps[0].unbind(1), maps[1].unbind(1), strict=True):
+        x = hidden[-1]
+        hidden.append(x + torch.bmm(torch.bmm(normed(x), first).relu().square(), second))
+    return hidden

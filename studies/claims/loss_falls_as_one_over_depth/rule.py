@@ -17,18 +17,18 @@ def decide(read: Read) -> Decision:
     last = float(rows.x.max())
     powers = {line: band(slopes(evidence_rows(rows, LOSS, line), log=True)) for line in (OWN, TIED)}
     turns = {line: band_of(rows, TURN, line, last) for line in (OWN, TIED)}
-    floored = band([-power_above_floor(one) for _, one in evidence_rows(rows, LOSS, OWN).groupby("seed")])
-    said = (
+    floored = band([-power_above_floor(group) for _, group in evidence_rows(rows, LOSS, OWN).groupby("seed")])
+    sentence = (
         f"The loss falls with the power {powers[OWN]} of the number of layers for {OWN}, above a fitted floor {floored}, and "
         f"{powers[TIED]} for {TIED}; at {last:.0f} layers changes of neighbouring layers have a cosine of {turns[OWN]} and "
-        f"{turns[TIED]}. {text_of(rows, OWN)}"
+        f"{turns[TIED]}. {list_losses(rows, OWN)}"
     )
     steeper = None if overlap(powers[OWN], powers[TIED]) else powers[TIED].mean < powers[OWN].mean
     tied = Extension("a steeper fall for smooth dynamics, which a tied teacher has", steeper)
     square = lies_between(turns[OWN], -float(SQUARE), float(SQUARE))
-    answers = {lies_between(one, LOW, HIGH) for one in (powers[OWN], floored)}
+    answers = {lies_between(power, LOW, HIGH) for power in (powers[OWN], floored)}
     return judge(
-        said,
+        sentence,
         powers[OWN],
         "networks trained until depth alone limits them: the source's take 40,000 steps",
         [tied],
@@ -42,18 +42,19 @@ def power_above_floor(rows: DataFrame) -> float:
     errors = {}
     for p in np.linspace(0.05, 3, 60):
         columns = np.stack([np.ones(len(layers)), layers**-p], 1)
-        found = np.linalg.lstsq(columns, losses, rcond=None)[0]
-        if found[0] < 0:
-            found = np.array([0.0, (columns[:, 1] @ losses) / (columns[:, 1] @ columns[:, 1])])
-        errors[float(p)] = float(((columns @ found - losses) ** 2).sum())
+        fit = np.linalg.lstsq(columns, losses, rcond=None)[0]
+        if fit[0] < 0:
+            fit = np.array([0.0, (columns[:, 1] @ losses) / (columns[:, 1] @ columns[:, 1])])
+        errors[float(p)] = float(((columns @ fit - losses) ** 2).sum())
     return min(errors, key=lambda p: errors[p])
 
 
-def overlap(one: Band, other: Band) -> bool:
-    return one.low <= other.high and other.low <= one.high
+def overlap(first: Band, other: Band) -> bool:
+    return first.low <= other.high and other.low <= first.high
 
 
-def text_of(rows: DataFrame, line: str) -> str:
+def list_losses(rows: DataFrame, line: str) -> str:
+    """Return a sentence with the mean loss at each number of layers."""
     depths = sorted(rows.x.unique())
     losses = ", ".join(f"{band_of(rows, LOSS, line, x).mean:.3g} at {x:.0f}" for x in depths)
     return f"Losses: {losses} layers."

@@ -1,5 +1,7 @@
-"""Influence of each place on the last token of untrained causal stacks, and the accuracy of closed forms: uniform averaging ((1 - a) 1 + a
-C)^H, and the same in squares (`identity/influence/averaging.py`)."""
+"""Measure the influence of each place on the last token of untrained causal stacks, and how well closed forms predict it.
+
+The forms are uniform averaging, ((1 - a) 1 + a C)^H, and the same in squares (`identity/influence/averaging.py`).
+"""
 
 from rankfall import (
     Context,
@@ -41,19 +43,21 @@ def lost_in_the_middle_at_birth(
     rows: Rows = []
     for seed in range(seeds):
         for position in ("none", "rope"):
-            for kind, given in (("attention", alpha), ("transformer", None)):
-                network = influence_stack(depth, given, position, width, heads, length, seed)
+            for kind, known in (("attention", alpha), ("transformer", None)):
+                network = influence_stack(depth, known, position, width, heads, length, seed)
                 (shares,) = influence_shares(network, [depth], length, seed, samples, directions)
-                weight = best_gains(shares, depth) if given is None else given
+                weight = best_gains(shares, depth) if known is None else known
                 line = f"{kind}, {'no positions' if position == 'none' else 'RoPE'}"
                 rows += [row(NAME, SHARE, line, place, seed, value) for place, value in enumerate(shares, 1)]
                 forms = {"averaging": average_uniformly(length, depth, weight)}
-                if given is not None:  # for transformers `a` is fitted to averaging
+                if known is not None:  # for transformers `a` is fitted to averaging
                     forms["in squares"] = in_squares(length, depth, weight)
-                for form, found in forms.items():
-                    ranks, off = agreement(shares, found)
+                for form, shares_of_form in forms.items():
+                    ranks, off = agreement(shares, shares_of_form)
                     rows.append(row(NAME, RANKS, f"{line}, {form}", depth, seed, ranks))
                     rows.append(row(NAME, OFF, f"{line}, {form}", depth, seed, off))
                     if kind == "attention" and position == "none":
-                        rows += [row(NAME, SHARE, form, place, seed, value) for place, value in enumerate(found, 1)]
+                        rows += [
+                            row(NAME, SHARE, form, place, seed, value) for place, value in enumerate(shares_of_form, 1)
+                        ]
     return rows

@@ -19,14 +19,18 @@ def decide(read: Read) -> Decision:
     )
     squares = {line: band_of(rows, OFF, f"{line}, in squares", depth) for line in ALONE}
     texts = {line: f"{line} {ranks[line].mean:.3f}, {off[line].mean:.2f}" for line in ranks}
-    said = f"Rank correlation with averaging, and distance from it: {'; '.join(texts[line] for line in THEIRS)}."
+    sentence = f"Rank correlation with averaging, and distance from it: {'; '.join(texts[line] for line in THEIRS)}."
     if all(ranks[line].high < PUBLISHED for line in THEIRS):
-        said += f" Both rank correlations are decidedly below the source's {PUBLISHED:g}."
+        sentence += f" Both rank correlations are decidedly below the source's {PUBLISHED:g}."
     parts = {line: (is_on(ranks[line], ORDERED), is_on(off[line], NEAR)) for line in ranks}
     extends = [
         Extension(f"{texts[line]} (from a sum in squares {squares[line].mean:.2f})", true_of_all(parts[line]))
         for line in ALONE
     ]
     return judge(
-        said, ranks[THEIRS[0]], "more seeds", extends, **by_parts(one for line in THEIRS for one in parts[line])
+        sentence,
+        ranks[THEIRS[0]],
+        "more seeds",
+        extends,
+        **by_parts(answer for line in THEIRS for answer in parts[line]),
     )

@@ -1,7 +1,8 @@
-"""States of a causal network whose text has a lengthened first token: the share of the states' energy in their first direction, compared
-with the bound (c + a) / (c + 1), with c the energy of the first token over that of the others and a their mean squared cosine with it.
+"""Lengthen the first token of a text, and measure the share of the states' energy in their first direction, in a causal network.
 
-Also the entropy of the spectrum with its bound, the stable rank with and without the first token, and the attention on it.
+It is compared with the bound (c + a) / (c + 1), with c the energy of the first token over that of the others and a their mean squared
+cosine with it, weighted by energy. Also measured are the entropy of the spectrum with its bound, the stable rank with and without the first
+token, and the attention on it.
 """
 
 import math
@@ -73,6 +74,6 @@ def entropy_bound(share: float, rank: int) -> float:
     """Return the largest entropy of `rank` shares of which the first is at least `share`."""
     if share <= 1 / rank:
         return math.log(rank)
-    rest = 1 - share
-    spread = rest * math.log((rank - 1) / rest) if rest > 0 else 0.0
+    remaining = 1 - share
+    spread = remaining * math.log((rank - 1) / remaining) if remaining > 0 else 0.0
     return -share * math.log(share) + spread

@@ -22,7 +22,7 @@ def decide(read: Read) -> Decision:
     rank, first = band_of(rows, RANK, "all tokens", long), band_of(rows, RANK, "all tokens", short)
     without, alone = (evidence_rows(rows, RANK, "without the first token", x).value.to_numpy() for x in (long, short))
     before, after = (evidence_rows(rows, DRAWN, "last layer", x).value.to_numpy() for x in (short, long))
-    said = (
+    sentence = (
         f"With a first token {long:.0f} times as long the stable rank falls from {first.mean:.2f} to {rank.mean:.4f}, at least as "
         "far as the bounds say "
         f"(share above its bound by {over:.2g} or more, entropy below by {under:.2g}); without the first token it is "
@@ -37,4 +37,4 @@ def decide(read: Read) -> Decision:
     ]
     bounded = over >= BOUNDED and under >= BOUNDED
     conditions = by_need(is_on(rank, LOW) if bounded else False, is_on(band(without / alone), KEPT))
-    return judge(said, rank, "more seeds", extends, **conditions)
+    return judge(sentence, rank, "more seeds", extends, **conditions)

@@ -1,9 +1,9 @@
-"""Rank of tokens after many layers of attention with a norm that share their weights: from equilibria constructed for each rank, exact and
-perturbed, and from random tokens with other value maps.
+"""Measure the rank of tokens after many layers of attention with a norm that share their weights.
 
-k groups of equal tokens at orthonormal e_1 .. e_k, queries and keys the identity: the attention of a group is a matrix A (k, k) of e^s on
-the diagonal, 1 elsewhere, times sizes of groups, rows divided by their sums. With V = E^T A^-1 E the output A E V = E: an equilibrium of
-rank k, for norms to length one.
+Layers start from equilibria constructed for each rank, exact and disturbed, and from random tokens with other value maps. k groups of equal
+tokens are at orthonormal e_1 .. e_k, and queries and keys are the identity. The attention of a group is then a matrix A (k, k) of e^s on
+the diagonal and 1 elsewhere, times sizes of groups, with rows divided by their sums. With V = E^T A^-1 E the output is A E V = E: an
+equilibrium of rank k, for norms to length one.
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
 from studies.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
-from studies.claims.untrained import identity, standard_normal
+from studies.claims.untrained import identity, numerical_rank, standard_normal
 
 SCALE = 2.0  # s
 TOLERANCE = 1e-6  # of a singular value, relative to the largest
@@ -28,14 +28,16 @@ def norm_equilibria(context: Context, *, layers: int = 2000, tokens: int = 6, wi
             for name, start in ((EXACT, x), (DISTURBED, unit(x + 1e-6 * noise))):
                 # An exact equilibrium is judged after one layer, since rounding is a perturbation too.
                 end = run(start, value, 1 if name == EXACT else layers)
-                rows.append(row(NAME, RANK, name, rank, seed, rank_of(end)))
+                rows.append(row(NAME, RANK, name, rank, seed, numerical_rank(end, TOLERANCE)))
                 if name == EXACT:
                     moved = float((end - start).abs().max())
                     rows.append(row(NAME, MOVED, name, rank, seed, float(torch.tensor(max(moved, 1e-17)).log10())))
         random = unit(noise)
         maps = (identity(width), basis, standard_normal(seed, width, width, name=f"{NAME} value") * width**-0.5)
         for place, value in enumerate(maps):
-            rows.append(row(NAME, OTHERS, "random start", place, seed, rank_of(run(random, value, layers))))
+            rows.append(
+                row(NAME, OTHERS, "random start", place, seed, numerical_rank(run(random, value, layers), TOLERANCE))
+            )
     return rows
 
 
@@ -50,15 +52,12 @@ def equilibrium(basis: Tensor, tokens: int, rank: int) -> tuple[Tensor, Tensor]:
 
 
 def run(x: Tensor, value: Tensor, layers: int) -> Tensor:
+    """Return the tokens (T, D) after the layers."""
     for _ in range(layers):
         x = unit((SCALE * x @ x.T).softmax(-1) @ x @ value)
     return x
 
 
 def unit(x: Tensor) -> Tensor:
+    """Scale each token to length one."""
     return x / x.norm(dim=-1, keepdim=True)
-
-
-def rank_of(x: Tensor) -> int:
-    s = torch.linalg.svdvals(x)
-    return int((s > TOLERANCE * s[0]).sum())

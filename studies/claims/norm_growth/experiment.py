@@ -1,5 +1,7 @@
-"""Mean square of the entries of a state by layer, and of what layers have added to the input, in untrained pre-norm networks of several
-initialisations, with norms around the branch, and in a network whose layers all share the weights of the first."""
+"""Measure the mean square of the entries of a state by layer, and of what layers have added to the input, before training.
+
+Networks are pre-norm with several initialisations, have norms around the branch, or have the weights of the first layer in all layers.
+"""
 
 from typing import Any
 

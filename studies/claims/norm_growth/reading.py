@@ -11,23 +11,23 @@ NEAR = 0.15  # of a power
 MORE = "more seeds or layers"
 
 
-def seeds_of(rows: Any, line: str) -> list[dict[int, float]]:
+def added_by_seed(rows: Any, line: str) -> list[dict[int, float]]:
     """Return, by seed, the mean square of what layers have added to the input, by layer."""
     return [
-        dict(zip(one.x.astype(int), one.value, strict=True))
-        for _, one in evidence_rows(rows, ADDED, line).groupby("seed")
+        dict(zip(group.x.astype(int), group.value, strict=True))
+        for _, group in evidence_rows(rows, ADDED, line).groupby("seed")
     ]
 
 
 def power(rows: Any, line: str) -> Band:
     """Return p such that the mean square of what is added grows like l^p over the last three octaves."""
 
-    def one(by: dict[int, float]) -> float:
-        last = max(by)
-        late = [layer for layer in by if layer >= last / 8]
-        return slope([math.log(layer) for layer in late], [math.log(by[layer]) for layer in late])
+    def power_of_seed(added: dict[int, float]) -> float:
+        last = max(added)
+        late = [layer for layer in added if layer >= last / 8]
+        return slope([math.log(layer) for layer in late], [math.log(added[layer]) for layer in late])
 
-    return band(one(by) for by in seeds_of(rows, line))
+    return band(power_of_seed(added) for added in added_by_seed(rows, line))
 
 
 def others(rows: Any) -> list[str]:

@@ -30,13 +30,13 @@ def decide(read: Read) -> Decision:
     open_ = [
         large[line] is None or (large[line] is False and compare(changes[line], RISES) != "below") for line in NETWORKS
     ]
-    said = (
-        f"First token's share of influence on the last of 17 after {deep[-1]:.0f} layers with skips and norms, and what it gained since "
-        f"{deep[-2]:.0f}: "
+    sentence = (
+        f"First token's share of influence on the last of 17 after {deep[-1]:.0f} layers with skips and norms, and its gain since "
+        f"{deep[-2]:.0f} layers: "
         + ", ".join(f"{line} {shares[line].mean:.2f}, {changes[line].mean:+.2f}" for line in NETWORKS)
     )
     return judge(
-        f"{said}.",
+        f"{sentence}.",
         shares[NETWORKS[0]],
         "more layers: the share is below one half and still rises",
         holds=all(large.values()),
@@ -51,8 +51,8 @@ def _bare(rows: DataFrame, kind: str) -> Extension:
     """Return the extension about networks without norms."""
     last = float(evidence_rows(rows, FIRST, f"{NETWORKS[0]}, {kind}").x.max())
     shares = {line: band_of(rows, FIRST, f"{line}, {kind}", last) for line in NETWORKS}
-    sides = [is_on(one, LARGE) for one in shares.values()]
-    listed = ", ".join(f"{line} {one.mean:.2f}" for line, one in shares.items())
+    sides = [is_on(share, LARGE) for share in shares.values()]
+    listed = ", ".join(f"{line} {share.mean:.2f}" for line, share in shares.items())
     return Extension(
         f"{last:.0f} layers with {kind} and no norms ({listed})",
         true_of_all(sides),

@@ -1,4 +1,5 @@
-"""Small language models with learned positions and without. Causal models predict the next token of a text, masked models hidden tokens.
+"""Train small language models with learned positions and without. Causal models predict the next token of a text, masked models hidden
+tokens.
 
 The next token depends on the last two, x_t = (x_(t-1) + k x_(t-2)) mod V except for noise, so that both need order.
 """
@@ -53,8 +54,8 @@ def order_without_positions(
                     width=width, heads=heads, depth=depth, init=init,
                 )  # fmt: skip
                 line = f"{task}, {'learned positions' if position == 'learned' else 'no positions'}"
-                some = partial(draw, seed, task=task, symbols=symbols, samples=samples, length=length)
-                for step in train(network, some, steps, rate):
+                batches = partial(draw, seed, task=task, symbols=symbols, samples=samples, length=length)
+                for step in train(network, batches, steps, rate):
                     if step in shown:
                         with torch.no_grad():
                             loss, right = grade(network, *test)

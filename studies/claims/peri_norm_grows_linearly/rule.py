@@ -10,11 +10,11 @@ THRESHOLDS = (SQUARE_FROM, SQUARE_TO)
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    found = {line: power(rows, line) for line in others(rows)}
-    said = (
+    powers = {line: power(rows, line) for line in others(rows)}
+    sentence = (
         "At birth, with norms around the branch, the mean square of what layers have added grows like "
-        + ", ".join(f"l^{one.mean:.2f} for {line}" for line, one in found.items())
+        + ", ".join(f"l^{p.mean:.2f} for {line}" for line, p in powers.items())
         + "."
     )
-    parts = [lies_between(one, SQUARE_FROM, SQUARE_TO) for one in found.values()]
-    return judge(said, next(iter(found.values())), MORE, **by_parts(parts))
+    parts = [lies_between(p, SQUARE_FROM, SQUARE_TO) for p in powers.values()]
+    return judge(sentence, next(iter(powers.values())), MORE, **by_parts(parts))

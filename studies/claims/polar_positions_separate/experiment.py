@@ -1,7 +1,8 @@
-"""Scores of random queries and keys, contents by offsets, with rotary and with polar positions.
+"""Measure how scores of random queries and keys depend on content and offset, with rotary and with polar positions.
 
 A pair of rotary coordinates, or one polar coordinate, separates content and place if its scores are a function of the content times one of
-the offset: then they are a matrix of rank one. Of whole scores: how many contents have their highest at the same offset.
+the offset: as a matrix of contents by offsets, they then have rank one. For whole scores, measured is how many contents have their highest
+score at the same offset.
 """
 
 from typing import Any
@@ -27,22 +28,23 @@ def polar_positions_separate(
         q, k = draw([seed], 2, contents, width, name=NAME)[0]
         for spread, options in SPREADS.items():
             for line, position in ((POLAR, {"name": "polar", **options}), (ROPE, {"name": "rope"})):
-                found = scores(make([seed], tokens, position=position, width=width, heads=1).position, q, k, tokens)
-                whole = found.sum(-1).argmax(-1)  # the offset of each content's highest score
-                rows.append(row(NAME, SAME, line, spread, seed, float(whole.bincount().max() / contents)))
+                products = scores(make([seed], tokens, position=position, width=width, heads=1).position, q, k, tokens)
+                best_offsets = products.sum(-1).argmax(-1)  # the offset of each content's highest score
+                rows.append(row(NAME, SAME, line, spread, seed, float(best_offsets.bincount().max() / contents)))
                 if not spread:
-                    rows += of_coordinates(line, seed, found)
+                    rows += measure_coordinates(line, seed, products)
     return rows
 
 
-def of_coordinates(line: str, seed: int, found: Tensor) -> Rows:
-    values = [torch.linalg.svdvals(found[..., part]) for part in range(found.shape[-1])]
-    return [row(NAME, MIXED, line, part, seed, float(one[1] / one[0])) for part, one in enumerate(values)]
+def measure_coordinates(line: str, seed: int, products: Tensor) -> Rows:
+    """Return the evidence on each part of scores (contents, T, parts): the second singular value over the first."""
+    values = [torch.linalg.svdvals(products[..., part]) for part in range(products.shape[-1])]
+    return [row(NAME, MIXED, line, part, seed, float(s[1] / s[0])) for part, s in enumerate(values)]
 
 
 def scores(position: Any, q: Tensor, k: Tensor, tokens: int) -> Tensor:
     """Return the scores of the middle query with every key (contents, T, parts): all keys of a content are equal, as are its queries."""
-    queries, keys = (one[:, None, None, None].expand(-1, 1, 1, tokens, -1) for one in (q, k))
+    queries, keys = (x[:, None, None, None].expand(-1, 1, 1, tokens, -1) for x in (q, k))
     queries, keys = getattr(position, "points", position.rotate)(queries, keys)
     products = queries[:, 0, 0, tokens // 2, None] * keys[:, 0, 0]  # (contents, T, 2 parts)
     half = products.shape[-1] // 2

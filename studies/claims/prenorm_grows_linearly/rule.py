@@ -12,21 +12,21 @@ THRESHOLDS = (SIZE_FROM, SIZE_TO, AT_MOST)
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    found = {}
+    powers = {}
     for line in (*STARTS, *others(rows)):
         square = power(rows, line)
-        found[line] = Band(square.mean / 2, square.low / 2, square.high / 2, square.seeds)
-    answers = {line: lies_between(one, SIZE_FROM, SIZE_TO) for line, one in found.items()}
-    said = (
+        powers[line] = Band(square.mean / 2, square.low / 2, square.high / 2, square.seeds)
+    answers = {line: lies_between(p, SIZE_FROM, SIZE_TO) for line, p in powers.items()}
+    sentence = (
         "At birth the size of what layers have added (root of the mean square) grows like "
-        + " and ".join(f"l^{found[line].mean:.2f} for {line}" for line in STARTS)
+        + " and ".join(f"l^{powers[line].mean:.2f} for {line}" for line in STARTS)
         + "; independent branches have l^0.50. O(L) allows any growth up to linear."
     )
-    bounded = {is_on(found[line], AT_MOST) for line in STARTS}
-    extends = [Extension(f"{line}: l^{found[line].mean:.2f}", answers[line]) for line in others(rows)]
+    bounded = {is_on(powers[line], AT_MOST) for line in STARTS}
+    extends = [Extension(f"{line}: l^{powers[line].mean:.2f}", answers[line]) for line in others(rows)]
     return judge(
-        said,
-        found[STARTS[0]],
+        sentence,
+        powers[STARTS[0]],
         MORE,
         extends,
         holds={answers[line] for line in STARTS} == {True},

@@ -1,9 +1,10 @@
-"""States and attention weights of a pretrained encoder, text by text and layer by layer.
+"""Measure states and attention weights of a pretrained encoder, text by text and layer by layer.
 
-For the states X (T, D) before the first layer and after each layer: rank, smallest singular value, mean |cosine| of two tokens and relative
-residual |X - 1 x^T| / |X|, of all tokens, without the first token, and without the three channels of the largest mean square, either of
-which can hide the rest; the largest entry over the median one; and the residual with the same weights if skips and MLPs are cut. For
-attention, the mean weight of the token with the largest. If the model is not installed: one row per claim, with the reason.
+For the states X (T, D) before the first layer and after each layer, measured are the rank, the smallest singular value, the mean |cosine|
+of two tokens and the relative residual |X - 1 x^T| / |X|. They are those of all tokens, without the first token, and without the three
+channels of the largest mean square, since either can hide the other states. Also measured are the largest entry over the median one, the
+residual with the same weights if skips and MLPs are cut, and the mean weight of the token to which attention gives most. If the model is
+not installed, each claim has one row, with the reason.
 """
 
 import math
@@ -51,41 +52,40 @@ def pretrained_encoder(
     context: Context, *, model: str = "minilm", text: str = "topics", length: int = 128, seeds: int = 32
 ) -> Rows:
     """Return the evidence. A seed is a text."""
-    from rankfall import ModelSource, Texts
-    from rankfall import model_request as make_request
-    from rankfall import open_subject as subject
+    from rankfall import ModelSource, Texts, model_request, open_subject
 
     source = ModelSource(model, "pretrained")
-    request = make_request(source, Texts(text, seeds, length), optional=True, variants=(WHOLE, BARE))
+    request = model_request(source, Texts(text, seeds, length), optional=True, variants=(WHOLE, BARE))
     if request is None:
-        shown = {RANK: (COSINE, ALL), SINKS: (SINK, EVERY), SKIPS: (RESIDUAL, ALL)}
-        return [row(claim, *what, 0, 0, math.nan, ABSENT) for claim, what in shown.items()]
-    found = subject(request, None)
-    return [one for sample in range(seeds) for one in of_text(found, sample)]
+        unmeasured = {RANK: (COSINE, ALL), SINKS: (SINK, EVERY), SKIPS: (RESIDUAL, ALL)}
+        return [row(claim, *place, 0, 0, math.nan, ABSENT) for claim, place in unmeasured.items()]
+    subject = open_subject(request, None)
+    return [evidence for sample in range(seeds) for evidence in measure_text(subject, sample)]
 
 
 @torch.no_grad()
-def of_text(subject: Subject, sample: int) -> Rows:
+def measure_text(subject: Subject, sample: int) -> Rows:
+    """Return the evidence of one text, on states and attention weights."""
     from rankfall import model_views
 
     rows: Rows = []
     for variant in subject.variants:
-        of = of_cut if variant.name == BARE else of_states
+        evidence = measure_cut if variant.name == BARE else measure_states
 
-        def add(layer: int, states: Tensor, of: Callable[[Tensor, int, int], Rows] = of) -> None:
-            rows.extend(of(states[0, 0], layer, sample))
+        def add(layer: int, states: Tensor, evidence: Callable[[Tensor, int, int], Rows] = evidence) -> None:
+            rows.extend(evidence(states[0, 0], layer, sample))
 
         subject.run([variant], sample, sample + 1, add)
     for view in model_views(subject, sample, sample + 1):
-        rows += of_weights(view, sample)
+        rows += measure_weights(view, sample)
     return rows
 
 
-def of_states(x: Tensor, layer: int, seed: int) -> Rows:
+def measure_states(x: Tensor, layer: int, seed: int) -> Rows:
     """Return the evidence on states x (T, D)."""
-    from rankfall import branch_parts as parts_of
+    from rankfall import branch_parts
 
-    left_out = dict(zip((NO_FIRST, NO_LARGEST), (part[0] for _, part in parts_of(x[None])), strict=True))
+    left_out = dict(zip((NO_FIRST, NO_LARGEST), (part[0] for _, part in branch_parts(x[None])), strict=True))
     rows: Rows = [row(SINKS, SPIKE, STATES, layer, seed, spike(x))]
     for line, part in {ALL: x, **left_out}.items():
         rows.append(row(RANK, SHARE, line, layer, seed, int(torch.linalg.matrix_rank(part)) / len(part)))
@@ -95,26 +95,28 @@ def of_states(x: Tensor, layer: int, seed: int) -> Rows:
     return rows
 
 
-def of_cut(x: Tensor, layer: int, seed: int) -> Rows:
-    left = residual(x)
-    value = left if left > FLOOR else math.nan
+def measure_cut(x: Tensor, layer: int, seed: int) -> Rows:
+    """Return the evidence on states x (T, D) of attention alone."""
+    measured = residual(x)
+    value = measured if measured > FLOOR else math.nan
     return [row(SKIPS, RESIDUAL, CUT, layer, seed, value, f"below {FLOOR:g}: rounding")]
 
 
-def of_weights(view: AttentionView, seed: int) -> Rows:
+def measure_weights(view: AttentionView, seed: int) -> Rows:
     """Return the evidence on the weights of one text. A column's mean over rows is a token's share of a head's weight."""
-    from rankfall import TOKEN_KINDS as KINDS
+    from rankfall import TOKEN_KINDS
 
     drawn = view.weights[0].mean(-2)  # (H, T)
-    separators = drawn[:, view.kinds[0] == KINDS.index("separator")]
-    found = {EVERY: drawn, FIRST: drawn[:, :1], SEPARATOR: separators}
+    separators = drawn[:, view.kinds[0] == TOKEN_KINDS.index("separator")]
+    weights = {EVERY: drawn, FIRST: drawn[:, :1], SEPARATOR: separators}
     return [
-        row(SINKS, SINK, line, view.layer, seed, float(one.max()) if one.numel() else math.nan, "the text has none")
-        for line, one in found.items()
+        row(SINKS, SINK, line, view.layer, seed, float(w.max()) if w.numel() else math.nan, "the text has none")
+        for line, w in weights.items()
     ]
 
 
 def spike(x: Tensor) -> float:
+    """Return the largest absolute entry over the median one."""
     size = x.abs()
     return float(size.max() / size.median())
 

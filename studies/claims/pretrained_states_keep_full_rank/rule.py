@@ -21,12 +21,12 @@ def decide(rows: DataFrame) -> Decision:
         f"{band_of(rows, COSINE, part, first).mean:.2f} to {band_of(rows, COSINE, part, last).mean:.2f}"
         for part in PARTS
     }
-    said = f"From the state before the first of {last:.0f} layers to the last, {texts[ALL]}."
+    sentence = f"From the state before the first of {last:.0f} layers to the last, {texts[ALL]}."
     full = {part: least[part] > FULL for part in PARTS}
     right = {part: (is_on(falls[part], FALLS), is_on(rises[part], RISES)) for part in PARTS}
     extends = [Extension(texts[part], true_of_all((full[part], *right[part]))) for part in PARTS if part != ALL]
     return judge(
-        said,
+        sentence,
         rises[ALL],
         "more texts",
         extends,

@@ -1,7 +1,8 @@
-"""|dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP over the scale beta of scores, for several numbers T of tokens:
-with the width d a fixed share of T, as in the source, and at one width.
+"""Measure |dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP by the scale beta of scores, for several numbers T of
+tokens.
 
-The loss is the mean cross entropy of symbols to which a random map assigns each token, as at the start of a masked language model.
+The width d is a fixed share of T, as in the source, or one width. The loss is the mean cross-entropy of random symbols by a random map, as
+at the start of a masked language model.
 """
 
 import math
@@ -29,10 +30,10 @@ def query_gradients(
     rows: Rows = []
     for tokens in lengths:
         for seed in range(seeds):
-            found = {beta: scaled_gradient(seed, tokens, tokens // ratio, symbols, beta) for beta in betas}
-            for beta, value in found.items():
+            gradients = {beta: scaled_gradient(seed, tokens, tokens // ratio, symbols, beta) for beta in betas}
+            for beta, value in gradients.items():
                 rows.append(row(NAME, GRADIENT, f"{tokens} tokens", beta, seed, value))
-                rows.append(row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / found[max(betas)]))
+                rows.append(row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / gradients[max(betas)]))
     for tokens in sorted(lengths)[-2:]:
         for seed in range(seeds):
             for beta in (*BELOW, *ABOVE):
@@ -42,6 +43,7 @@ def query_gradients(
 
 
 def scaled_gradient(seed: int, tokens: int, width: int, symbols: int, beta: float) -> float:
+    """Return |dL / dW_Q|^2 T / (d^2 sqrt(log T))."""
     gradient = query_gradient(seed, tokens, width, symbols, beta)
     return float(gradient.square().sum()) * tokens / (width**2 * math.log(tokens) ** 0.5)
 
@@ -56,11 +58,11 @@ def query_gradient(seed: int, tokens: int, width: int, symbols: int, beta: float
     )
     head = linear_map(seed, width, symbols, 1.0, names[5]) * 0.02 * width**0.5  # BERT's deviation of .02
     x = unit_deviation(standard_normal(seed, tokens, width, name=f"{NAME} tokens {tokens}"))  # (T, D)
-    wanted = torch.from_numpy(random_stream(seed, "claims", NAME, "symbols", tokens).integers(symbols, size=tokens))
+    labels = torch.from_numpy(random_stream(seed, "claims", NAME, "symbols", tokens).integers(symbols, size=tokens))
     query.requires_grad_(True)
     weights = ((x @ query) @ (x @ key).T * width**-0.5).softmax(-1)  # (T, T)
     y = unit_deviation(x + weights @ (x @ value))
     y = unit_deviation(y + (y @ inner).relu() @ outer)
-    loss = torch.nn.functional.cross_entropy(y @ head, wanted)
+    loss = torch.nn.functional.cross_entropy(y @ head, labels)
     (gradient,) = torch.autograd.grad(loss, query)
     return gradient

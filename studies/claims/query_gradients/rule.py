@@ -4,7 +4,7 @@ from typing import Any
 from rankfall import Decision, Extension, Read, Threshold, band, compare, evidence_rows, judge
 from studies.claims.parts import slope
 from studies.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, SHARE
-from studies.claims.rules import true_of_all
+from studies.claims.rules import first_crossing, true_of_all
 from studies.claims.score_scales.limits import decay_of_squares
 
 FALLS = Threshold(
@@ -24,17 +24,19 @@ THRESHOLDS = (FALLS, LESS)
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    powers, fixed = powers_of(rows, GRADIENT), powers_of(rows, FIXED)
+    powers, fixed = fit_powers(rows, GRADIENT), fit_powers(rows, FIXED)
     most = max(int(line.split()[0]) for line in evidence_rows(rows, SHARE).line)
-    tenth = band(where_it_rises(one) for _, one in evidence_rows(rows, SHARE, f"{most} tokens").groupby("seed"))
-    bands = {beta: band(found) for beta, found in powers.items()}
+    tenth = band(
+        first_crossing(group, 0.1) for _, group in evidence_rows(rows, SHARE, f"{most} tokens").groupby("seed")
+    )
+    bands = {beta: band(values) for beta, values in powers.items()}
     listed = ", ".join(
-        f"T^{found.mean:.2f} ({found.low:.2f} to {found.high:.2f}) at beta {beta:g}" for beta, found in bands.items()
+        f"T^{power.mean:.2f} ({power.low:.2f} to {power.high:.2f}) at beta {beta:g}" for beta, power in bands.items()
     )
     text = (
         f"Over the last doubling of the number T of tokens the scaled gradient goes like {listed}; squared weights go like "
-        f"{' and '.join(f'T^{decay_of_squares(beta):.2f}' for beta in BELOW)} below the transition. At {most:,} tokens a tenth of the "
-        f"value at beta 3 is there from beta {tenth} on, where the transition is at {math.sqrt(2):.3f}."
+        f"{' and '.join(f'T^{decay_of_squares(beta):.2f}' for beta in BELOW)} below the transition. At {most:,} tokens the gradient "
+        f"reaches a tenth of its value at beta 3 from beta {tenth} on; the transition is at {math.sqrt(2):.3f}."
     )
     right = sides(powers)
     unclear = None in right
@@ -48,7 +50,7 @@ def decide(read: Read) -> Decision:
         contradicted=True,
         extends=[
             Extension(
-                f"one width for all T ({', '.join(f'T^{band(one).mean:.2f} at beta {beta:g}' for beta, one in fixed.items())})",
+                f"one width for all T ({', '.join(f'T^{band(values).mean:.2f} at beta {beta:g}' for beta, values in fixed.items())})",
                 true_of_all(sides(fixed)),
             )
         ],
@@ -56,34 +58,26 @@ def decide(read: Read) -> Decision:
 
 
 def sides(powers: dict[float, list[float]]) -> list[bool | None]:
-    """Return for each beta whether the gradient vanishes below the transition, and does not above: where its power may be zero, it must be
-    decidedly above that of the largest beta below the transition, seed by seed."""
+    """Return, for each beta, whether the gradient vanishes below the transition and does not above. Above, a power that may be zero must be
+    decidedly larger than that of the largest beta below the transition, seed by seed."""
     answers = {beta: compare(band(powers[beta]), FALLS) for beta in powers}
-    found: list[bool | None] = [None if answers[beta] == "undecided" else answers[beta] == "below" for beta in BELOW]
+    verdicts: list[bool | None] = [None if answers[beta] == "undecided" else answers[beta] == "below" for beta in BELOW]
     for beta in ABOVE:
-        apart = band(above - below for above, below in zip(powers[beta], powers[BELOW[-1]], strict=True))
+        gap = band(above - below for above, below in zip(powers[beta], powers[BELOW[-1]], strict=True))
         unclear = answers[beta] == "undecided"
-        found.append((compare(apart, LESS) == "above" or None) if unclear else answers[beta] == "above")
-    return found
+        verdicts.append((compare(gap, LESS) == "above" or None) if unclear else answers[beta] == "above")
+    return verdicts
 
 
-def powers_of(rows: Any, quantity: str) -> dict[float, list[float]]:
+def fit_powers(rows: Any, quantity: str) -> dict[float, list[float]]:
     """Return, by beta, the power of the number of tokens over its last doubling, for each seed."""
     rows = evidence_rows(rows, quantity).copy()
     rows["tokens"] = rows.line.str.split().str[0].astype(float)
     late = rows[rows.tokens >= rows.tokens.max() / 2]
-    found = {}
+    powers = {}
     for beta in (*BELOW, *ABOVE):
         chosen = late[(late.x - beta).abs() < 1e-9]
-        found[beta] = [slope(one.tokens.map(math.log), one.value.map(math.log)) for _, one in chosen.groupby("seed")]
-    return found
-
-
-def where_it_rises(one: Any) -> float:
-    """Return the scale at which the value reaches a tenth."""
-    ordered = one.sort_values("x")
-    x, y = list(ordered.x), list(ordered.value)
-    for i in range(1, len(x)):
-        if y[i] >= 0.1:
-            return float(x[i - 1] + (x[i] - x[i - 1]) * (0.1 - y[i - 1]) / (y[i] - y[i - 1]))
-    return float("nan")
+        powers[beta] = [
+            slope(group.tokens.map(math.log), group.value.map(math.log)) for _, group in chosen.groupby("seed")
+        ]
+    return powers

@@ -1,5 +1,8 @@
-"""Scores of rotated queries and keys by distance, independent normal or equal; and how much attention a head without positions can give to
-its own token, if all tokens differ and if one occurs twice, compared with a head with rotary positions."""
+"""Measure scores of rotated queries and keys by distance, independent normal or equal.
+
+Also measured is how much attention a head without positions can give to its own token, if all tokens differ and if one occurs twice, beside
+a head with rotary positions.
+"""
 
 import torch
 
@@ -22,10 +25,9 @@ def rope_and_distance(
         rope = make([seed], most + 1, position="rope", width=width).position
         q, k = draw([seed], 2, pairs, width, name="rope_and_distance")[0]
         at = torch.zeros(1, 1, 1, most + 1, width, dtype=torch.float64)
-        turned = rope.rotate(at + torch.eye(width, dtype=at.dtype)[:, None], at)[0][
-            0, 0
-        ]  # (d, T, d): of each unit vector
-        for distance in (one for one in DISTANCES if one <= most):
+        # Each unit vector, rotated to each place: (d, T, d).
+        turned = rope.rotate(at + torch.eye(width, dtype=at.dtype)[:, None], at)[0][0, 0]
+        for distance in (d for d in DISTANCES if d <= most):
             # The key is `distance` before the query. Only the difference of places counts.
             moved = q @ turned[:, distance]
             scores = (moved * k).sum(-1) / width**0.5  # (pairs,)
@@ -47,6 +49,6 @@ def rope_and_distance(
                 networks[position].blocks[0].attention.weights(text[None])[0, 0, 0].diagonal()  # (T,)
                 for position, text in (("none", x), ("none", twice), ("rope", twice))
             )
-            for line, own in ((DIFFER, differ.min()), (TWICE, shared[0]), (ROPE, turned.min())):
-                rows.append(row(DIAGONAL, OWN, line, scale, seed, float(own)))
+            for line, share in ((DIFFER, differ.min()), (TWICE, shared[0]), (ROPE, turned.min())):
+                rows.append(row(DIAGONAL, OWN, line, scale, seed, float(share)))
     return rows

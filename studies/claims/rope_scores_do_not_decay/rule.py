@@ -15,12 +15,12 @@ def decide(read: Read) -> Decision:
     sizes = evidence_rows(rows, SIZE).value
     most = float(rows.x.max())
     near, far = band_of(rows, ALIKE, "mean of queries", 0.0), band_of(rows, ALIKE, "mean of queries", most)
-    said = (
+    sentence = (
         f"Scores of independent queries and keys have a mean within {means.abs().max():.1f} standard errors of zero at all distances up to "
         f"{most:.0f}, and a "
-        f"standard deviation from {sizes.min():.3f} to {sizes.max():.3f}; of a query that equals its key they fall from "
+        f"standard deviation from {sizes.min():.3f} to {sizes.max():.3f}; scores of a query that equals its key fall from "
         f"{near.mean:.2f} to {far.mean:.2f}."
     )
     steady = sizes.max() / sizes.min() - 1 <= WIDER
     number = band(evidence_rows(rows, SIZE, x=most).value)
-    return judge(said, number, holds=centred and steady, in_part=centred, contradicted=True)
+    return judge(sentence, number, holds=centred and steady, in_part=centred, contradicted=True)

@@ -1,5 +1,7 @@
-"""log10 of the spread of tokens by layer, without a rounding floor, for scores of three deviations and three masks: attention with a layer
-norm and nothing else."""
+"""Measure log10 of the spread of tokens by layer, for scores of three deviations and three masks.
+
+The network is attention with a layer norm and nothing else, and there is no rounding floor.
+"""
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row

@@ -16,24 +16,26 @@ def decide(read: Read) -> Decision:
 
     def gain(mask: str, small: float, large: float) -> Band:
         """Return the decades that the larger scale keeps more, seed by seed."""
-        one, other = (evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last) for scale in (large, small))
-        pairs = one.merge(other, on="seed")
+        larger, other = (
+            evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last) for scale in (large, small)
+        )
+        pairs = larger.merge(other, on="seed")
         return band(pairs.value_x - pairs.value_y)
 
     steps = {mask: [gain(mask, a, b) for a, b in pairwise(SCALES)] for mask in MASKS}
-    whole = {mask: gain(mask, SCALES[0], SCALES[-1]) for mask in MASKS}
+    total = {mask: gain(mask, SCALES[0], SCALES[-1]) for mask in MASKS}
     at = {
         mask: [band(evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last).value) for scale in SCALES]
         for mask in MASKS
     }
     text = f"Spread of tokens after {last:.0f} layers at scores of deviation 1/8, 1 and 8: " + "; ".join(
-        f"{mask} {', '.join(f'10^{one.mean:,.4g}' for one in at[mask])}" for mask in MASKS
+        f"{mask} {', '.join(f'10^{spread.mean:,.4g}' for spread in at[mask])}" for mask in MASKS
     )
-    slows = {mask: [compare(one, SLOWER) for one in found] for mask, found in steps.items()}
-    first, second, third = (whole[mask] for mask in MASKS)
+    slows = {mask: [compare(step, SLOWER) for step in gains] for mask, gains in steps.items()}
+    first, second, third = (total[mask] for mask in MASKS)
     ordered = first.low > second.high and second.low > third.high
-    unclear = [mask for mask, found in slows.items() if "undecided" in found]
-    answers = {answer for found in slows.values() for answer in found}
+    unclear = [mask for mask, sides in slows.items() if "undecided" in sides]
+    answers = {answer for sides in slows.values() for answer in sides}
     faster = "below" in answers  # somewhere larger scores make it faster for sure: it cannot hold
     return judge(
         text + ".",

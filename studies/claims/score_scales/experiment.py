@@ -1,9 +1,9 @@
-"""One layer of attention with three kinds of scores, over the number n of tokens: cosines of the tokens times g log n, independent numbers
-times b sqrt(log n), and the sum of both.
+"""Measure one layer of attention with three kinds of scores, by the number n of tokens.
 
-For cosines, queries, keys and values are the tokens themselves, and the measured critical g puts half of a row's weight on the token
-itself. For independent scores, queries and keys come from random maps, and the sum of squared weights is of a sample of rows. For the sum,
-and for each kind at the other's scale, it is measured which kind of token has most of a row's weight.
+Scores are cosines of the tokens times g log n, independent numbers times b sqrt(log n), or the sum of both. For cosines, queries, keys and
+values are the tokens themselves, and the measured critical g puts half of a row's weight on the token itself. For independent scores,
+queries and keys come from random maps, and the sum of squared weights is of a sample of rows. The same sum shows each kind at the other's
+scale, and the token's own share shows the sum of both kinds.
 
 Maps have to be wide: scores s of d dimensions are normal up to s^4 / (4 d), and the largest of n is sqrt(2 log n).
 """
@@ -59,16 +59,16 @@ def score_scales(
     for seed in range(seeds):
         for n in mapped:
             for rho in correlations:
-                rows += of_noise(seed, n, head_width, rho, min(4 * sampled, n))
+                rows += measure_noise(seed, n, head_width, rho, min(4 * sampled, n))
         if seed >= FEW:
             continue
         for n in tokens:
             for rho in cosines:
-                rows += of_cosines(seed, n, width, rho)
+                rows += measure_cosines(seed, n, width, rho)
         for n in many:
-            rows += at_others_scale(seed, n, sampled)
+            rows += measure_at_other_scale(seed, n, sampled)
         for b in noises:
-            rows += of_both(seed, many[-1], cosines[len(cosines) // 2], b, sampled)
+            rows += measure_both(seed, many[-1], cosines[len(cosines) // 2], b, sampled)
     for n in tokens:  # limits for every n
         for rho in cosines:
             rows += [
@@ -91,7 +91,8 @@ def score_scales(
     return rows
 
 
-def of_cosines(seed: int, n: int, width: int, rho: float) -> Rows:
+def measure_cosines(seed: int, n: int, width: int, rho: float) -> Rows:
+    """Return the evidence on scores of cosines: the cosine after the layer, and the critical scale."""
     x = like_tokens(seed, n, width, rho, f"{LIKE} {rho:g}")
     products = x @ x.T
     critical = critical_of_cosines(rho)
@@ -109,12 +110,12 @@ def of_cosines(seed: int, n: int, width: int, rho: float) -> Rows:
     low, high = 0.0, 4 * critical
     for _ in range(30):  # the token's own share grows with the scale
         middle = (low + high) / 2
-        own = (products * (middle * math.log(n))).softmax(-1).diagonal().mean()
-        low, high = (middle, high) if float(own) < 0.5 else (low, middle)
+        own_share = (products * (middle * math.log(n))).softmax(-1).diagonal().mean()
+        low, high = (middle, high) if float(own_share) < 0.5 else (low, middle)
     return [*rows, row(LIKE, CRITICAL, f"rho {rho:g}", n, seed, low / critical)]
 
 
-def of_noise(seed: int, n: int, width: int, rho: float, sampled: int) -> Rows:
+def measure_noise(seed: int, n: int, width: int, rho: float, sampled: int) -> Rows:
     """Return the evidence on scores of random maps, at deviations of b sqrt(log n), for a sample of rows."""
     x = unit_deviation(like_tokens(seed, n, width, rho, f"{RANDOM} {rho:g} {n}"))  # (T, d)
     q = x[:sampled] @ linear_map(seed, width, width, 1.0, f"{RANDOM} query {n}")
@@ -129,21 +130,21 @@ def of_noise(seed: int, n: int, width: int, rho: float, sampled: int) -> Rows:
     ]
 
 
-def at_others_scale(seed: int, n: int, sampled: int) -> Rows:
+def measure_at_other_scale(seed: int, n: int, sampled: int) -> Rows:
     """Return the evidence on independent scores times log n, and cosines times sqrt(log n), each at twice the critical value of its own
     scale."""
     noise = standard_normal(seed, sampled, n, name=f"{BOTH} {n}")
-    found = squares((noise * (2 * math.sqrt(2) * math.log(n))).softmax(-1))
+    squared = squares((noise * (2 * math.sqrt(2) * math.log(n))).softmax(-1))
     # A token among others of cosine 0.5: one score of 1, n - 1 of 0.5.
     scale = 2 * critical_of_cosines(0.5) * math.log(n) ** 0.5
-    own = 1 / (1 + (n - 1) * math.exp(-0.5 * scale))
+    own_share = 1 / (1 + (n - 1) * math.exp(-0.5 * scale))
     return [
-        row(BOTH, WRONG, NOISE, n, seed, found),
-        row(BOTH, WRONG, SLOWER, n, seed, own**2 + (1 - own) ** 2 / (n - 1)),
+        row(BOTH, WRONG, NOISE, n, seed, squared),
+        row(BOTH, WRONG, SLOWER, n, seed, own_share**2 + (1 - own_share) ** 2 / (n - 1)),
     ]
 
 
-def of_both(seed: int, n: int, rho: float, b: float, sampled: int) -> Rows:
+def measure_both(seed: int, n: int, rho: float, b: float, sampled: int) -> Rows:
     """Return the token's own share over the scale of cosines, in units of the scale at which theory has it win."""
     noise = standard_normal(seed, sampled, n, name=f"{BOTH} mixed {n}") * (b * math.log(n) ** 0.5)
     critical = critical_of_both(rho, b)

@@ -1,4 +1,4 @@
-"""Limits of attention as the number of tokens goes to infinity, in closed form.
+"""Compute limits of attention as the number of tokens goes to infinity, in closed form.
 
 Scores are g log n <x_i, x_j> for tokens of cosine rho. The token itself has n^g in the numerator, and the n others n^(1 + g rho) together,
 so the token wins if g (1 - rho) > 1. Independent scores b sqrt(log n) N(0, 1) are a random energy model, in which the largest of n is b

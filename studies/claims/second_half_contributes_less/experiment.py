@@ -1,5 +1,7 @@
-"""Causal pre-norm character models of eight layers, before and after training: the size of what each layer adds over its state, and how
-much later layers' contributions change if a layer is left out."""
+"""Measure what each layer of a causal pre-norm character model of eight layers adds, over its state, before and after training.
+
+Also measured is how much later layers' contributions change if a layer is left out.
+"""
 
 import itertools
 from functools import partial
@@ -63,8 +65,8 @@ def contributions(network: Network, inputs: Tensor, line: str, seed: int) -> Row
     rows: Rows = []
     states = network.states(inputs[None])
     added = [after - before for before, after in itertools.pairwise(states)]
-    for layer, one in enumerate(added):
-        share = (one.norm(dim=-1) / states[layer].norm(dim=-1)).mean()
+    for layer, change in enumerate(added):
+        share = (change.norm(dim=-1) / states[layer].norm(dim=-1)).mean()
         rows.append(row(NAME, SHARE, line, layer + 1, seed, float(share)))
         state, effects = states[layer], []
         for later in range(layer + 1, len(added)):

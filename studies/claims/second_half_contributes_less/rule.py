@@ -12,23 +12,27 @@ THRESHOLDS = (LESS, EFFECTLESS, EARLIER)
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    shares, effects = ({line: halves(rows, what, line) for line in (TRAINED, BIRTH)} for what in (SHARE, EFFECT))
-    texts = {line: f"{shares[line][0]} and {effects[line][0]}" for line in shares}
-    said = (
-        "Of the first half's contribution and effect, layers of the second half have "
-        f"{texts[TRAINED]} after training, {texts[BIRTH]} before."
+    shares, effects = (
+        {line: halves(rows, quantity, line) for line in (TRAINED, BIRTH)} for quantity in (SHARE, EFFECT)
+    )
+    texts = {line: f"{shares[line][0]} of the contribution and {effects[line][0]} of the effect" for line in shares}
+    sentence = (
+        f"Layers of the second half have {texts[TRAINED]} of the first half after training, and {texts[BIRTH]} before."
     )
     trained = band(shares[TRAINED][1] - shares[BIRTH][1])
     learned = Extension(
         f"a difference that training makes (the contribution's ratio changes by {trained})", is_on(trained, EARLIER)
     )
     parts = (is_on(shares[TRAINED][0], LESS), is_on(effects[TRAINED][0], EFFECTLESS))
-    return judge(said, shares[TRAINED][0], "more seeds", [learned], **by_parts(parts))
+    return judge(sentence, shares[TRAINED][0], "more seeds", [learned], **by_parts(parts))
 
 
 def halves(rows: DataFrame, quantity: str, line: str) -> tuple[Band, np.ndarray]:
     """Return the mean over the second half of the layers over that of the first, by seed, with its interval."""
-    found = evidence_rows(rows, quantity, line)
+    evidence = evidence_rows(rows, quantity, line)
     middle = evidence_rows(rows, SHARE).x.max() / 2
-    ratios = [one[one.x > middle].value.mean() / one[one.x <= middle].value.mean() for _, one in found.groupby("seed")]
+    ratios = [
+        group[group.x > middle].value.mean() / group[group.x <= middle].value.mean()
+        for _, group in evidence.groupby("seed")
+    ]
     return band(ratios), np.array(ratios)

@@ -1,6 +1,6 @@
-"""Networks of attention alone, without skips and norms, with random weights: what remains of the tokens' differences, by layer.
+"""Measure what remains of the tokens' differences, by layer, in networks of attention alone with random weights, without skips and norms.
 
-Shaped attention adds a token's own value and the output of attention, and subtracts attention without content: 1 + A - C. With queries of
+Shaped attention adds a token's own value to the output of attention, and subtracts attention without content: 1 + A - C. With queries of
 zero A is C, and the layer is the identity. `mixed` is (1 - g) 1 + g A, whose rows still sum to one.
 """
 
@@ -37,16 +37,17 @@ def shaped_attention(context: Context, *, depth: int = 32, tokens: int = 32, wid
 
 
 def step(attention: torch.nn.Module, x: Tensor, form: str) -> Tensor:
+    """Return the states after one layer of a form of attention, scaled to their usual size."""
     logits: Tensor = attention.logits(x)[0, 0, 0]  # type: ignore[operator]
     weights = logits.softmax(-1)
     level = torch.where(logits.isneginf(), logits, 0.0).softmax(-1)  # without content
-    one = torch.eye(len(weights), dtype=x.dtype)
+    identity = torch.eye(len(weights), dtype=x.dtype)
     if form == "shaped, scores of zero":
-        weights = one
+        weights = identity
     elif form == "shaped, random scores":
-        weights = one + weights - level
+        weights = identity + weights - level
     elif form == "mixed, a tenth":
-        weights = 0.9 * one + 0.1 * weights
+        weights = 0.9 * identity + 0.1 * weights
     orthogonal = torch.linalg.qr(attention.value.weight[0]).Q  # type: ignore[union-attr,index]
     x = weights @ x @ orthogonal
     return x / x.norm() * x[0, 0].numel() ** 0.5  # without a norm only directions count, and scores keep their size

@@ -1,2 +1,2 @@
 KEPT = "relative residual, by layer"
-LEAST = 1e-13
+LEAST = 1e-13  # a relative residual below this is rounding

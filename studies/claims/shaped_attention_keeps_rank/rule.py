@@ -11,21 +11,21 @@ THRESHOLDS = (ENOUGH,)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
-    found = {
+    residuals = {
         (form, mask): band(evidence_rows(rows, KEPT, f"{form}, mask {mask}", last).value.fillna(LEAST))
         for form in ("plain", *FORMS)
         for mask in MASKS
     }
     texts = {
-        form: f"{form} {' and '.join(_say(found[form, mask].mean) for mask in MASKS)}" for form in ("plain", *FORMS)
+        form: f"{form} {' and '.join(_say(residuals[form, mask].mean) for mask in MASKS)}" for form in ("plain", *FORMS)
     }
-    said = (
+    sentence = (
         f"Relative residual after {last:.0f} layers without skips and norms, bidirectional and causal: {texts['plain']}; "
         f"{texts[FORMS[0]]}."
     )
-    answers = {form: [is_on(found[form, mask], ENOUGH) for mask in MASKS] for form in FORMS}
+    answers = {form: [is_on(residuals[form, mask], ENOUGH) for mask in MASKS] for form in FORMS}
     extends = [Extension(texts[form], true_of_all(answers[form])) for form in FORMS[1:]]
-    return judge(said, found[FORMS[0], MASKS[1]], "more seeds", extends, **by_parts(answers[FORMS[0]]))
+    return judge(sentence, residuals[FORMS[0], MASKS[1]], "more seeds", extends, **by_parts(answers[FORMS[0]]))
 
 
 def _say(mean: float) -> str:

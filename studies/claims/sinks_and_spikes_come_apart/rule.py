@@ -12,7 +12,7 @@ THRESHOLDS = (DRAWS, FLAT)
 def decide(rows: DataFrame) -> Decision:
     spike = at_most(rows, SPIKE, STATES)
     drawn = {line: at_most(rows, SINK, line) for line in (EVERY, FIRST, SEPARATOR)}
-    said = (
+    sentence = (
         f"The largest entry of the states is {spike[1].mean:.0f} times the median (layer {spike[0]:.0f}); a head gives one token "
         f"{drawn[EVERY][1].mean:.2f} of its weight (layer {drawn[EVERY][0]:.0f}), the first one {drawn[FIRST][1].mean:.2f} (layer "
         f"{drawn[FIRST][0]:.0f}), a separator {drawn[SEPARATOR][1].mean:.2f} (layer {drawn[SEPARATOR][0]:.0f})."
@@ -21,7 +21,7 @@ def decide(rows: DataFrame) -> Decision:
     sinks = [x for x in layers if is_on(band_of(rows, SINK, EVERY, x), DRAWS)]
     flat = [is_on(band_of(rows, SPIKE, STATES, x), FLAT) for x in sinks]
     return judge(
-        said,
+        sentence,
         drawn[EVERY][1],
         "a pretrained model with norms after that has sinks for sure",
         holds=bool(sinks) and is_on(spike[1], FLAT) is True,
@@ -32,6 +32,6 @@ def decide(rows: DataFrame) -> Decision:
 
 def at_most(rows: DataFrame, quantity: str, line: str) -> tuple[float, Band]:
     """Return the layer with the largest value, in the mean over texts, and that value."""
-    found = evidence_rows(rows, quantity, line)
-    layer = float(found.groupby("x").value.mean().idxmax())
+    evidence = evidence_rows(rows, quantity, line)
+    layer = float(evidence.groupby("x").value.mean().idxmax())
     return layer, band_of(rows, quantity, line, layer)

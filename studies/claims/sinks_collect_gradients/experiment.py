@@ -1,6 +1,8 @@
-"""Pre-norm networks with RMS norms before training, in which a number is added to all scores of the first token: its weight, and the
-gradient of a random linear function of the last state at the first token's input of attention over that at others, mean over layers. And
-the gradient that reaches the first token's state through a norm, by the size of the state."""
+"""Add a number to all scores of the first token in untrained pre-norm networks, and measure the weight and the gradient at that token.
+
+The gradient is that of a random linear function of the last state, at the first token's input of attention over that at others, mean over
+layers. Also measured is the gradient that reaches the first token's state through a norm, by the size of the state.
+"""
 
 import torch
 from torch import Tensor
@@ -68,9 +70,9 @@ def measure_first(network: Network, x: Tensor, function: Tensor) -> tuple[Tensor
             weights.append(block.attention.weights(read).detach()[..., 1:, 0].mean((1, 2, 3)))
             state = state + block.attention(read)
             state = state + block.mlp(block.norm2(state))
-        found = torch.autograd.grad((state * function).sum(), inputs)
-    ratios = [one.norm(dim=-1)[:, 0] for one in found]  # (K, T) of each layer
-    logs = torch.stack([(one[:, 0] / one[:, 1:].mean(-1)).log10() for one in ratios])
+        gradients = torch.autograd.grad((state * function).sum(), inputs)
+    ratios = [gradient.norm(dim=-1)[:, 0] for gradient in gradients]  # (K, T) of each layer
+    logs = torch.stack([(norms[:, 0] / norms[:, 1:].mean(-1)).log10() for norms in ratios])
     return torch.stack(weights).mean(0), logs.mean(0)
 
 
@@ -81,5 +83,5 @@ def through_norm(network: Network, x: Tensor, function: Tensor, size: float) -> 
     state[:, :, 0] *= size
     state.requires_grad_()
     with torch.enable_grad():
-        (found,) = torch.autograd.grad((block.attention(block.norm1(state)) * function).sum(), state)
-    return found[:, 0, 0].norm(dim=-1).log10()
+        (gradient,) = torch.autograd.grad((block.attention(block.norm1(state)) * function).sum(), state)
+    return gradient[:, 0, 0].norm(dim=-1).log10()

@@ -17,7 +17,7 @@ def decide(read: Read) -> Decision:
     start, end = (band_of(rows, GRADIENT, CAUSAL, x) for x in (none, most))
     grown = {line: change_of(rows, GRADIENT, line, none, most) for line in (CAUSAL, FULL)}
     fall = band(slopes(evidence_rows(rows, SLOPE)))
-    said = (
+    sentence = (
         f"With {weight[CAUSAL].mean:.0%} of the weight, the first token's gradient is {10**end.mean:.3g} times that of others, and "
         f"{10**start.mean:.3g} times without a sink, by the mask alone. Through a norm it falls with the {fall.mean:.2f}th power of the "
         "state's size."
@@ -28,7 +28,7 @@ def decide(read: Read) -> Decision:
         is_on(grown[FULL], MORE),
     )
     return judge(
-        said,
+        sentence,
         end,
         "a sink, or more seeds",
         [beside],

@@ -1,5 +1,8 @@
-"""Causal language models of one layer, trained with five normalisers: the weight on the first token at positions with nothing to copy, by
-training step; and how many of the tokens after a trigger are predicted, which only copying can do."""
+"""Train causal language models of one layer with five normalisers, and measure the weight on the first token where there is nothing to
+copy.
+
+Also measured is how many of the tokens after a trigger are predicted, which only copying can do. Both are by training step.
+"""
 
 from functools import partial
 from typing import Any
@@ -67,6 +70,7 @@ def sinks_need_normalisation(
 
 @torch.no_grad()
 def measure_first_token(network: Network, inputs: Tensor, targets: Tensor) -> dict[str, float]:
+    """Return the weight on the first token and on the key of its own where nothing is to be copied, and the share of right copies."""
     block = network.blocks[0]
     state = network.lift(inputs[None])
     weights = block.attention.weights(block.norm1(state))[0].mean(1)  # (B, T, T)
@@ -75,5 +79,5 @@ def measure_first_token(network: Network, inputs: Tensor, targets: Tensor) -> di
     idle = ~copies
     idle[:, :2] = False  # BOS sees only itself, and the first token little else
     _, right = grade(network, inputs, targets.masked_fill(~copies, -1))
-    found = {DRAWN: float(weights[..., 0][idle].mean()), COPIED: float(right)}
-    return found | {TAKEN: float(1 - weights.sum(-1)[idle].mean())}
+    measured = {DRAWN: float(weights[..., 0][idle].mean()), COPIED: float(right)}
+    return measured | {TAKEN: float(1 - weights.sum(-1)[idle].mean())}

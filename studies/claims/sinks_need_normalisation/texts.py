@@ -1,4 +1,4 @@
-"""Texts of a Markov chain with a few triggers. After a trigger the token before it is repeated.
+"""Draw texts of a Markov chain with a few triggers. After a trigger the token before it is repeated.
 
 So a head has something to copy only after a trigger. The first token of each text is BOS.
 """
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rankfall import random_stream
 
-TRIGGERS = 2
+TRIGGERS = 2  # the first symbols
 
 
 def chain(seed: int, symbols: int) -> np.ndarray:
@@ -23,14 +23,14 @@ def texts(seed: int, step: int, probabilities: np.ndarray, samples: int, length:
     rng = random_stream(seed, "claims", "sinks", "text", step)
     symbols = len(probabilities)
     sums = probabilities.cumsum(-1)
-    found = np.empty((samples, length), dtype=np.int64)
-    found[:, 0] = rng.integers(symbols, size=samples)
+    tokens = np.empty((samples, length), dtype=np.int64)
+    tokens[:, 0] = rng.integers(symbols, size=samples)
     for place in range(1, length):
-        before = found[:, place - 1]
+        before = tokens[:, place - 1]
         following = np.minimum((rng.random((samples, 1)) > sums[before]).sum(-1), symbols - 1)
         if place > 1:
-            following = np.where(before < TRIGGERS, found[:, place - 2], following)
-        found[:, place] = following
-    whole = np.concatenate([np.full((samples, 1), symbols), found], 1)
-    targets = np.concatenate([whole[:, 1:], np.full((samples, 1), -1)], 1)
-    return torch.from_numpy(whole), torch.from_numpy(targets)
+            following = np.where(before < TRIGGERS, tokens[:, place - 2], following)
+        tokens[:, place] = following
+    texts_with_bos = np.concatenate([np.full((samples, 1), symbols), tokens], 1)
+    targets = np.concatenate([texts_with_bos[:, 1:], np.full((samples, 1), -1)], 1)
+    return torch.from_numpy(texts_with_bos), torch.from_numpy(targets)

@@ -1,7 +1,7 @@
-"""Causal networks with random weights in which every query's score for the first token is raised by s.
+"""Raise every query's score for the first token by s in causal networks with random weights, and measure how the other tokens mix.
 
-Measured over s: what remains of the other tokens' differences after the last layer, and the share of a small change of one token that has
-moved to the others; with skip connections (after a layer norm) and without, and with the first token's value unchanged or zero.
+Measured by s are what remains of the other tokens' differences after the last layer, and the share of a small change of one token that has
+moved to the others. Networks have skip connections and norms before branches, or neither, and the first token's value is kept or zero.
 """
 
 import math

@@ -18,14 +18,14 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     high = float(rows.x.max())
     apart, slower = keeps_apart(rows, DECIDES, high), mixes_less(rows, DECIDES, high)
-    said = (
-        f"When the first token's score rises from 0 to {high:g} ({band_of(rows, DRAWN, DECIDES, high).mean:.0%} of attention), in the "
-        f"others: {_say(rows, DECIDES, high)}."
+    sentence = (
+        f"When the first token's score rises from 0 to {high:g} ({band_of(rows, DRAWN, DECIDES, high).mean:.0%} of attention), for "
+        f"the other tokens: {_say(rows, DECIDES, high)}."
     )
     return judge(
-        said,
+        sentence,
         band_of(rows, KEPT, DECIDES, high),
-        "more seeds: changes that are told from zero",
+        "more seeds, to distinguish changes from zero",
         extends=[_extension(rows, line, high) for line in LINES if line != DECIDES],
         **by_parts((apart, slower)),
     )
@@ -42,8 +42,8 @@ def mixes_less(rows: DataFrame, line: str, high: float) -> bool | None:
 
 
 def _extension(rows: DataFrame, line: str, high: float) -> Extension:
-    found = true_of_all((keeps_apart(rows, line, high), mixes_less(rows, line, high)))
-    return Extension(f"{line}: {_say(rows, line, high)}", found)
+    answer = true_of_all((keeps_apart(rows, line, high), mixes_less(rows, line, high)))
+    return Extension(f"{line}: {_say(rows, line, high)}", answer)
 
 
 def _values(rows: DataFrame, quantity: str, line: str, x: float) -> np.ndarray:
@@ -53,7 +53,7 @@ def _values(rows: DataFrame, quantity: str, line: str, x: float) -> np.ndarray:
 def _say(rows: DataFrame, line: str, high: float) -> str:
     residuals = [float(np.mean(_values(rows, KEPT, line, x))) for x in (0.0, high)]
     shares = [band_of(rows, REACHED, line, x).mean for x in (0.0, high)]
-    first, last = (f"{one:.3g}" if one > LEAST else f"less than {LEAST:g}" for one in residuals)
+    first, last = (f"{residual:.3g}" if residual > LEAST else f"less than {LEAST:g}" for residual in residuals)
     return (
         f"residual {first} to {last}, share of a token's change that reaches others {shares[0]:.3g} to {shares[1]:.3g}"
     )

@@ -1,5 +1,9 @@
-"""Order of contraction of a layer, and how many rows of twelve equal tokens it distinguishes, for softmax, softmax followed by a gate,
-softpick and differential attention; and what differential attention keeps of the common row over its lambda."""
+"""Measure the order of contraction of a layer, and how many rows of twelve equal tokens it distinguishes, for softmax and three other
+mixers.
+
+These are softmax followed by a gate, softpick, and differential attention. Also measured is the relative residual after differential
+attention, by its lambda.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -46,6 +50,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 PLAIN: dict[str, Any] = {"attention": Component("multihead"), "normaliser": Component("softmax")}
 BY_MASK, BY_POSITION = ("none", "causal"), ("none", "alibi")
+TOKENS = 6  # for orders
 
 
 def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: int = 8) -> Rows:
@@ -59,7 +64,7 @@ def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: i
             for line, values in ((SOFTMAX, same), (name, measure_orders(parts, seed))):
                 rows += [row(claim, quantity, line, place, seed, *value) for quantity, place, value in values]
             for line, by_place in ((SOFTMAX, plain), (name, counted[claim])):
-                rows += [row(claim, DISTINCT, line, place, seed, one[seed]) for place, one in enumerate(by_place)]
+                rows += [row(claim, DISTINCT, line, place, seed, counts[seed]) for place, counts in enumerate(by_place)]
         rows += [
             row(DIFFERENTIAL, LEFT, "scores of deviation 1", share, seed, residual_left(share, seed, tokens, width))
             for share in LAMBDAS
@@ -69,25 +74,25 @@ def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: i
 
 def measure_orders(parts: dict[str, Any], seed: int) -> list[tuple[str, int, tuple[float, str]]]:
     """Return, by mask, the orders, and whether the layer is dead at its drawn weights."""
-    found: list[tuple[str, int, tuple[float, str]]] = []
+    rows: list[tuple[str, int, tuple[float, str]]] = []
     for place, mask in enumerate(BY_MASK):
         design = replace(ORDER_DESIGN, mask=Component(mask), **parts)
-        found += [(ORDER, place, order(design, seed)), (DEAD, place, (float(is_dead(design, seed)), ""))]
-    return found
+        rows += [(ORDER, place, order(design, seed)), (DEAD, place, (float(is_dead(design, seed)), ""))]
+    return rows
 
 
 @torch.no_grad()
-def is_dead(design: Architecture, seed: int, tokens: int = 6) -> bool:
+def is_dead(design: Architecture, seed: int) -> bool:
     """Return whether a layer maps equal tokens to zero at drawn weights. Orders are then measured with changed queries (`wake`)."""
-    network = order_networks(design, tokens, 1, False, seed)
-    common = order_states(network, 1, tokens, seed).common  # (1, 1, 1, D)
-    return not bool(network.blocks[0](common.expand(-1, -1, tokens, -1)).any())
+    network = order_networks(design, TOKENS, 1, False, seed)
+    common = order_states(network, 1, TOKENS, seed).common  # (1, 1, 1, D)
+    return not bool(network.blocks[0](common.expand(-1, -1, TOKENS, -1)).any())
 
 
 def order(design: Architecture, seed: int) -> tuple[float, str]:
     """Return the order of contraction for one draw of weights."""
-    found = measure_slopes(design, biases=False, draws=1, tokens=6, seed=seed)[0]
-    return (float("nan"), found["reason"]) if found["order"] is None else (found["order"], "")
+    fit = measure_slopes(design, biases=False, draws=1, tokens=TOKENS, seed=seed)[0]
+    return (float("nan"), fit["reason"]) if fit["order"] is None else (fit["order"], "")
 
 
 def count_distinct(parts: dict[str, Any], tokens: int, draws: int) -> Iterator[list[int]]:

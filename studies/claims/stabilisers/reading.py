@@ -15,32 +15,33 @@ PREDICTED = {  # orders without and with a causal mask; rows of twelve equal tok
 
 
 def decide_shared(read: Read, claim: str) -> Decision:
+    """Decide whether orders and distinct rows are the predicted ones."""
     rows = read("evidence")
     name = claim.removesuffix("_and_rank")
     orders, distinct = PREDICTED[claim]
-    found = [evidence_rows(rows, ORDER, name, place).value for place in (0, 1)]
+    measured = [evidence_rows(rows, ORDER, name, place).value for place in (0, 1)]
     plain = [evidence_rows(rows, ORDER, "softmax", place).value for place in (0, 1)]
     counts = [sorted(evidence_rows(rows, DISTINCT, name, place).value.astype(int)) for place in (0, 1)]
-    apart = [one[-1] for one in counts]
+    most_distinct = [by_draw[-1] for by_draw in counts]
     dead = [evidence_rows(rows, DEAD, name, place).value for place in (0, 1)]
     right = [
-        len(one.dropna()) > 0 and bool(((one.dropna() - p).abs() < EXACT).all())
-        for one, p in zip(found, orders, strict=True)
+        len(values.dropna()) > 0 and bool(((values.dropna() - p).abs() < EXACT).all())
+        for values, p in zip(measured, orders, strict=True)
     ]
-    right += [a == b for a, b in zip(apart, distinct, strict=True)]
+    right += [a == b for a, b in zip(most_distinct, distinct, strict=True)]
     text = (
-        f"Order {say(found[0])} where every token is seen (softmax {say(plain[0])}), {say(found[1])} where earlier ones are "
-        f"({say(plain[1])}); predicted {orders[0]:g} and {orders[1]:g}. Of equal tokens it tells at most {apart[0]} apart without "
-        f"positions ({', '.join(map(str, counts[0]))} by draw), {apart[1]} with ALiBi ({', '.join(map(str, counts[1]))}); predicted "
-        f"{distinct[0]} and {distinct[1]}. As they are drawn, before queries are changed, {dead[0].sum():.0f} and {dead[1].sum():.0f} of "
-        f"{len(dead[0])} layers have no weight at all."
+        f"Order {say(measured[0])} where every token is seen (softmax {say(plain[0])}), {say(measured[1])} where earlier ones are "
+        f"({say(plain[1])}); predicted {orders[0]:g} and {orders[1]:g}. It tells at most {most_distinct[0]} of twelve equal tokens apart "
+        f"without positions ({', '.join(map(str, counts[0]))} by draw), {most_distinct[1]} with ALiBi "
+        f"({', '.join(map(str, counts[1]))}); predicted {distinct[0]} and {distinct[1]}. As they are drawn, before queries are changed, "
+        f"{dead[0].sum():.0f} and {dead[1].sum():.0f} of {len(dead[0])} layers have no weight at all."
     )
     if claim == DIFFERENTIAL:
         shares = {share: band_of(rows, LEFT, "scores of deviation 1", share) for share in LAMBDAS}
-        listed = ", ".join(f"{one.mean:.2g} at lambda {share:g}" for share, one in shares.items())
+        listed = ", ".join(f"{residual.mean:.2g} at lambda {share:g}" for share, residual in shares.items())
         text += f" Relative residual after a layer: {listed}."
         right.append(all(shares[a].high < shares[b].low for a, b in pairwise(LAMBDAS[::2])))
-    known = found[0].dropna()
+    known = measured[0].dropna()
     number = band(known) if len(known) else None
     return judge(text, number, holds=all(right), in_part=any(right), contradicted=True)
 

@@ -1,5 +1,7 @@
-"""Gain of products of maps between four streams, and what remains of the streams' differences, by layers; and how much closer a layer
-brings streams that already differ little, with a map that depends on them."""
+"""Measure the gain of products of maps between four streams, and what remains of the streams' differences, by layers.
+
+Also measured is how much closer a layer brings streams that already differ little, with a map that depends on them.
+"""
 
 import math
 
@@ -9,7 +11,7 @@ from studies.claims.stream_products.maps import free, log10_gains, log10_rates, 
 from studies.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, RATE, STOCHASTIC
 from studies.claims.untrained import standard_normal
 
-SCALES = (-1, -2, -3, -4, -5, -6)
+SCALES = (-1, -2, -3, -4, -5, -6)  # log10 of the streams' differences
 
 
 def stream_products(
@@ -37,15 +39,15 @@ def stream_products(
 
 def order(seed: int, streams: int, width: int) -> Rows:
     """Return the evidence on streams 1 x^T + e D (n, width), mixed by a doubly stochastic map of scores that depend on them."""
-    common, apart, read = (
-        standard_normal(seed, count, width, name=f"streams {what}")
-        for count, what in ((1, "common"), (streams, "apart"), (streams, "scores"))
+    common, differences, read = (
+        standard_normal(seed, count, width, name=f"streams {part}")
+        for count, part in ((1, "common"), (streams, "apart"), (streams, "scores"))
     )
-    apart = apart - apart.mean(0, keepdim=True)
-    found = []
+    differences = differences - differences.mean(0, keepdim=True)
+    rows = []
     for scale in SCALES:
-        s = common + 10.0**scale * apart
+        s = common + 10.0**scale * differences
         mixed = sinkhorn(s @ read.T / width**0.5 + standard_normal(seed, streams, streams, name="stream map"), 50) @ s
-        left = float((mixed - mixed.mean(0, keepdim=True)).norm() / apart.norm())
-        found.append(row(EQUAL, OUT, "map of the streams themselves", scale, seed, math.log10(left)))
-    return found
+        ratio = float((mixed - mixed.mean(0, keepdim=True)).norm() / differences.norm())
+        rows.append(row(EQUAL, OUT, "map of the streams themselves", scale, seed, math.log10(ratio)))
+    return rows

@@ -1,4 +1,4 @@
-"""Maps R (n, n) between the n streams of a network, and properties of their products."""
+"""Draw maps R (n, n) between the n streams of a network, and measure their products."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,11 +12,11 @@ from studies.claims.untrained import identity, standard_normal
 def sinkhorn(scores: Tensor, rounds: int) -> Tensor:
     """Return e^scores with columns and rows divided by their sums in turn. Rows sum to one, and for many rounds the map is doubly
     stochastic."""
-    found = scores.softmax(-1)
+    matrix = scores.softmax(-1)
     for _ in range(rounds):
-        found = found / found.sum(-2, keepdim=True)
-        found = found / found.sum(-1, keepdim=True)
-    return found
+        matrix = matrix / matrix.sum(-2, keepdim=True)
+        matrix = matrix / matrix.sum(-1, keepdim=True)
+    return matrix
 
 
 def free(seed: int, layer: int, streams: int, deviation: float) -> Tensor:
@@ -32,24 +32,23 @@ def stochastic(seed: int, layer: int, streams: int, sharpness: float, rounds: in
 
 def log10_gains(maps: Iterable[Tensor]) -> list[float]:
     """Return log10 of the largest absolute sum of a row (forward) or a column (backward) of the products R_L ... R_1."""
-    product, found = None, []
-    for one in maps:
-        product = one if product is None else one @ product
+    product, gains = None, []
+    for matrix in maps:
+        product = matrix if product is None else matrix @ product
         size = product.abs()
-        found.append(float(torch.maximum(size.sum(-1).amax(), size.sum(-2).amax()).log10()))
-    return found
+        gains.append(float(torch.maximum(size.sum(-1).amax(), size.sum(-2).amax()).log10()))
+    return gains
 
 
 def log10_rates(seed: int, maps: int, streams: int, deviations: Sequence[float]) -> list[float]:
     """Return the decades per map by which products of `maps` maps 1 + d N lengthen a vector, for each d: the largest Lyapunov exponent."""
     noise = standard_normal(seed, maps, streams, streams, name="long stream maps")  # (L, n, n)
     widths = torch.tensor(deviations, dtype=noise.dtype)
-    vectors = torch.full(
-        (streams, len(deviations)), streams**-0.5, dtype=noise.dtype
-    )  # (n, number of d), of length one
+    # One vector of length one for each d: (n, number of d).
+    vectors = torch.full((streams, len(deviations)), streams**-0.5, dtype=noise.dtype)
     logs = torch.zeros_like(widths)
-    for one in noise:
-        vectors = vectors + widths * (one @ vectors)
+    for matrix in noise:
+        vectors = vectors + widths * (matrix @ vectors)
         lengths = vectors.norm(dim=0)
         vectors, logs = vectors / lengths, logs + lengths.log10()
     return (logs / maps).tolist()
@@ -59,12 +58,12 @@ def log10_spread(maps: Iterable[Tensor]) -> list[float]:
     """Return log10 of how far rows of R_L ... R_1 are from their mean, Frobenius, over that of the identity: what remains of the
     differences of streams. R 1 = 1, so R acts on the differences alone, and there is no rounding floor: (1 - J) R_L ... R_1 = (1 - J) R_L
     (1 - J) R_(L-1) ... with J = 1 1^T / n."""
-    rest, log, found = None, 0.0, []
-    for one in maps:
-        n = len(one)
+    product, log, logs = None, 0.0, []
+    for matrix in maps:
+        n = len(matrix)
         centred = identity(n) - 1 / n
-        rest = centred @ one @ (identity(n) if rest is None else rest)
-        size = float(rest.norm())
-        rest, log = rest / size, log + math.log10(size)
-        found.append(log - math.log10(n - 1) / 2)
-    return found
+        product = centred @ matrix @ (identity(n) if product is None else product)
+        size = float(product.norm())
+        product, log = product / size, log + math.log10(size)
+        logs.append(log - math.log10(n - 1) / 2)
+    return logs

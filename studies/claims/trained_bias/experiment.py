@@ -1,8 +1,8 @@
-"""Networks that read items with labels, and then one of the items again, and predict its label; trained with the item at every place.
+"""Train networks that read items with labels, and then one of the items again, and predict its label. The item is at every place.
 
-Two alike items with different labels then show a bias: a network that favours no place predicts either label equally often. A gap is how
-much more often it predicts the label of the first than of the second. The network has causal attention of one head, without positions, and
-an MLP that reads the query.
+If two items are alike and have different labels, the answer shows a bias: a network that favours no place predicts either label equally
+often. A gap is how much more often it predicts the label of the first than of the second. The network has causal attention of one head,
+without positions, and an MLP that reads the query.
 """
 
 import torch
@@ -59,8 +59,8 @@ def trained_bias(
                 answerer = Answerer(seed, depth, residual, CONTENT + LABELS)
                 train(answerer, seed, steps, samples, rate)
                 with torch.no_grad():
-                    x, labels, asked = texts(seed, -1, tested)
-                    right = float((answerer(x).argmax(-1) == labels[torch.arange(tested), asked]).float().mean())
+                    x, labels, queried = texts(seed, -1, tested)
+                    right = float((answerer(x).argmax(-1) == labels[torch.arange(tested), queried]).float().mean())
                     gap, ends = (gap_between(answerer, seed, tested, 0, other) for other in (ITEMS // 2, ITEMS - 1))
                 for claim in (GROWS, TURNS):
                     for quantity, value in ((GAP, gap), (ENDS, ends), (RIGHT, right)):
@@ -69,12 +69,13 @@ def trained_bias(
 
 
 def train(answerer: Answerer, seed: int, steps: int, samples: int, rate: float) -> None:
+    """Train with Adam and a learning rate that falls linearly to zero."""
     optimiser = torch.optim.Adam(answerer.parameters(), lr=rate)
     for step in range(steps):
         for group in optimiser.param_groups:
             group["lr"] = rate * (1 - step / steps)
-        x, labels, asked = texts(seed, step, samples)
-        loss = cross_entropy(answerer(x), labels[torch.arange(samples), asked])
+        x, labels, queried = texts(seed, step, samples)
+        loss = cross_entropy(answerer(x), labels[torch.arange(samples), queried])
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -86,22 +87,23 @@ def texts(seed: int, step: int, samples: int, same: tuple[int, int] | None = Non
     rng = random_stream(seed, "claims", "trained_bias", "texts", step)
     contents = rng.normal(size=(samples, ITEMS, CONTENT))
     labels = rng.integers(LABELS, size=(samples, ITEMS))
-    asked = rng.integers(ITEMS, size=samples)
+    queried = rng.integers(ITEMS, size=samples)
     if same is not None:
-        one, other = same
-        contents[:, other] = contents[:, one]
-        labels[:, other] = (labels[:, one] + rng.integers(1, LABELS, size=samples)) % LABELS
-        asked[:] = one
+        first, other = same
+        contents[:, other] = contents[:, first]
+        labels[:, other] = (labels[:, first] + rng.integers(1, LABELS, size=samples)) % LABELS
+        queried[:] = first
     x = torch.zeros(samples, ITEMS + 1, CONTENT + LABELS)
     known = torch.from_numpy(contents).float()
     x[:, :ITEMS, :CONTENT] = known
     x[:, :ITEMS, CONTENT:] = LABELS**0.5 * one_hot(torch.from_numpy(labels), LABELS)
-    x[:, ITEMS, :CONTENT] = known[torch.arange(samples), torch.from_numpy(asked)]
-    return x, torch.from_numpy(labels), torch.from_numpy(asked)
+    x[:, ITEMS, :CONTENT] = known[torch.arange(samples), torch.from_numpy(queried)]
+    return x, torch.from_numpy(labels), torch.from_numpy(queried)
 
 
-def gap_between(answerer: Answerer, seed: int, samples: int, one: int, other: int) -> float:
-    x, labels, _ = texts(seed, -2, samples, (one, other))
-    said = answerer(x).argmax(-1)
-    first, second = ((said == labels[:, place]).float().mean() for place in (one, other))
+def gap_between(answerer: Answerer, seed: int, samples: int, first_item: int, other: int) -> float:
+    """Return how much more often the label of the first item is predicted than that of another, alike item."""
+    x, labels, _ = texts(seed, -2, samples, (first_item, other))
+    answers = answerer(x).argmax(-1)
+    first, second = ((answers == labels[:, place]).float().mean() for place in (first_item, other))
     return float(first - second)

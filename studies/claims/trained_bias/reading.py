@@ -19,8 +19,8 @@ def learned_depths(rows: DataFrame, line: str) -> list[float]:
 
 def say_depths(rows: DataFrame, line: str) -> str:
     parts = [
-        f"{x:.0f}: {band_of(rows, GAP, line, x)}, to the last {band_of(rows, ENDS, line, x).mean:.2f}, right "
+        f"{x:.0f}: {band_of(rows, GAP, line, x)}, to the last item {band_of(rows, ENDS, line, x).mean:.2f}, right "
         f"{band_of(rows, RIGHT, line, x).mean:.0%}"
         for x in sorted(set(evidence_rows(rows, GAP, line).x))
     ]
-    return f"Gap of first to middle by layers, {line}: {'; '.join(parts)}."
+    return f"Gap of the first to the middle item by layers, {line}: {'; '.join(parts)}."

@@ -10,11 +10,11 @@ THRESHOLDS = (LEARNED, GROWN, FALLS)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     layers = learned_depths(rows, "no skips")
-    said = say_depths(rows, "no skips")
+    sentence = say_depths(rows, "no skips")
     if len(layers) < 2:
-        return judge(said, None, "deeper networks without skips that learn the task")
-    whole = change_of(rows, GAP, "no skips", layers[0], layers[-1])
-    answer = compare(whole, GROWN)
+        return judge(sentence, None, "deeper networks without skips that learn the task")
+    change = change_of(rows, GAP, "no skips", layers[0], layers[-1])
+    answer = compare(change, GROWN)
     turn = "below" in [compare(change_of(rows, GAP, "no skips", a, b), FALLS) for a, b in pairwise(layers)]
     unclear, falls = answer == "undecided", answer == "below"
-    return judge(said, whole, "more seeds", undecided=unclear, contradicted=falls, in_part=turn, holds=True)
+    return judge(sentence, change, "more seeds", undecided=unclear, contradicted=falls, in_part=turn, holds=True)

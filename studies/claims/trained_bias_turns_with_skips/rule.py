@@ -11,13 +11,13 @@ THRESHOLDS = (LEARNED, FALLS, DOWN, UP)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     layers = learned_depths(rows, "skips")
-    said = say_depths(rows, "skips")
+    sentence = say_depths(rows, "skips")
     if len(layers) < 3:  # the change of a single step may be up or down
-        return judge(said, None, "deeper networks with skips that learn the task")
+        return judge(sentence, None, "deeper networks with skips that learn the task")
     changes = [change_of(rows, GAP, "skips", a, b) for a, b in pairwise(layers)]
-    steps = [compare(one, FALLS) for one in changes]
-    level = any(lies_between(one, DOWN, UP) for one in changes)
+    steps = [compare(change, FALLS) for change in changes]
+    level = any(lies_between(change, DOWN, UP) for change in changes)
     number = change_of(rows, GAP, "skips", layers[0], layers[-1])
-    wants = "more seeds: steps of the gap that are told from zero"
+    wants = "more seeds, to distinguish steps of the gap from zero"
     unclear = "undecided" in steps
-    return judge(said, number, wants, holds="below" in steps, in_part=level, undecided=unclear, contradicted=True)
+    return judge(sentence, number, wants, holds="below" in steps, in_part=level, undecided=unclear, contradicted=True)

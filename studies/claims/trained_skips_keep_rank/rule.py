@@ -14,10 +14,10 @@ def decide(rows: DataFrame) -> Decision:
     last = float(rows.x.max())
     kept = {part: band_of(rows, RESIDUAL, part, last) for part in PARTS}
     lost = band(evidence_rows(rows, RESIDUAL, CUT, last).value.fillna(FLOOR))
-    said = (
+    sentence = (
         f"Relative residual after {last:.0f} layers: {kept[ALL].mean:.2f}; "
         f"{f'{lost.mean:.2g}' if lost.mean > 2 * FLOOR else 'below rounding'} with skips and MLPs cut."
     )
-    answers = {part: is_on(one, KEPT) for part, one in kept.items()}
+    answers = {part: is_on(residual, KEPT) for part, residual in kept.items()}
     extends = [Extension(f"states {part}: {kept[part].mean:.2f}", answers[part]) for part in PARTS if part != ALL]
-    return judge(said, kept[ALL], "more texts", extends, **by_need(answers[ALL], is_on(lost, LOST)))
+    return judge(sentence, kept[ALL], "more texts", extends, **by_need(answers[ALL], is_on(lost, LOST)))

@@ -1,8 +1,8 @@
-"""One causal attention layer without skip, trained to answer a trigger by the mean of all tokens before it, and all other tokens by zero:
-the weight on the first token where the answer is zero, with softmax, with ReLU weights, and with softmax that has a key of its own.
+"""Train one causal attention layer without skip to answer a trigger by the mean of all tokens before it, and all other tokens by zero.
 
-A token is a normal vector with three more numbers: whether it is the first, whether it is the trigger, and one over the number of tokens
-before it, which lets weights that are not normalised be those of a mean. First token and trigger have vectors of zero.
+Measured is the weight on the first token where the answer is zero, with softmax, with ReLU weights, and with softmax that has a key of its
+own. A token is a normal vector with three more numbers: whether it is the first, whether it is the trigger, and one over the number of
+tokens before it, which lets weights that are not normalised be those of a mean. First token and trigger have vectors of zero.
 """
 
 import torch
@@ -43,8 +43,8 @@ def triggers_need_a_sink(
             optimiser = torch.optim.Adam(network.parameters(), lr=rate)
             for step in range(steps + 1):
                 if step in shown:
-                    found = measure(network, *test)
-                    rows += [row(NAME, quantity, line, step, seed, value) for quantity, value in found.items()]
+                    measured = measure(network, *test)
+                    rows += [row(NAME, quantity, line, step, seed, value) for quantity, value in measured.items()]
                 if step == steps:
                     break
                 for group in optimiser.param_groups:
@@ -63,30 +63,31 @@ def texts(seed: int, step: int, samples: int, length: int, channels: int) -> tup
     rng = random_stream(seed, "claims", NAME, step)
     content = torch.from_numpy(rng.normal(size=(samples, length, channels))).float()
     place = torch.from_numpy(rng.integers(FIRST_TRIGGER, length, size=samples))
-    every = torch.arange(samples)
+    index = torch.arange(samples)
     content[:, 0] = 0
-    content[every, place] = 0
-    before = content.cumsum(1)[every, place] / (place - 1).unsqueeze(1)  # the first token and the trigger do not count
+    content[index, place] = 0
+    before = content.cumsum(1)[index, place] / (place - 1).unsqueeze(1)  # the first token and the trigger do not count
     flags = torch.zeros(samples, length, 3)
     flags[:, 0, 0] = 1
-    flags[every, place, 1] = 1
+    flags[index, place, 1] = 1
     flags[:, :, 2] = 1 / torch.arange(length).clamp(min=1)
     answers = torch.zeros(samples, length, channels)
-    answers[every, place] = before
+    answers[index, place] = before
     return torch.cat([content, flags], -1), answers, place
 
 
 @torch.no_grad()
 def measure(network: Network, inputs: Tensor, answers: Tensor, place: Tensor) -> dict[str, float]:
+    """Return the weight on the first token, how much of the answer is explained, and the size of other outputs."""
     outputs = network(inputs[None])[0]
-    every = torch.arange(len(place))
+    index = torch.arange(len(place))
     idle = torch.ones(inputs.shape[:2], dtype=torch.bool)
-    idle[every, place] = False
+    idle[index, place] = False
     idle[:, 0] = False  # it sees only itself
-    asked, wanted = outputs[every, place], answers[every, place]
+    predicted, target = outputs[index, place], answers[index, place]
     weights = network.blocks[0].attention.weights(network.lift(inputs[None]))[0].mean(1)  # (B, T, T)
     return {
         DRAWN: float(weights[..., 0][idle].mean()),
-        SOLVED: float(1 - (asked - wanted).square().mean() / wanted.square().mean()),
-        QUIET: float((outputs[idle].square().mean() / wanted.square().mean()).sqrt()),
+        SOLVED: float(1 - (predicted - target).square().mean() / target.square().mean()),
+        QUIET: float((outputs[idle].square().mean() / target.square().mean()).sqrt()),
     }

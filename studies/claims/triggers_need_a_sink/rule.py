@@ -17,13 +17,13 @@ def decide(read: Read) -> Decision:
         for quantity in (DRAWN, SOLVED, QUIET)
     )
     able = {line: true_of_all((is_on(solved[line], LEARNED), is_on(quiet[line], SILENT))) for line in weight}
-    said = "Weight on the first token where the answer is zero: " + "; ".join(
+    sentence = "Weight on the first token where the answer is zero: " + "; ".join(
         f"{line} {weight[line].mean:.2f} ({solved[line].mean:.0%} of the answer explained)" for line in (SOFTMAX, RELU)
     )
     lazy = [line for line in (SOFTMAX, RELU) if able[line] is not True]
     key = is_on(weight[KEY], NO_SINK) if able[KEY] is True else None
     return judge(
-        f"{said}.",
+        f"{sentence}.",
         weight[SOFTMAX],
         f"models that have learned the task with {', '.join(lazy)}" if lazy else "more seeds or steps",
         [Extension(f"a key of no value in place of ReLU, which leaves {weight[KEY].mean:.2f}", key)],

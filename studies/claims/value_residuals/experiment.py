@@ -1,6 +1,7 @@
-"""Relative residual by layer of attention with norms and no skip connections: unchanged, with the first layer's values mixed into its own,
-and with them added to its output; and after two layers over the initial differences of tokens, whose slope is the order of both layers
-together.
+"""Measure the relative residual by layer of attention with norms and no skip connections, with and without the values of the first layer.
+
+These are mixed into a layer's own values, or added to its output. Also measured is the residual after two layers by the tokens' initial
+differences, whose slope is the order of both layers together.
 
 Two layers of softmax attention have 3 x 3 = 9. With V_1 in the values, rows of weights still differ by r^2 only, r the state's residual, so
 one layer has r^2 r_1, r_1 the input's: two layers 2 x 3 + 1 = 7. With V_1 beside the output r_1 itself is passed on: 1. Under a causal mask

@@ -15,6 +15,7 @@ STILL = Threshold(-0.3, "above", "decades gained over the second half of the lay
 
 
 def decide_shared(read: Read, name: str, theirs: tuple[str, ...]) -> Decision:
+    """Decide whether first values keep tokens apart under the masks of the source, `theirs`."""
     rows = read("evidence")
     last = float(evidence_rows(rows, RESIDUAL).x.max())
     answers = {sees: (eases(rows, sees, last), stays(rows, sees, last)) for sees in MASKS}
@@ -29,10 +30,10 @@ def decide_shared(read: Read, name: str, theirs: tuple[str, ...]) -> Decision:
         for sees in MASKS
     }
     number = band(logs(rows, f"{WITH}, earlier tokens", last))
-    said = f"Relative residual after {last:.0f} layers, {'; '.join(texts[sees] for sees in theirs)}."
+    sentence = f"Relative residual after {last:.0f} layers, {'; '.join(texts[sees] for sees in theirs)}."
     extends = [Extension(texts[sees], true_of_all(answers[sees])) for sees in MASKS if sees not in theirs]
     parts = [answer for sees in theirs for answer in answers[sees]]
-    return judge(said, number, "more seeds", extends, **by_parts(parts))
+    return judge(sentence, number, "more seeds", extends, **by_parts(parts))
 
 
 def logs(rows: Any, line: str, layer: float) -> Any:
@@ -41,6 +42,7 @@ def logs(rows: Any, line: str, layer: float) -> Any:
 
 
 def eases(rows: Any, sees: str, last: float) -> bool | None:
+    """Return whether the residual is larger with first values than without after the last layer."""
     return is_on(band(logs(rows, f"{WITH}, {sees}", last) - logs(rows, f"{PLAIN}, {sees}", last)), EASED)
 
 
@@ -57,5 +59,5 @@ def keeps(rows: Any, line: str, last: float) -> bool | None:
 
 
 def say(rows: Any, line: str, last: float) -> str:
-    found = evidence_rows(rows, RESIDUAL, line, last).value
-    return f"below {FLOOR:g}" if found.isna().all() else f"10^{found.mean():.2f}"
+    values = evidence_rows(rows, RESIDUAL, line, last).value
+    return f"below {FLOOR:g}" if values.isna().all() else f"10^{values.mean():.2f}"

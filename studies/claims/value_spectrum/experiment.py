@@ -1,12 +1,11 @@
-"""Decades that the relative residual gains in 24 layers X <- X + A X H with H = h 1, over h; and with H of random weights and gain |h|.
+"""Measure the decades that the relative residual gains in 24 layers X <- X + A X H with H = h 1, by h; and with H of random weights and
+gain |h|.
 
-A softmax has the eigenvalue one for the row that all tokens share, and smaller ones for the rest. The shared row is multiplied by 1 + h,
-the rest by nearly one. So tokens become alike if |1 + h| > 1, and differ more if it is less.
+A softmax has the eigenvalue one for the row that all tokens share, and smaller ones for their differences. The shared row is multiplied by
+1 + h, the differences by nearly one. So tokens become alike if |1 + h| > 1, and differ more if it is less.
 """
 
 import math
-
-from torch import Tensor
 
 from rankfall import Context, Rows, relative_residual
 from rankfall import evidence_row as row
@@ -24,8 +23,9 @@ def value_spectrum(context: Context, *, depth: int = 24, tokens: int = 16, width
 
 
 def growth(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) -> float:
+    """Return the decades that the relative residual gains."""
     x = standard_normal(seed, tokens, width, name=NAME) + standard_normal(seed, 1, width, name=f"{NAME} common")
-    start = residual_left(x)
+    start = float(relative_residual(x, norm="frobenius"))
     for layer in range(depth):
         q, k = (
             unit_deviation(x) @ linear_map(seed, width, width, 1.0, f"{NAME} {part} {layer}")
@@ -36,8 +36,4 @@ def growth(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) 
         )
         x = x + (q @ k.T * width**-0.5).softmax(-1) @ x @ value
         x = unit_deviation(x) if kind == NORMED else x / x.norm()  # the division by the norm changes no ratio
-    return math.log10(residual_left(x) / start)
-
-
-def residual_left(x: Tensor) -> float:
-    return float(relative_residual(x, norm="frobenius"))
+    return math.log10(float(relative_residual(x, norm="frobenius")) / start)

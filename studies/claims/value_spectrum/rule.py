@@ -8,18 +8,18 @@ THRESHOLDS = (KEPT,)
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    found = {kind: {h: band_of(rows, GAIN, kind, h) for h in EIGENVALUES} for kind in (SCALED, NORMED, RANDOM)}
+    gains = {kind: {h: band_of(rows, GAIN, kind, h) for h in EIGENVALUES} for kind in (SCALED, NORMED, RANDOM)}
     shown = (-2.5, -1.5, -0.5, 0.5)
     text = "Decades of relative residual gained at h = " + ", ".join(f"{h:g}" for h in shown) + ": "
-    text += "; ".join(f"{kind} {', '.join(f'{found[kind][h].mean:+.2g}' for h in shown)}" for kind in (SCALED, NORMED))
-    mixed = ", ".join(f"{found[RANDOM][h].mean:+.2g} at gain {h:g}" for h in EIGENVALUES if h > 0)
+    text += "; ".join(f"{kind} {', '.join(f'{gains[kind][h].mean:+.2g}' for h in shown)}" for kind in (SCALED, NORMED))
+    mixed = ", ".join(f"{gains[RANDOM][h].mean:+.2g} at gain {h:g}" for h in EIGENVALUES if h > 0)
     expected = {h: "below" if abs(1 + h) > 1 else "above" for h in EIGENVALUES}
-    said = {kind: [(compare(found[kind][h], KEPT), expected[h]) for h in EIGENVALUES] for kind in (SCALED, NORMED)}
-    right = [all(a == b for a, b in one) for one in said.values()]
-    wrong = any(a not in (b, "undecided") for one in said.values() for a, b in one)
+    sides = {kind: [(compare(gains[kind][h], KEPT), expected[h]) for h in EIGENVALUES] for kind in (SCALED, NORMED)}
+    right = [all(a == b for a, b in pairs) for pairs in sides.values()]
+    wrong = any(a not in (b, "undecided") for pairs in sides.values() for a, b in pairs)
     return judge(
         text + ".",
-        found[SCALED][-0.5],
+        gains[SCALED][-0.5],
         "more seeds or layers",
         holds=all(right),
         undecided=not wrong,
@@ -28,7 +28,7 @@ def decide(read: Read) -> Decision:
         extends=[
             Extension(
                 f"random H, whose eigenvalues lie on both sides: a rise at some gain ({mixed})",
-                true_of_any(is_on(found[RANDOM][h], KEPT) for h in EIGENVALUES if h > 0),
+                true_of_any(is_on(gains[RANDOM][h], KEPT) for h in EIGENVALUES if h > 0),
             )
         ],
     )

@@ -1,9 +1,9 @@
 from rankfall import Decision, Read
 from studies.claims.attribution_truth.names import AMONG
-from studies.claims.attribution_truth.reading import BY_HAND, IN_RANKS, better
+from studies.claims.attribution_truth.reading import BY_HAND, IN_RANKS, compare_methods
 
 THRESHOLDS = (BY_HAND, IN_RANKS)
 
 
 def decide(read: Read) -> Decision:
-    return better(read, first=("value zeroing",), second=("raw attention", "rollout"), among=AMONG)
+    return compare_methods(read, first=("value zeroing",), second=("raw attention", "rollout"), among=AMONG)

@@ -1,4 +1,4 @@
-"""Norms of the gradients of a block's weights for tokens 1 x^T + e R, over the size e of the tokens' differences.
+"""Measure the norms of the gradients of a block's weights for tokens 1 x^T + e R, by the size e of the tokens' differences.
 
 The loss is the squared distance of the block's output from random targets. The block has attention and an MLP with skip connections and
 norms after.
@@ -27,14 +27,14 @@ def vanishing_gradients(
         network = make(
             [seed], tokens, init=XAVIER, residual="add", norm="layer", mlp="gelu", heads=heads, width=width
         ).requires_grad_(True)
-        x, rest, wanted = (
-            draw([seed], count, width, name=f"{NAME} {what}").unsqueeze(1)  # (1, 1, T, D)
-            for count, what in ((1, "common"), (tokens, "rest"), (tokens, "targets"))
+        x, differences, targets = (
+            draw([seed], count, width, name=f"{NAME} {part}").unsqueeze(1)  # (1, 1, T, D)
+            for count, part in ((1, "common"), (tokens, "rest"), (tokens, "targets"))
         )
         weights = dict(network.named_parameters())
         for size in apart:
             network.zero_grad()
-            (network.run(x + size * rest) - wanted).square().sum().backward()  # type: ignore[no-untyped-call]
+            (network.run(x + size * differences) - targets).square().sum().backward()  # type: ignore[no-untyped-call]
             for part, name in WEIGHTS.items():
                 gradient = weights[name].grad
                 assert gradient is not None

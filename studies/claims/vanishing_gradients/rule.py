@@ -12,11 +12,11 @@ def decide(read: Read) -> Decision:
     powers = {part: band(slopes(evidence_rows(rows, GRADIENT, part), log=True)) for part in WEIGHTS}
     text = (
         "Where tokens differ by e, gradients go like "
-        + ", ".join(f"e^{one.mean:.2f} ({part})" for part, one in powers.items())
+        + ", ".join(f"e^{power.mean:.2f} ({part})" for part, power in powers.items())
         + "."
     )
     scores = {compare(powers[part], VANISHES) for part in ("queries", "keys")}
-    others = {compare(one, STAYS) for part, one in powers.items() if part not in ("queries", "keys")}
+    others = {compare(power, STAYS) for part, power in powers.items() if part not in ("queries", "keys")}
     return judge(
         text,
         powers["queries"],

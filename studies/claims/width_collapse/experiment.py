@@ -1,4 +1,4 @@
-"""Stable rank of the tokens after one and two layers of attention, over the number T of tokens, with and without the mean weight.
+"""Measure the stable rank of the tokens after one and two layers of attention, by the number T of tokens, with and without the mean weight.
 
 Inputs are orthonormal, X X^T = 1. Values go through a map of entries N(0, 1 / d), d = T. Weights are a softmax of independent numbers N(0,
 log 2), or of queries and keys by Xavier's maps. There are two stable ranks: sum s^4 / max s^4 over singular values s of X, which is that of
@@ -43,11 +43,12 @@ def stable(s: Tensor, power: int) -> float:
 def orthonormal(seed: int, tokens: int) -> Tensor:
     """Return a randomly rotated identity (T, T)."""
     q, r = torch.linalg.qr(standard_normal(seed, tokens, tokens, name=f"{LOST} input"))
-    found: Tensor = q * r.diagonal().sign()
-    return found
+    rotation: Tensor = q * r.diagonal().sign()
+    return rotation
 
 
 def attend(x: Tensor, seed: int, layer: int, weights: str, mask: str, mean_off: bool) -> Tensor:
+    """Return the tokens (T, D) after a layer of attention."""
     tokens, width = x.shape
     name = f"{LOST} {layer}"
     if weights == "independent scores":
@@ -57,5 +58,5 @@ def attend(x: Tensor, seed: int, layer: int, weights: str, mask: str, mean_off: 
         scores = q @ k.T * width**-0.5
     if mask == "earlier tokens":
         scores = scores.masked_fill(~torch.ones(tokens, tokens, dtype=torch.bool).tril(), -torch.inf)
-    made = zero_sum(scores) if mean_off else scores.softmax(-1)
-    return made @ (x @ linear_map(seed, width, width, 1.0, f"{name} value"))
+    attended = zero_sum(scores) if mean_off else scores.softmax(-1)
+    return attended @ (x @ linear_map(seed, width, width, 1.0, f"{name} value"))

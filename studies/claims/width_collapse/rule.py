@@ -12,21 +12,21 @@ def decide(read: Read) -> Decision:
     last = float(rows.x.max())
 
     def bands_at(kind: str, layer: int, mask: str) -> dict[str, Band]:
-        return {one: band_of(rows, kind.format(layer), f"{one}, {mask}", last) for one in WEIGHTS}
+        return {scores: band_of(rows, kind.format(layer), f"{scores}, {mask}", last) for scores in WEIGHTS}
 
     theirs, usual, causal = bands_at(FOURTH, 1, MASKS[0]), bands_at(USUAL, 1, MASKS[0]), bands_at(FOURTH, 1, MASKS[1])
     second = bands_at(USUAL, 2, MASKS[0])
-    said = f"At {last:.0f} tokens, where all see all, the stable rank of X X^T after one layer is {_say(theirs)}."
+    sentence = f"At {last:.0f} tokens, where all see all, the stable rank of X X^T after one layer is {_say(theirs)}."
     extends = (
         Extension(
             f"the usual stable rank, that of X itself: {_say(usual)} after one layer, {_say(second)} after two",
-            true_of_all(is_on(one, ONE_USUAL) for one in usual.values()),
+            true_of_all(is_on(rank, ONE_USUAL) for rank in usual.values()),
         ),
-        Extension(f"causal masks: {_say(causal)}", true_of_all(is_on(one, ONE) for one in causal.values())),
+        Extension(f"causal masks: {_say(causal)}", true_of_all(is_on(rank, ONE) for rank in causal.values())),
     )
-    parts = [is_on(one, ONE) for one in theirs.values()]
-    return judge(said, theirs[WEIGHTS[0]], "more tokens or seeds", extends, **by_parts(parts))
+    parts = [is_on(rank, ONE) for rank in theirs.values()]
+    return judge(sentence, theirs[WEIGHTS[0]], "more tokens or seeds", extends, **by_parts(parts))
 
 
-def _say(found: dict[str, Band]) -> str:
-    return " and ".join(f"{one.mean:.3g} ({name})" for name, one in found.items())
+def _say(ranks: dict[str, Band]) -> str:
+    return " and ".join(f"{rank.mean:.3g} ({name})" for name, rank in ranks.items())

@@ -9,16 +9,20 @@ THRESHOLDS = (GROWS,)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     all_see, causal = (
-        {one: band(slopes(evidence_rows(rows, FOURTH.format(1), f"{one}, {mask}"), log=True)) for one in WEIGHTS}
+        {kind: band(slopes(evidence_rows(rows, FOURTH.format(1), f"{kind}, {mask}"), log=True)) for kind in WEIGHTS}
         for mask in MASKS
     )
-    said = f"Without the mean weight, where all see all, the stable rank of X X^T grows like {_say_powers(all_see)}."
-    extends = (
-        Extension(f"causal masks: {_say_powers(causal)}", true_of_all(is_on(one, GROWS) for one in causal.values())),
+    sentence = (
+        f"Without the mean weight, where all see all, the stable rank of X X^T grows like {_say_powers(all_see)}."
     )
-    parts = [is_on(one, GROWS) for one in all_see.values()]
-    return judge(said, all_see[WEIGHTS[0]], "more tokens or seeds", extends, **by_parts(parts))
+    extends = (
+        Extension(
+            f"causal masks: {_say_powers(causal)}", true_of_all(is_on(power, GROWS) for power in causal.values())
+        ),
+    )
+    parts = [is_on(power, GROWS) for power in all_see.values()]
+    return judge(sentence, all_see[WEIGHTS[0]], "more tokens or seeds", extends, **by_parts(parts))
 
 
-def _say_powers(found: dict[str, Band]) -> str:
-    return " and ".join(f"T^{one.mean:.2f} ({name})" for name, one in found.items())
+def _say_powers(powers: dict[str, Band]) -> str:
+    return " and ".join(f"T^{power.mean:.2f} ({name})" for name, power in powers.items())

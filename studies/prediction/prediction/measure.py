@@ -1,8 +1,8 @@
-"""The measure `prediction`: does what is lost at birth matter? Each network before training beside its outcome (docs/prediction.md).
+"""Join each network before training with its outcome, in the table `prediction`: does what is lost at birth matter (docs/prediction.md)?
 
-A counted network is trained at several learning rates. For each task, architecture and depth one of them is chosen by the accuracy of other
-seeds, `selection`, which are not counted afterwards. The same network before training is the one with the same task, architecture, depth
-and seed whose training has no epochs: it has the same initial values, bit for bit.
+Networks are trained at several learning rates. For each task, architecture and depth, one rate is chosen by the accuracy on the seeds in
+`selection`, which are not counted afterwards. The same network before training has the same task, architecture, depth and seed, and a
+training without epochs: its initial values are the same, bit for bit.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from studies.prediction.prediction.outcomes import (
     samples,
     steps_to,
 )
-from studies.prediction.prediction.predictors import of_network, sizes
+from studies.prediction.prediction.predictors import predictor_values, sizes
 from studies.prediction.prediction.rows import BIRTH, PARTS, column
 
 TABLE = "prediction"
@@ -63,33 +63,33 @@ def networks(
     thresholds: dict[str, Any],
     folds: int,
 ) -> DataFrame:
-    """Return the counted networks, with outcomes and predictors. Empty without cells."""
+    """Return the counted networks, with outcomes and predictors. The table is empty without cells."""
     cells = table("cells")
     if cells is None or not len(cells):
         return pd.DataFrame()
     cells = name_variants(cells[cells.status.isin(["done", "diverged"])])
     trained, born = cells[cells.epochs > 0], cells[cells.epochs == 0]
-    check(trained, born, selection)
+    check_run(trained, born, selection)
     rates = chosen_rates(trained, selection)
     counted = trained[~trained.seed.isin(selection)].merge(rates, on=[*PLACE, "lr"])
     steps = steps_to(table("training"), counted, samples(table("datasets")), thresholds, threshold)
-    wanted = counted.task.map(lambda task: thresholds.get(task, threshold)).astype(float)
+    least_share = counted.task.map(lambda task: thresholds.get(task, threshold)).astype(float)
     share = over_chance(counted)
-    found = counted[[*PLACE, "seed", "lr"]].assign(
+    outcomes = counted[[*PLACE, "seed", "lr"]].assign(
         accuracy=counted.test_accuracy.astype(float).where(share.notna()),
         over_chance=share,
-        threshold=wanted,
-        trains=(share >= wanted).fillna(False).astype(bool),
-        fate=[fate(one, least) for one, least in zip(share.astype(float), wanted)],
+        threshold=least_share,
+        trains=(share >= least_share).fillna(False).astype(bool),
+        fate=[fate(value, least) for value, least in zip(share.astype(float), least_share)],
         steps=steps.to_numpy(),
     )
-    found = found.assign(largest_depth=largest_depths(found), fold=deal_folds(found.architecture, folds))
+    outcomes = outcomes.assign(largest_depth=largest_depths(outcomes), fold=deal_folds(outcomes.architecture, folds))
     before = born[[*PLACE, "seed", "key", *PARTS]].drop_duplicates([*PLACE, "seed"])
     before = before.assign(parameters=before.key.map(sizes(table("parameters"))))
     for name, (source, _) in BIRTH.items():
-        values = of_network(name, table(source), born)
+        values = predictor_values(name, table(source), born)
         before[column(name)] = before.key.map(values[~values.index.duplicated()])
-    return found.merge(before.drop(columns="key"), on=[*PLACE, "seed"], how="left").sort_values([*PLACE, "seed"])
+    return outcomes.merge(before.drop(columns="key"), on=[*PLACE, "seed"], how="left").sort_values([*PLACE, "seed"])
 
 
 def name_variants(cells: DataFrame) -> DataFrame:
@@ -99,7 +99,7 @@ def name_variants(cells: DataFrame) -> DataFrame:
     return cells.assign(architecture=cells.architecture + variant)
 
 
-def check(trained: DataFrame, born: DataFrame, selection: list[int]) -> None:
+def check_run(trained: DataFrame, born: DataFrame, selection: list[int]) -> None:
     """Raise if the run lacks what the study needs."""
     if not len(trained) or not len(born):
         lacking = "trained" if not len(trained) else "left at birth (a training with `epochs: 0`)"
@@ -118,17 +118,20 @@ def check(trained: DataFrame, born: DataFrame, selection: list[int]) -> None:
         )
     twice = trained.duplicated([*PLACE, "seed", "lr"])
     if twice.any():
-        one = trained[twice].iloc[0]
+        repeated = trained[twice].iloc[0]
         raise RankfallError(
-            f"prediction: {one.architecture} on {one.task} at depth {one.depth}, seed {one.seed} is trained twice at lr {one.lr:g}; "
+            f"prediction: {repeated.architecture} on {repeated.task} at depth {repeated.depth}, seed {repeated.seed} is trained twice at "
+            f"lr {repeated.lr:g}; "
             "networks that count may differ in their learning rate alone"
         )
 
 
 def deal_folds(names: Any, folds: int) -> np.ndarray:
-    """Return the fold of each architecture. Folds are dealt in a random order that depends only on the number of names, so that all
-    networks of an architecture are in one fold."""
-    each = sorted(set(names))
-    order = random_stream(0, "prediction", "folds").permutation(len(each))
-    place = {each[architecture]: rank % min(folds, len(each)) for rank, architecture in enumerate(order)}
+    """Return the fold of each network's architecture: all networks of an architecture are in one fold. Folds are dealt in a random order
+    that depends only on the number of names."""
+    architectures = sorted(set(names))
+    order = random_stream(0, "prediction", "folds").permutation(len(architectures))
+    place = {
+        architectures[architecture]: rank % min(folds, len(architectures)) for rank, architecture in enumerate(order)
+    }
     return np.array([place[name] for name in names])

@@ -1,5 +1,5 @@
-"""The outcomes of networks: the learning rate that a rule chooses, accuracy over chance, steps to a threshold, and the largest depth that
-trains."""
+"""Compute the outcomes of networks: the learning rate that a rule chooses, accuracy over chance, steps to a threshold, and the largest
+depth that trains."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,9 +20,9 @@ def over_chance(cells: DataFrame) -> Series:
 
 
 def best_accuracy(cells: DataFrame) -> Series:
-    """Return the accuracy that the mask of each network leaves attainable: under a causal mask the best answers to sorting are .6 right,
-    and a network that gives them has learned its task. It is 1 where that is not known, and where the mask leaves no more than chance:
-    such a network never learns."""
+    """Return the accuracy that is attainable under the mask of each network. Under a causal mask the best answers to sorting are .6 right,
+    and a network that gives them has learned its task. It is 1 where it is not known, and where it is no more than chance: such a network
+    never learns."""
     best = cells.attainable.astype(float)
     return best.where(best > cells.chance.astype(float), 1.0)
 
@@ -52,13 +52,13 @@ def steps_to(
     known = cells.assign(best=best_accuracy(cells)).set_index("key")[["chance", "best", "batch"]].astype(float)
     rows = rows[rows.key.isin(known.index)]
     about = known.loc[rows.key]
-    wanted = rows.task.map(lambda task: threshold.get(task, usual)).astype(float).to_numpy()
+    bounds = rows.task.map(lambda task: threshold.get(task, usual)).astype(float).to_numpy()
     chance = about.chance.to_numpy()
-    reached = (rows.value.astype(float).to_numpy() - chance) / (about.best.to_numpy() - chance) >= wanted
+    reached = (rows.value.astype(float).to_numpy() - chance) / (about.best.to_numpy() - chance) >= bounds
     first = rows[reached].groupby("key").epoch.min().astype(float)
-    each = np.ceil(cells.set_index("key").task.map(samples) / known.batch)  # steps per epoch
-    found: Series = (first * each.reindex(first.index)).reindex(cells.key)
-    return found
+    per_epoch = np.ceil(cells.set_index("key").task.map(samples) / known.batch)  # steps
+    steps: Series = (first * per_epoch.reindex(first.index)).reindex(cells.key)
+    return steps
 
 
 def fate(share: float, threshold: float) -> str:

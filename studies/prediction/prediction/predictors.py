@@ -1,4 +1,4 @@
-"""Predictors of networks, known before training: their size, and numbers from measures of networks at their initial values.
+"""Read the predictors of networks, which are known before training: their size, and numbers from measures at their initial values.
 
 A predictor is a number for each untrained network, by its key or by its components. Nothing here uses a trained network.
 """
@@ -15,7 +15,8 @@ LEAST = 1e-30  # smaller gradients count as this
 ROUNDING = 1e-16  # smaller residuals count as this
 
 
-def of_states(quantity: str) -> Callable[[DataFrame], DataFrame]:
+def select_states(quantity: str) -> Callable[[DataFrame], DataFrame]:
+    """Return a function that selects a quantity of all tokens and channels."""
     return lambda table: table[(table.quantity == quantity) & (table.left_out == "nothing")]
 
 
@@ -33,69 +34,79 @@ def growth(rows: DataFrame, first: int) -> Series:
 def geometric(rows: DataFrame) -> Series:
     """Return the mean over layers of log10, by key. NaN if a layer has no value."""
     values = rows.assign(log=np.log10(rows.value.astype(float).clip(lower=LEAST)))
-    return values.groupby("key").log.agg(lambda one: one.mean(skipna=False))
+    return values.groupby("key").log.agg(lambda logs: logs.mean(skipna=False))
 
 
-def of_gradients(by: str) -> Callable[[DataFrame], DataFrame]:
-    return lambda table: table[table.of == by]
+def select_gradients(kind: str) -> Callable[[DataFrame], DataFrame]:
+    """Return a function that selects the gradients by one kind of weights, or by inputs."""
+    return lambda table: table[table.of == kind]
 
 
 def mean_of_layers(rows: DataFrame) -> Series:
-    return rows.assign(value=rows.value.astype(float)).groupby("key").value.agg(lambda one: one.mean(skipna=False))
+    """Return the mean over layers, by key. NaN if a layer has no value."""
+    return (
+        rows.assign(value=rows.value.astype(float)).groupby("key").value.agg(lambda values: values.mean(skipna=False))
+    )
 
 
-def of_weights(quantity: str) -> Callable[[DataFrame], DataFrame]:
+def select_weights(quantity: str) -> Callable[[DataFrame], DataFrame]:
+    """Return a function that selects a quantity of attention weights, mean over heads, of all tokens and channels."""
     return lambda table: table[
         (table.quantity == quantity) & (table.left_out == "nothing") & table.attention_head.isna()
     ]
 
 
 def own_share(table: DataFrame) -> Series:
+    """Return each network's share of a token's last state that comes from its own input."""
     rows = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
     return last(rows)
 
 
-# Predictors of networks: functions from a table to a number for each key.
-OF_TABLE: Mapping[str, Callable[[DataFrame], Series]] = {
-    "residual": lambda table: np.log10(last(of_states("residual")(table)).clip(lower=ROUNDING)),
-    "cosine": lambda table: last(of_states("cosine")(table)),
-    "stable_rank": lambda table: last(of_states("stable_rank")(table)),
-    "norm_growth": lambda table: growth(of_states("norm")(table), 0),
-    "gradient_queries": lambda table: geometric(of_gradients("queries")(table)),
-    "gradient_keys": lambda table: geometric(of_gradients("keys")(table)),
-    "gradient_values": lambda table: geometric(of_gradients("values")(table)),
+# Predictor of networks -> function from a table to a number for each key.
+FROM_TABLE: Mapping[str, Callable[[DataFrame], Series]] = {
+    "residual": lambda table: np.log10(last(select_states("residual")(table)).clip(lower=ROUNDING)),
+    "cosine": lambda table: last(select_states("cosine")(table)),
+    "stable_rank": lambda table: last(select_states("stable_rank")(table)),
+    "norm_growth": lambda table: growth(select_states("norm")(table), 0),
+    "gradient_queries": lambda table: geometric(select_gradients("queries")(table)),
+    "gradient_keys": lambda table: geometric(select_gradients("keys")(table)),
+    "gradient_values": lambda table: geometric(select_gradients("values")(table)),
     "gradient_ratio": lambda table: (
-        geometric(of_gradients("queries")(table)) - geometric(of_gradients("values")(table))
+        geometric(select_gradients("queries")(table)) - geometric(select_gradients("values")(table))
     ),
-    "gradient_growth": lambda table: growth(of_gradients("input")(table), 1),
+    "gradient_growth": lambda table: growth(select_gradients("input")(table), 1),
     "loss": lambda table: table[table.of == "input"].groupby("key").loss.first().astype(float),
-    "entropy": lambda table: mean_of_layers(of_weights("entropy")(table)),
+    "entropy": lambda table: mean_of_layers(select_weights("entropy")(table)),
     "own_share": own_share,
 }
-HEADLINES_OF = {"order": "order", "distinct_rows": "probe_rows"}  # of what mixes tokens: numbers of components
+HEADLINES = {
+    "order": "order",
+    "distinct_rows": "probe_rows",
+}  # predictor -> headline that is a number of the mixing components
 
 
-def of_network(name: str, table: DataFrame | None, born: DataFrame) -> Series:
+def predictor_values(name: str, table: DataFrame | None, born: DataFrame) -> Series:
     """Return a predictor of untrained networks, by key, NaN if there is none. `born` are their rows of the table `cells`."""
     nothing = pd.Series(np.nan, index=pd.Index(born.key, name="key"))
     if table is None or not len(table):
         return nothing
-    if name in OF_TABLE:
+    if name in FROM_TABLE:
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = OF_TABLE[name](table[table.key.isin(born.key)]).reindex(born.key)
-        return found.where(np.isfinite(found))
-    headline = headlines_by_name(HEADLINES_OF[name])
+            values = FROM_TABLE[name](table[table.key.isin(born.key)]).reindex(born.key)
+        return values.where(np.isfinite(values))
+    headline = headlines_by_name(HEADLINES[name])
     rows = numbers_by_parts(table, headline)
     assert rows is not None
-    made = {key: of_parts(headline, rows, row) for key, row in zip(born.key, born.to_dict("records"))}
-    return pd.Series(made, dtype=float).reindex(born.key)
+    numbers = {key: headline_number(headline, rows, row) for key, row in zip(born.key, born.to_dict("records"))}
+    return pd.Series(numbers, dtype=float).reindex(born.key)
 
 
-def of_parts(headline: Any, rows: Any, row: Mapping[str, Any]) -> float:
-    one = row_of_parts(headline, rows, row)
-    if isinstance(one, str):
+def headline_number(headline: Any, rows: Any, row: Mapping[str, Any]) -> float:
+    """Return a headline's number for the components of a network, NaN if there is none."""
+    chosen = row_of_parts(headline, rows, row)
+    if isinstance(chosen, str):
         return float("nan")
-    number = headline.number(one).number
+    number = headline.number(chosen).number
     return float("nan") if is_missing(number) else float(number)
 
 

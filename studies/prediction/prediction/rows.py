@@ -1,4 +1,4 @@
-"""The predictors of a network: the parts of its architecture, and numbers from measures before training with the table of each."""
+"""Name the predictors of a network: the parts of its architecture, and numbers from measures before training, each with its table."""
 
 from rankfall import ARCHITECTURE_PARTS
 

@@ -1,6 +1,9 @@
-"""Features of models. A number becomes its rank among the training networks, so that scale and outliers do not matter, and the square of
-that rank, so that the best value may be in the middle. A missing number becomes the median, with a mark. A part of the architecture becomes
-one column for each component of the training networks, and each of these columns times the rank of the depth."""
+"""Make the features of models.
+
+A number becomes its rank among the training networks, so that scale and outliers do not matter, and the square of that rank, so that the
+best value may be in the middle. A missing number becomes the median, with a mark. A part of the architecture becomes one column for each
+component of the training networks, and each of these columns times the rank of the depth.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,25 +14,26 @@ Names = NDArray[np.str_]
 
 def features(train: Array, test: Array) -> tuple[Array, Array]:
     """Return features (n, 3 p) of columns (n, p), for training and other networks. Nothing is learned from the other networks."""
-    made = [of_column(*pair) for pair in zip(train.T, test.T)]
-    if not made:
+    ranked = [rank_columns(*pair) for pair in zip(train.T, test.T)]
+    if not ranked:
         return np.empty((len(train), 0)), np.empty((len(test), 0))
-    return np.hstack([one for one, _ in made]), np.hstack([other for _, other in made])
+    return np.hstack([train_columns for train_columns, _ in ranked]), np.hstack([other for _, other in ranked])
 
 
 def encode_parts(train: Names, test: Names, depth: Array, test_depth: Array) -> tuple[Array, Array]:
     """Encode names of components (n, p), with the depths (n,), as columns of zeros and ones, and these times the rank of the depth. A
     component that no training network has is zero in all columns of its part."""
     known = [np.unique(column) for column in train.T]
-    rank, test_rank = of_column(depth, test_depth)
-    made = []
-    for names, by in ((train, rank), (test, test_rank)):
-        has = np.hstack([column[:, None] == each for column, each in zip(names.T, known)]).astype(float)
-        made.append(np.hstack([has, has * by[:, :1]]))
-    return made[0], made[1]
+    rank, test_rank = rank_columns(depth, test_depth)
+    encoded = []
+    for names, depth_rank in ((train, rank), (test, test_rank)):
+        has = np.hstack([column[:, None] == component for column, component in zip(names.T, known)]).astype(float)
+        encoded.append(np.hstack([has, has * depth_rank[:, :1]]))
+    return encoded[0], encoded[1]
 
 
-def of_column(train: Array, test: Array) -> tuple[Array, Array]:
+def rank_columns(train: Array, test: Array) -> tuple[Array, Array]:
+    """Return the features (n, 3) of one column, for training and other networks."""
     known = np.sort(train[np.isfinite(train)])
     return rank_values(train, known), rank_values(test, known)
 

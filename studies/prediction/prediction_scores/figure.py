@@ -1,4 +1,4 @@
-"""The figure of predictors: what each predicts alone and what it adds to each null model, with intervals over architectures."""
+"""Draw what each predictor predicts alone and what it adds to each null model, with intervals over architectures."""
 
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from rankfall import (
     make_canvas,
     text_below,
 )
-from studies.prediction.prediction_scores.rows import (
+from studies.prediction.prediction_scores.scores import (
     ALL,
     DESIGN,
     MARGIN,
@@ -37,8 +37,8 @@ from studies.prediction.prediction_scores.rows import (
 
 TABLES = ["prediction_scores"]
 VERDICTS = {"adds": BLUE, "predicts": BLUE, "adds nothing": RED, "does not predict": RED, "undecided": GREY}
-NAMED = 6  # the most predictors that are named for one verdict
-SAID = {BLUE: "above nothing for all predictors at once", RED: "nothing that matters", GREY: "undecided"}
+NAMED = 6  # predictors of one verdict; more are counted
+LABELS = {BLUE: "above nothing for all predictors at once", RED: "nothing that matters", GREY: "undecided"}
 DASHES = {SIZE: "--", DESIGN: "-"}  # of null models
 NUMBERS = ("value", "low", "high", "gain", "gain_low", "gain_high")
 
@@ -66,19 +66,19 @@ def prediction_scores(
         raise RankfallError(f"figure prediction_scores: no {chosen} of {outcome} for task {task!r}: {why}")
     order = list(added[DESIGN].predictor)
     alone = rows[(rows.kind == "alone") & (rows.over == DESIGN)]
-    figure, ((left, *others),) = make_canvas(1, 3, FIGURE_WIDTH, 0.22 * len(order) + 1.2, sharey=True)
+    figure, ((left_panel, *others),) = make_canvas(1, 3, FIGURE_WIDTH, 0.22 * len(order) + 1.2, sharey=True)
     others[1].sharex(others[0])
-    dots(left, alone, order, "value", "low", "high")
-    left.set_yticks(range(len(order)), [name.replace("_", " ") for name in order][::-1])
-    left.axvline(NOTHING[chosen], color=CHANCE_COLOUR, linestyle=":", label="knows nothing")
-    left.set(xlabel=f"{MEANS[chosen]} of it alone", title=TITLES[outcome])
+    dots(left_panel, alone, order, "value", "low", "high")
+    left_panel.set_yticks(range(len(order)), [name.replace("_", " ") for name in order][::-1])
+    left_panel.axvline(NOTHING[chosen], color=CHANCE_COLOUR, linestyle=":", label="knows nothing")
+    left_panel.set(xlabel=f"{MEANS[chosen]} of it alone", title=TITLES[outcome])
     for panel, null in zip(others, NULLS, strict=True):
-        left.axvline(select_null(rows, null).value.item(), color="#222222", linestyle=DASHES[null], label=null)
+        left_panel.axvline(select_null(rows, null).value.item(), color="#222222", linestyle=DASHES[null], label=null)
         dots(panel, added[null], order, "gain", "gain_low", "gain_high")
         panel.axvline(0, color="#222222", linestyle=DASHES[null])
         panel.axvspan(-MARGIN[chosen], MARGIN[chosen], color="#eeeeee", zorder=0, label="a gain that does not matter")
         panel.set(xlabel=f"{MEANS[chosen]} that it adds", title=f"beside {null}")
-    text_below(figure, collect_labels([left, *others]), 3)
+    text_below(figure, collect_labels([left_panel, *others]), 3)
     where = say_where(table, task, int(rows.tasks.iloc[0]))
     return Picture(figure, caption(rows, added, outcome, chosen, where), rows)
 
@@ -86,15 +86,16 @@ def prediction_scores(
 def dots(panel: Axes, rows: DataFrame, order: list[str], middle: str, low: str, high: str) -> None:
     """Draw one row per predictor, the first at the top."""
     seen: set[str] = set()
-    for one in rows.to_dict("records"):
-        colour, y = VERDICTS[one["verdict"]], len(order) - 1 - order.index(one["predictor"])
-        panel.plot([one[low], one[high]], [y, y], color=colour, linewidth=1.2)
-        panel.plot([one[middle]], [y], "o", color=colour, label=None if colour in seen else SAID[colour])
+    for row in rows.to_dict("records"):
+        colour, y = VERDICTS[row["verdict"]], len(order) - 1 - order.index(row["predictor"])
+        panel.plot([row[low], row[high]], [y, y], color=colour, linewidth=1.2)
+        panel.plot([row[middle]], [y], "o", color=colour, label=None if colour in seen else LABELS[colour])
         seen.add(colour)
     panel.grid(visible=False, axis="y")
 
 
 def caption(rows: DataFrame, added: dict[str, DataFrame], outcome: str, statistic: str, where: str) -> str:
+    """Return the caption."""
     networks, architectures = (int(rows[name].iloc[0]) for name in ("networks", "architectures"))
     size, design = (describe_null(select_null(rows, null).iloc[0]) for null in NULLS)
     return (
@@ -108,6 +109,7 @@ def caption(rows: DataFrame, added: dict[str, DataFrame], outcome: str, statisti
 
 
 def describe_null(null: Any) -> str:
+    """Return the value of a null model with its interval, for the caption."""
     interval = (
         f" [{null.low:.2f}, {null.high:.2f}]"
         if null.low == null.low

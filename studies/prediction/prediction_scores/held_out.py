@@ -1,4 +1,4 @@
-"""Scores of networks from models that have seen no network of their architecture."""
+"""Score networks by models that have seen no network of their architecture."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,22 +8,22 @@ from studies.prediction.prediction.rows import PARTS
 from studies.prediction.prediction_scores.features import encode_parts, features
 from studies.prediction.prediction_scores.fits import linear, logistic, scores
 from studies.prediction.prediction_scores.pairs import Sums, auc, explain_variance, somers_d
-from studies.prediction.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, SOMERS_D, STATISTICS, TRAINS
+from studies.prediction.prediction_scores.scores import AUC, DEPTH, HOW_WELL, SHARE, SOMERS_D, STATISTICS, TRAINS
 
 Array = NDArray[np.float64]
 DIGITS = 6  # of scores, which are about 1: further digits come from rounding and the small penalty of the intercept
 
 
-def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Array]:
+def outcome_values(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Array]:
     """Return the networks of one task, the values that a model learns, and the values that judge it. Both rise with better outcomes.
 
-    `steps`: all networks count, and those that never reach the threshold share the last place. `largest_depth`: for each architecture, the
-    mean of its networks of the task's largest depth. A diverged network counts as chance.
+    For `steps`, all networks count, and those that never reach the threshold share the last place. For `largest_depth`, each architecture
+    has one value, the mean of its networks at the task's largest depth. A diverged network counts as chance.
     """
     if outcome == DEPTH:
         networks = networks[networks.depth == networks.depth.max()]
-        each = networks.groupby("architecture")
-        networks = each.mean(numeric_only=True).join(each[list(PARTS)].first()).reset_index()
+        by_architecture = networks.groupby("architecture")
+        networks = by_architecture.mean(numeric_only=True).join(by_architecture[list(PARTS)].first()).reset_index()
         value = networks.largest_depth.astype(float).to_numpy()
         return networks, np.log2(1 + value), value
     if outcome == TRAINS:
@@ -40,26 +40,28 @@ def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Arr
 
 def why_no_value(networks: DataFrame, outcome: str) -> str:
     """Return why no model of one task has a statistic."""
-    asked, _, value = of_outcome(networks, outcome)
+    counted, _, value = outcome_values(networks, outcome)
     if len(np.unique(value)) < 2:
         return "all networks end alike: there is no pair to put in order"
-    if asked.fold.nunique() < 2:
+    if counted.fold.nunique() < 2:
         return "all networks are of one fold: there is none to learn from"
     return (
         "networks of one fold end alike, or are one alone: there is no pair to put in order; fewer folds may have some"
     )
 
 
-def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: list[str]) -> dict[str, Sums]:
-    """Return each statistic of a model of these columns, for networks of one task. A model learned from networks that all end alike ranks
-    none before another. Networks that a model cannot distinguish tie, whatever rounding does to their scores."""
-    asked, learned, judged_by = of_outcome(networks, outcome)
-    numbers = asked[[name for name in columns if name not in PARTS]].astype(float).to_numpy()
-    parts = asked[[name for name in columns if name in PARTS]].fillna("").to_numpy(str)
-    depth, fold = asked.depth.to_numpy(float), asked.fold.astype(int).to_numpy()
-    score, usual = np.full(len(asked), np.nan), np.full(len(asked), np.nan)
-    for one in np.unique(fold):
-        out = fold == one
+def evaluate(networks: DataFrame, columns: list[str], outcome: str, architectures: list[str]) -> dict[str, Sums]:
+    """Return each statistic of a model of these columns, for networks of one task.
+
+    A model that learns from networks that all end alike ranks none before another. Networks that a model cannot distinguish tie, whatever
+    rounding does to their scores."""
+    counted, learned, judged_by = outcome_values(networks, outcome)
+    numbers = counted[[name for name in columns if name not in PARTS]].astype(float).to_numpy()
+    parts = counted[[name for name in columns if name in PARTS]].fillna("").to_numpy(str)
+    depth, fold = counted.depth.to_numpy(float), counted.fold.astype(int).to_numpy()
+    score, usual = np.full(len(counted), np.nan), np.full(len(counted), np.nan)
+    for part in np.unique(fold):
+        out = fold == part
         if out.all():
             continue
         seen = learned[~out]
@@ -74,10 +76,10 @@ def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: 
         fit = logistic if outcome == TRAINS else linear
         score[out] = np.round(scores(test, fit(train, seen)), DIGITS)
     code = {name: place for place, name in enumerate(architectures)}
-    about = np.array([code[name] for name in asked.architecture], dtype=np.int64), fold
-    made = {
+    about = np.array([code[name] for name in counted.architecture], dtype=np.int64), fold
+    statistics = {
         AUC: lambda: auc(score, judged_by, *about, len(architectures)),
         SOMERS_D: lambda: somers_d(score, judged_by, *about, len(architectures)),
         SHARE: lambda: explain_variance(score, learned, usual, about[0], len(architectures)),
     }
-    return {name: made[name]() for name in STATISTICS[outcome]}
+    return {name: statistics[name]() for name in STATISTICS[outcome]}

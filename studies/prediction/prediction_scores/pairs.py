@@ -1,4 +1,4 @@
-"""Statistics of held-out networks as sums over pairs of architectures, so that resampling whole architectures is a product of matrices.
+"""Compute statistics of held-out networks as sums over pairs of architectures, so that resampling architectures is a product of matrices.
 
 A pair of networks of one fold is right if the network with the higher score has the higher outcome, half right if scores tie, and does not
 count if outcomes tie. With outcomes 0 and 1 the share of right pairs is the AUC. With any outcome, twice the share less 1 is Somers' D of
@@ -35,12 +35,12 @@ class Sums:
             above, below = (sum_pairs(drawn, form) for form in (self.above, self.below))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(below > 0, above / np.where(below > 0, below, 1.0), np.nan)
-        found: Array = self.scale * ratio + self.shift
-        return found
+        ratios: Array = self.scale * ratio + self.shift
+        return ratios
 
     def deciding(self) -> tuple[int, int]:
-        """Return the number of architectures that count, and how many have the better, or the worse, network of a pair, whichever is
-        smaller."""
+        """Return the number of architectures that count, and how many have the better network of a pair, or the worse:
+        the smaller count."""
         if self.below.ndim == 1:
             count = int((self.below > 0).sum())
             return count, count
@@ -58,8 +58,8 @@ def sum_pairs(drawn: Array, pairs: Array) -> Array:
 def count_pairs(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> tuple[Array, Array]:
     """Count right pairs and all pairs, (A, A) each, for A = `count` architectures. Outcomes may be infinite."""
     right, pairs = np.zeros((count, count)), np.zeros((count, count))
-    for one in np.unique(fold):
-        here = (fold == one) & np.isfinite(score)
+    for part in np.unique(fold):
+        here = (fold == part) & np.isfinite(score)
         s, y, a = score[here], outcome[here], architecture[here]
         higher = y[:, None] > y[None, :]
         good = np.where(s[:, None] > s[None, :], 1.0, np.where(s[:, None] == s[None, :], 0.5, 0.0)) * higher

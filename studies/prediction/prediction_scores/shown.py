@@ -1,7 +1,7 @@
 """Declare the table `prediction_scores` and what is shown of it: how well measurements at birth predict the outcomes of networks."""
 
 from rankfall import Chart, Read, Table, TableQuestion, count_words, declare_table
-from studies.prediction.prediction_scores.rows import DESIGN, by_gain, select_null, statistic_rows
+from studies.prediction.prediction_scores.scores import DESIGN, by_gain, select_null, statistic_rows
 
 
 def columns() -> Table:
@@ -71,6 +71,7 @@ CHARTS = (
 
 
 def say_prediction(read: Read) -> tuple[str, str]:
+    """Return the answer on the page, empty without numbers."""
     table = read("prediction_scores")
     if table is None or not len(table):
         return "", ""
