@@ -24,17 +24,17 @@ def load_program(name: Name) -> StepProgram | None:
         return None
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            program = Program(file["words"], about["count"], about["arena"], file["constants"])
+            header = json.loads(str(file["about"]))
+            program = Program(file["words"], header["count"], header["arena"], file["constants"])
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return None
-    names = tuple((kind, metric) for kind, metric in about["names"])
-    return StepProgram(program, names, tuple(about["integers"]), about["strayed"])
+    names = tuple((kind, metric) for kind, metric in header["names"])
+    return StepProgram(program, names, tuple(header["integers"]), header["strayed"])
 
 
 def keep_program(name: Name, step: StepProgram) -> None:
     program, content = step.program, io.BytesIO()
-    about = {"count": program.count, "arena": program.arena, "names": step.names, "integers": step.integers}
-    text = json.dumps(about | {"strayed": step.strayed})
+    header = {"count": program.count, "arena": program.arena, "names": step.names, "integers": step.integers}
+    text = json.dumps(header | {"strayed": step.strayed})
     np.savez_compressed(content, about=np.array(text), words=program.words, constants=program.constants)
     keep("programs", f"{name}.npz", content.getvalue())

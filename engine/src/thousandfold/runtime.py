@@ -25,13 +25,13 @@ def prepare_all() -> None:
         prepare(dtype)
 
 
-def of_its_types(dtype: str) -> tuple[Any, ...]:
+def zero_arguments(dtype: str) -> tuple[Any, ...]:
     """Return arguments of `run_members` for zero members."""
     integers = np.zeros(1, np.int64)
     return np.zeros(1, dtype), *(integers,) * 3, 0, 0, 0, *(integers,) * 4
 
 
-ARGUMENTS = {dtype: partial(of_its_types, dtype) for dtype in ("float32", "float64")}
+ARGUMENTS = {dtype: partial(zero_arguments, dtype) for dtype in ("float32", "float64")}
 
 
 class Machine:

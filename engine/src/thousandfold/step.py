@@ -64,30 +64,30 @@ def trace(
     names: list[Name] = []
     integers: list[bool] = []
 
-    def evaluate(values: list[Tensor], *given: Tensor) -> tuple[Tensor, list[Tensor]]:
-        loss, results = function(dict(zip(parameters, values)), *given)
+    def evaluate(values: list[Tensor], *inputs: Tensor) -> tuple[Tensor, list[Tensor]]:
+        loss, results = function(dict(zip(parameters, values)), *inputs)
         names[:] = list(results)
         integers[:] = [not value.is_floating_point() for value in results.values()]
         return loss.sum(), list(results.values())
 
-    def passes(*given: Tensor) -> tuple[Any, ...]:
+    def passes(*inputs: Tensor) -> tuple[Any, ...]:
         # Changes in place become operations that return new tensors before autograd sees them.
         differentiated = torch.func.grad_and_value(torch.func.functionalize(evaluate), has_aux=True)
-        gradients, (_, results) = differentiated(list(given[: len(parameters)]), *given[len(parameters) :])
+        gradients, (_, results) = differentiated(list(inputs[: len(parameters)]), *inputs[len(parameters) :])
         return (*gradients, *results)
 
-    def evaluates(*given: Tensor) -> tuple[Any, ...]:
-        return tuple(evaluate(list(given[: len(parameters)]), *given[len(parameters) :])[1])
+    def evaluates(*inputs: Tensor) -> tuple[Any, ...]:
+        return tuple(evaluate(list(inputs[: len(parameters)]), *inputs[len(parameters) :])[1])
 
     graph = as_graph(passes if gradient else evaluates, *parameters.values(), *tensors)
     return Trace(graph, parameters, gradient, tuple(names), tuple(integers))
 
 
-def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
+def as_graph(function: Callable[..., Any], *inputs: Tensor) -> AtenGraph:
     """Return a function as a graph of few kinds of ATen operations, none of which changes a tensor."""
     try:
         with sdpa_kernel(SDPBackend.MATH):  # split PyTorch's fused attention into its operations
-            return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, given))
+            return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, inputs))
     except Untraceable:
         raise
     except Exception as error:
@@ -97,7 +97,7 @@ def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
         raise Untraceable(f"{type(error).__name__}: {first}") from error
 
 
-GIVEN = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of the tensors of a batch
+BATCH = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of the tensors of a batch
 ROOM = 2**26  # largest number of elements of an arena; each thread has one
 OUTS = 60  # largest number of results besides gradients, a few fewer than `memory.py` has room for
 
@@ -131,8 +131,8 @@ def step_program(
     size = max(x.numel() for x in tensors)
     if size > LARGEST:
         raise Untraceable(f"batches of {size} numbers, more than {LARGEST}")
-    if len(tensors) > len(GIVEN):
-        raise Untraceable(f"batches of {len(tensors)} tensors, more than {len(GIVEN)}")
+    if len(tensors) > len(BATCH):
+        raise Untraceable(f"batches of {len(tensors)} tensors, more than {len(BATCH)}")
     with collect_nothing():
         return write_program(trace(function, parameters, tensors, gradient), layout, divide)
 
@@ -153,16 +153,16 @@ def write_program(traced: Trace, layout: Layout, divide: Divide | None = None) -
     if len(traced.names) > OUTS:
         raise Untraceable(f"an objective with {len(traced.names)} numbers, more than {OUTS}")
     try:
-        found = write_step(traced, layout, divide)
+        step = write_step(traced, layout, divide)
     except Unsupported as error:
         refused = Untraceable(str(error))
         refused.place = error.place
         raise refused from error
     except Exception as error:  # an unforeseen kind of graph is refused like any other
         raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
-    if found.program.arena > ROOM:
-        raise Untraceable(f"a step that holds {found.program.arena} numbers at once, more than {ROOM}")
-    return found
+    if step.program.arena > ROOM:
+        raise Untraceable(f"a step that holds {step.program.arena} numbers at once, more than {ROOM}")
+    return step
 
 
 def write_step(traced: Trace, layout: Layout, divide: Divide | None) -> StepProgram:
@@ -172,19 +172,19 @@ def write_step(traced: Trace, layout: Layout, divide: Divide | None) -> StepProg
     for value in traced.parameters.values():
         offsets.append(size)
         size += value.numel()
-    given = [Placed(PARAM, offset) for offset in offsets]
-    given += [Placed(buffer, 0, lane) for buffer, lane in zip(GIVEN, layout.lanes)]
-    results = lower(draft, traced.graph, given, dtype)
-    others = results
+    placed = [Placed(PARAM, offset) for offset in offsets]
+    placed += [Placed(buffer, 0, lane) for buffer, lane in zip(BATCH, layout.lanes)]
+    results = lower(draft, traced.graph, placed, dtype)
+    outputs = results
     if traced.gradient:
         for gradient, offset, value in zip(results, offsets, traced.parameters.values()):
             draft.write(0.0 if gradient is None else gradient, (GRAD, offset), tuple(value.shape))
-        others = results[len(offsets) :]
-    for i, one in enumerate(others):
-        draft.write(one, (OUT, i), tuple(getattr(one, "shape", ())) or ())
+        outputs = results[len(offsets) :]
+    for i, output in enumerate(outputs):
+        draft.write(output, (OUT, i), tuple(getattr(output, "shape", ())) or ())
     strayed = None
     if draft.strayed:
-        strayed = len(others)
+        strayed = len(outputs)
         add = lambda a, b: draft.pointwise("ADD", [a, b], ())  # noqa: E731
         draft.write(reduce(add, [view.with_dims(()) for view in draft.strayed]), (OUT, strayed), ())
     return StepProgram(finish(draft, divide=divide), traced.names, traced.integers, strayed)

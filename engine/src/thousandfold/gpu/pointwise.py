@@ -36,12 +36,12 @@ class Group:
 
     @staticmethod
     def read(p: WordReader) -> "Group":
-        dims, _, _, _, streams, operations, constants, _ = p.some(8)
-        sizes = p.some(dims)
-        found = [Stream(p.place(), p.one() == ADDED_UP, p.one(), p.some(dims)) for _ in range(streams)]
-        values = {p.one(): p.number() for _ in range(constants)}
-        code = [p.some(5) for _ in range(operations)]
-        return Group(sizes, found, values, code)
+        dims, _, _, _, streams, operations, constants, _ = p.take(8)
+        sizes = p.take(dims)
+        listed = [Stream(p.place(), p.word() == ADDED_UP, p.word(), p.take(dims)) for _ in range(streams)]
+        values = {p.word(): p.number() for _ in range(constants)}
+        code = [p.take(5) for _ in range(operations)]
+        return Group(sizes, listed, values, code)
 
     @property
     def numbers(self) -> list[int]:
@@ -54,11 +54,11 @@ class Group:
 
     def used(self) -> tuple[list[int], list[int]]:
         """Return the streams that are read before they are written, and those that are written."""
-        of = {self.streams[i].register: i for i in self.numbers}
+        stream_of = {self.streams[i].register: i for i in self.numbers}
         read, written = set[int](), set[int]()
         for operation in self.code:
-            read |= {of[one] for one in operands(operation) if one in of} - written
-            written |= {of[one] for one in operation[1:2] if one in of}
+            read |= {stream_of[register] for register in operands(operation) if register in stream_of} - written
+            written |= {stream_of[register] for register in operation[1:2] if register in stream_of}
         return sorted(read), sorted(written)
 
     def inner(self) -> int:
@@ -102,7 +102,7 @@ class Function:
         assert None not in divided and len(divided) < 2, "sums of one group divide its numbers in one way"
         self.total = math.prod(group.sizes)
         self.read, self.written = group.used()
-        held = {one for operation in group.code for one in operation[1:2] + operands(operation)}
+        held = {register for operation in group.code for register in operation[1:2] + operands(operation)}
         self.registers = sorted(held - set(group.constants))
         self.most = max(1, min(UNROLLED, HELD // max(1, len(held))))  # numbers at once
 
@@ -168,7 +168,7 @@ class Function:
         loop = f"#pragma unroll\n  for (int u = 0; u < {unrolled}; ++u) {{ int i = {at}; {guard} {{"
         index = [] if self.runs else indices(g.sizes)
         address = {i: self.address(g.streams[i].strides) for i in g.numbers}
-        lines = [f"  real {', '.join(f'r{one}[{unrolled}]' for one in self.registers)};"]
+        lines = [f"  real {', '.join(f'r{register}[{unrolled}]' for register in self.registers)};"]
         lines += [loop, *index, *(f"    r{g.streams[i].register}[u] = s{i}[{address[i]}];" for i in self.read), "  } }"]
         lines += [f"#pragma unroll\n  for (int u = 0; u < {unrolled}; ++u) {{"]
         for kind, out, *ins in g.code:
@@ -198,13 +198,13 @@ class Function:
 def operands(operation: Sequence[int]) -> list[int]:
     """Return the operands without the repeated ones of operations with one or two operands."""
     used = OPERAND.findall(text_of(operation[0], "xyz"))
-    return [one for one, name in zip(operation[2:], "xyz") if name in used]
+    return [register for register, name in zip(operation[2:], "xyz") if name in used]
 
 
 def text_of(code: int, operands: Iterable[str]) -> str:
     """Return the text of an operation of these operands."""
-    given = dict(zip("xyz", operands))
-    return OPERAND.sub(lambda name: given[name[0]], OPERATIONS[code].gpu or OPERATIONS[code].text)
+    names = dict(zip("xyz", operands))
+    return OPERAND.sub(lambda name: names[name[0]], OPERATIONS[code].gpu or OPERATIONS[code].text)
 
 
 def indices(sizes: Sequence[int]) -> list[str]:

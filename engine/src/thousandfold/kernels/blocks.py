@@ -141,8 +141,8 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     streams, operations, constants, sums = p[4], p[5], p[6], p[7]
     sizes = ahead(p, 8)
     first = ahead(sizes, atoms)
-    each = 4 + atoms
-    constant = ahead(first, streams * each)
+    size = 4 + atoms
+    constant = ahead(first, streams * size)
     operation = ahead(constant, 2 * constants)
     sum_ = ahead(operation, 5 * operations)
     at, inside = ahead(table, AT), ahead(table, INSIDE)
@@ -157,7 +157,7 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
             steps = min(most, sizes[split] - j)
             n = steps * inner
             for k in range(streams):
-                q = ahead(first, k * each)
+                q = ahead(first, k * size)
                 if q[2] == ADDED_UP:
                     continue
                 x = stream_at(scratch, bases, q, at, split, j)
@@ -171,7 +171,7 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
                 d, a = register(scratch, table, u[1]), register(scratch, table, u[2])
                 apply(u[0], d, a, register(scratch, table, u[3]), register(scratch, table, u[4]), n)
             for k in range(streams):
-                q = ahead(first, k * each)
+                q = ahead(first, k * size)
                 if q[2] >= COPIED_OUT:
                     x, strides = stream_at(scratch, bases, q, at, split, j), ahead(q, 4 + split)
                     d, kind = register(scratch, table, q[3]), ADD if q[2] == ADDED_UP else EMPTY

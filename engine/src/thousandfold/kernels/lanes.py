@@ -16,10 +16,10 @@ def fma(context, x, y, z):  # type: ignore[no-untyped-def]
     """Return x y + z, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        cast = (context.cast(builder, one, given, kind) for one, given in zip(args, signature.args))
+        cast = (context.cast(builder, value, source, kind) for value, source in zip(args, signature.args))
         return call_lanewise(builder, "fma", *cast)
 
-    kind = next(one for one in (x, y, z) if isinstance(one, Vector))
+    kind = next(operand for operand in (x, y, z) if isinstance(operand, Vector))
     return kind(x, y, z), generate
 
 
@@ -29,7 +29,7 @@ def select(context, truths, x, y):  # type: ignore[no-untyped-def]
     kind = x if isinstance(x, Vector) else y
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, y = (context.cast(builder, one, given, kind) for one, given in zip(args[1:], signature.args[1:]))
+        x, y = (context.cast(builder, value, source, kind) for value, source in zip(args[1:], signature.args[1:]))
         return builder.select(args[0], x, y)
 
     return kind(truths, x, y), generate
@@ -113,10 +113,10 @@ def times_power_of_two(context, x, shifted):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector, (whole, places, bias) = args[0].type, layout(args[0].type)
-        one, by = fill_vector(whole, bias << places), fill_vector(whole, places)
+        unit, by = fill_vector(whole, bias << places), fill_vector(whole, places)
         n = builder.shl(builder.bitcast(args[1], whole), by)  # into the exponent; this drops the bits of the shift
         first = builder.shl(builder.ashr(n, fill_vector(whole, places + 1)), by)
-        powers = (builder.bitcast(builder.add(part, one), vector) for part in (first, builder.sub(n, first)))
+        powers = (builder.bitcast(builder.add(part, unit), vector) for part in (first, builder.sub(n, first)))
         value = args[0]
         for power in powers:
             value = builder.fmul(value, power)

@@ -97,8 +97,8 @@ def store_some(context, pointer, index, value, count):  # type: ignore[no-untype
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer, index, value, count = args
-        place, some = at(builder, pointer, index, value.type), first_of(builder, count, value.type.count)
-        store_masked(builder, value, place, some, width(value.type))
+        place, mask = at(builder, pointer, index, value.type), first_of(builder, count, value.type.count)
+        store_masked(builder, value, place, mask, width(value.type))
         return context.get_dummy_value()
 
     return types.void(pointer, types.int64, value, types.int64), generate

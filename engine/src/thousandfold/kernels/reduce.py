@@ -60,14 +60,14 @@ def sum_of_runs(x, term, terms, together):  # type: ignore[no-untyped-def]
 
 @compiled
 def extreme_of_runs(kind, x, term, terms, together):  # type: ignore[no-untyped-def]
-    found = x[term[0]]
+    result = x[term[0]]
     for k in range(terms):
         z = ahead(x, term[k])
         for i in range(together):
             value = z[i]
-            if (value > found if kind == MAXIMUM else value < found) or value != value:
-                found = value
-    return found
+            if (value > result if kind == MAXIMUM else value < result) or value != value:
+                result = value
+    return result
 
 
 @compiled
@@ -86,11 +86,11 @@ def sums(x, out, term, terms, run):  # type: ignore[no-untyped-def]
         store(out, r + 3 * lanes, d)
         r += 4 * lanes
     while r < run:
-        left = run - r
+        remaining = run - r
         a = zero
         for k in range(terms):
-            a = a + load_some(x, term[k] + r, left)
-        store_some(out, r, a, left)
+            a = a + load_some(x, term[k] + r, remaining)
+        store_some(out, r, a, remaining)
         r += lanes
 
 
@@ -107,11 +107,11 @@ def extremes(kind, x, out, term, terms, run):  # type: ignore[no-untyped-def]
         store(out, r + lanes, b)
         r += 2 * lanes
     while r < run:
-        left = run - r
-        a = load_some(x, term[0] + r, left)
+        remaining = run - r
+        a = load_some(x, term[0] + r, remaining)
         for k in range(1, terms):
-            a = extreme(kind, load_some(x, term[k] + r, left), a)
-        store_some(out, r, a, left)
+            a = extreme(kind, load_some(x, term[k] + r, remaining), a)
+        store_some(out, r, a, remaining)
         r += lanes
 
 
@@ -125,12 +125,12 @@ def places(x, out, term, terms, run):  # type: ignore[no-untyped-def]
     """Write the index of the first maximum. NaN is larger than any number."""
     lanes = lanes_of(x)
     for r in range(0, run, lanes):
-        left = run - r
-        best = load_some(x, term[0] + r, left)
-        found = spread(x, real(x, 0.0))
+        remaining = run - r
+        best = load_some(x, term[0] + r, remaining)
+        index = spread(x, real(x, 0.0))
         for k in range(1, terms):
-            value = load_some(x, term[k] + r, left)
+            value = load_some(x, term[k] + r, remaining)
             better = (value > best) | ((value != value) & (best == best))
             best = select(better, value, best)
-            found = select(better, spread(x, real(x, k)), found)
-        store_some(out, r, found, left)
+            index = select(better, spread(x, real(x, k)), index)
+        store_some(out, r, index, remaining)

@@ -22,7 +22,7 @@ def host_features() -> set[str]:
     """Return the features of the processor for which numba compiles."""
     if SETTINGS.CPU_FEATURES is not None:  # NUMBA_CPU_FEATURES
         return {name[1:] for name in SETTINGS.CPU_FEATURES.split(",") if name.startswith("+")}
-    return {name for name, there in binding.get_host_cpu_features().items() if there}
+    return {name for name, is_there in binding.get_host_cpu_features().items() if is_there}
 
 
 def lanes(features: set[str]) -> int:
@@ -62,17 +62,17 @@ def call_lanewise(builder: Any, name: str, *args: Any) -> Any:
     return builder.call(declare_function(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector] * len(args)), args)
 
 
-def load_masked(builder: Any, place: Any, some: Any, vector: Any, align: int) -> Any:
-    """Return a vector of which only the lanes `some` are read. The others are zeros, and their memory is not read."""
-    kinds = [place.type, SHORT, some.type, vector]
+def load_masked(builder: Any, place: Any, mask: Any, vector: Any, align: int) -> Any:
+    """Return a vector of which only the lanes in `mask` are read. The others are zeros, and their memory is not read."""
+    kinds = [place.type, SHORT, mask.type, vector]
     function = declare_function(builder, f"llvm.masked.load.{suffix(vector)}.p0", vector, kinds)
-    return builder.call(function, [place, SHORT(align), some, ir.Constant(vector, [0.0] * vector.count)])
+    return builder.call(function, [place, SHORT(align), mask, ir.Constant(vector, [0.0] * vector.count)])
 
 
-def store_masked(builder: Any, value: Any, place: Any, some: Any, align: int) -> None:
-    kinds = [value.type, place.type, SHORT, some.type]
+def store_masked(builder: Any, value: Any, place: Any, mask: Any, align: int) -> None:
+    kinds = [value.type, place.type, SHORT, mask.type]
     function = declare_function(builder, f"llvm.masked.store.{suffix(value.type)}.p0", ir.VoidType(), kinds)
-    builder.call(function, [value, place, SHORT(align), some])
+    builder.call(function, [value, place, SHORT(align), mask])
 
 
 def shuffle(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
@@ -120,9 +120,9 @@ class TruthsModel(models.PrimitiveModel):
 
 @lower_cast(types.Float, Vector)
 @lower_cast(types.Integer, Vector)
-def spread_number(context, builder, given, kind, number):  # type: ignore[no-untyped-def]
+def spread_number(context, builder, source, kind, number):  # type: ignore[no-untyped-def]
     """Broadcast a number that is combined with a vector."""
-    return broadcast(builder, context.cast(builder, number, given, kind.number), kind.lanes)
+    return broadcast(builder, context.cast(builder, number, source, kind.number), kind.lanes)
 
 
 def width(kind: Any) -> int:
@@ -145,13 +145,13 @@ LOGIC = {operator.and_: "and_", operator.or_: "or_"}
 
 def vector_of(args: Any) -> Any:
     """Return the type of the vector among two arguments, of which one may be a number."""
-    found = [one for one in args if isinstance(one, Vector)]
+    vectors = [argument for argument in args if isinstance(argument, Vector)]
     if (
         len(args) == 2
-        and found
-        and all(one == found[0] or isinstance(one, types.Float | types.Integer) for one in args)
+        and vectors
+        and all(argument == vectors[0] or isinstance(argument, types.Float | types.Integer) for argument in args)
     ):
-        return found[0]
+        return vectors[0]
     return None
 
 

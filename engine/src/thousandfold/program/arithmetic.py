@@ -22,7 +22,8 @@ from thousandfold.program.draft import (
 )
 
 UNARY, BINARY = (
-    {name: one.name for one in OPERATIONS if one.operands == count for name in one.aten.split()} for count in (1, 2)
+    {name: operation.name for operation in OPERATIONS if operation.operands == count for name in operation.aten.split()}
+    for count in (1, 2)
 )
 FOLDED = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
 OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
@@ -55,20 +56,20 @@ def binary(draft: ProgramDraft, call: AtenCall) -> Any:
         if rounding != "floor" or not is_integer(call.value.dtype):
             raise Unsupported(f"division with rounding_mode {rounding}")
         return draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
-    found = draft.pointwise(BINARY[call.name], [a, b], call.shape)
-    return times_one_hot(draft, a, b, found) if call.name == "mul" else found
+    result = draft.pointwise(BINARY[call.name], [a, b], call.shape)
+    return times_one_hot(draft, a, b, result) if call.name == "mul" else result
 
 
-def times_one_hot(draft: ProgramDraft, a: Any, b: Any, found: View) -> View:
+def times_one_hot(draft: ProgramDraft, a: Any, b: Any, product: View) -> View:
     """Return the product, as one-hot if one factor is one-hot and the other has one number for each row."""
     hot, other = (a, b) if isinstance(a, OneHot) else (b, a)
-    if not isinstance(hot, OneHot) or hot.shape != found.shape:
-        return found
+    if not isinstance(hot, OneHot) or hot.shape != product.shape:
+        return product
     if isinstance(other, View) and (len(other.dims) != len(hot.dims) or other.dims[hot.dim]):
-        return found
+        return product
     shape = tuple(1 if i == hot.dim else size for i, size in enumerate(hot.shape))
     number = draft.pointwise("MUL", [hot.number, other], shape)
-    return OneHot(found.value, found.offset, found.dims, hot.dim, number)
+    return OneHot(product.value, product.offset, product.dims, hot.dim, number)
 
 
 @lowers("where")
@@ -96,9 +97,9 @@ def relu(draft: ProgramDraft, call: AtenCall) -> Any:
 def elu(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     alpha, scale, inner = (float(call.arg(i, 1.0)) for i in (1, 2, 3))
-    made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
-    below = made("MUL", made("EXPM1", made("MUL", x, inner)), alpha * scale)
-    return made("WHERE", made("GT", x, 0.0), made("MUL", x, scale), below)
+    apply = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+    below = apply("MUL", apply("EXPM1", apply("MUL", x, inner)), alpha * scale)
+    return apply("WHERE", apply("GT", x, 0.0), apply("MUL", x, scale), below)
 
 
 @lowers("pow")
@@ -108,21 +109,21 @@ def power(draft: ProgramDraft, call: AtenCall) -> Any:
         raise Unsupported("powers of integers")
     if not isinstance(x, View) or isinstance(exponent, View):
         return draft.pointwise("POW", [x, exponent], call.shape)
-    made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+    apply = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
     if exponent == 0:
         return Full(1.0, call.shape)
     if exponent == 1:
         return x
     if exponent in (2, 3, 4, -2):
-        square = made("MUL", x, x)
+        square = apply("MUL", x, x)
         if exponent in (3, 4):
-            return made("MUL", square, x if exponent == 3 else square)
-        return square if exponent == 2 else made("RECIP", square)
+            return apply("MUL", square, x if exponent == 3 else square)
+        return square if exponent == 2 else apply("RECIP", square)
     if exponent == -1.5:
-        return made("DIV", made("RSQRT", x), x)
+        return apply("DIV", apply("RSQRT", x), x)
     if exponent in (0.5, -0.5, -1):
-        return made({0.5: "SQRT", -0.5: "RSQRT", -1: "RECIP"}[exponent], x)
-    return made("POW", x, exponent)
+        return apply({0.5: "SQRT", -0.5: "RSQRT", -1: "RECIP"}[exponent], x)
+    return apply("POW", x, exponent)
 
 
 @lowers("_to_copy", "convert_element_type")
@@ -153,7 +154,7 @@ def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
     """Lower a remainder of integers, such as indices counted from either end."""
     if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
         raise Unsupported("remainder of numbers that are no integers")
-    a, b = (number_of(one) for one in call.args[:2])
+    a, b = (number_of(operand) for operand in call.args[:2])
     times = draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
     return draft.pointwise("SUB", [a, draft.pointwise("MUL", [times, b], call.shape)], call.shape)
 
@@ -161,17 +162,17 @@ def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
 @lowers("addcmul", "addcdiv")
 def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
     """Return x + value * (a * b), or with a / b."""
-    x, a, b = (number_of(one) for one in call.args[:3])
+    x, a, b = (number_of(operand) for operand in call.args[:3])
     value = call.kwargs.get("value", call.arg(3, 1))
-    both = draft.pointwise("MUL" if call.name == "addcmul" else "DIV", [a, b], call.shape)
-    scaled = draft.pointwise("MUL", [both, number_of(value)], call.shape)
+    product = draft.pointwise("MUL" if call.name == "addcmul" else "DIV", [a, b], call.shape)
+    scaled = draft.pointwise("MUL", [product, number_of(value)], call.shape)
     return draft.pointwise("ADD", [x, scaled], call.shape)
 
 
 @lowers("lerp")
 def between(draft: ProgramDraft, call: AtenCall) -> Any:
     """Return x + weight * (y - x), computed from the nearer end."""
-    x, y, weight = (number_of(one) for one in call.args[:3])
+    x, y, weight = (number_of(operand) for operand in call.args[:3])
     if isinstance(weight, View):
         raise Unsupported("lerp by a tensor")
     apart = draft.pointwise("SUB", [y, x], call.shape)
@@ -190,16 +191,16 @@ def mask(draft: ProgramDraft, call: AtenCall) -> Any:
     where, size = places(order)
     logical = places(extents)[0]
     out = laid(order, extents, len(x.dims))
-    rest, inner = order[:-1], order[-1:]
-    what = {
+    outer, inner = order[:-1], order[-1:]
+    fields = {
         "site": site,
         "threshold": threshold,
         "scale": scale,
         "size": size,
         "run": inner[0].size if inner else 1,
         "stride": logical[id(inner[0])] if inner else 1,
-        "from": offsets_in(logical, rest),
-        "into": offsets_in(where, rest),
+        "from": offsets_in(logical, outer),
+        "into": offsets_in(where, outer),
     }
-    draft.nodes.append(ProgramNode(MASK, out, [], what))
+    draft.nodes.append(ProgramNode(MASK, out, [], fields))
     return out

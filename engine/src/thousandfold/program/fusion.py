@@ -47,7 +47,7 @@ class NodeGraph:
             for i, node in enumerate(nodes)
         ]
         live: set[int] = set()
-        todo = [i for i, node in enumerate(nodes) if node.out.value.given and node.out.value.given[0] in results]
+        todo = [i for i, node in enumerate(nodes) if node.out.value.place and node.out.value.place[0] in results]
         while todo:
             i = todo.pop()
             if i not in live:
@@ -93,11 +93,11 @@ class Fusion:
         self.done: set[int] = set()
 
     def groups(self) -> list[list[int]]:
-        found = []
+        groups = []
         for i in sorted(self.graph.users):
             if i not in self.done:
-                found.append(self.group_of(i))
-        return found
+                groups.append(self.group_of(i))
+        return groups
 
     def group_of(self, i: int) -> list[int]:
         self.done.add(i)
@@ -159,16 +159,21 @@ class Fusion:
         for member in list(group.members):
             for user in self.graph.users[member]:
                 node = self.nodes[user]
-                if user in self.done or node.kind != RED or node.what["kind"] != SUM or len(group.members) > WITH_SUMS:
+                if (
+                    user in self.done
+                    or node.kind != RED
+                    or node.fields["kind"] != SUM
+                    or len(group.members) > WITH_SUMS
+                ):
                     continue
-                order = node.what["order"]
+                order = node.fields["order"]
                 whole = node.ins[0].offset == 0 and math.prod(order) == size and self.graph.is_whole(user)
                 cuts = group.cuts | cuts_of(order)
-                own = self.divide(order, node.what["written"]) if self.divide else ()
-                if whole and node.what["read"] == run_strides(order) and fit(cuts) and own is not None:
-                    if len(shares | {own}) > 1:
+                share = self.divide(order, node.fields["written"]) if self.divide else ()
+                if whole and node.fields["read"] == run_strides(order) and fit(cuts) and share is not None:
+                    if len(shares | {share}) > 1:
                         continue
-                    shares.add(own)
+                    shares.add(share)
                     group.members.append(user)
                     group.cuts = cuts
                     self.done.add(user)

@@ -56,10 +56,10 @@ def variance(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 def axes_of(call: AtenCall, x: View) -> set[int]:
-    given = call.args[1] if len(call.args) > 1 else None
-    if given is None or given == []:
+    axes = call.args[1] if len(call.args) > 1 else None
+    if axes is None or axes == []:
         return set(range(len(x.dims)))
-    return {i % len(x.dims) for i in ([given] if isinstance(given, int) else given)}
+    return {i % len(x.dims) for i in ([axes] if isinstance(axes, int) else axes)}
 
 
 def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
@@ -67,9 +67,11 @@ def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
     for dim in axes:
         for i, atom in enumerate(x.dims[dim]):
             if atom.size == PAIR and not atom.lane and math.prod(x.shape[k] for k in axes) > PAIR:
-                left = x.with_dims((own[:i] + own[i + 1 :] if k == dim else own) for k, own in enumerate(x.dims))
-                both = [left, View(x.value, x.offset + atom.stride, left.dims)]
-                return in_pairs(draft, draft.pointwise("ADD", both, left.shape), axes)
+                first = x.with_dims(
+                    (atoms[:i] + atoms[i + 1 :] if k == dim else atoms) for k, atoms in enumerate(x.dims)
+                )
+                pair = [first, View(x.value, x.offset + atom.stride, first.dims)]
+                return in_pairs(draft, draft.pointwise("ADD", pair, first.shape), axes)
     return x
 
 
@@ -78,9 +80,9 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
     circle, their sum is exactly 0."""
     if kind == SUM and draft.length == PAIR:
         x = in_pairs(draft, x, axes)
-    every = align([x], x.shape)
-    kept = flat(own for i, own in enumerate(every) if i not in axes)
-    gone = flat(own for i, own in enumerate(every) if i in axes)
+    extents = align([x], x.shape)
+    kept = flat(dim for i, dim in enumerate(extents) if i not in axes)
+    gone = flat(dim for i, dim in enumerate(extents) if i in axes)
     order = lanes_last(kept, lambda extent: -extent.strides[0])
     where = places(order)[0]
     out = laid(order, kept, len(x.dims))
@@ -99,7 +101,7 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
         gone_read.pop()
     # All extents in the order of memory, which decides whether a pointwise group can compute this sum.
     whole = sorted((*kept, *gone), key=lambda extent: -extent.strides[0])
-    what = {
+    fields = {
         "kind": kind,
         "order": tuple(extent.size for extent in whole),
         "read": [extent.strides[0] for extent in whole],
@@ -110,5 +112,5 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
         "oo": offsets(sizes, written),
         "ro": offsets(gone_sizes, gone_read),
     }
-    draft.nodes.append(ProgramNode(RED, out, [x], what))
+    draft.nodes.append(ProgramNode(RED, out, [x], fields))
     return out

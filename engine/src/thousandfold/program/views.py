@@ -55,17 +55,17 @@ def lower_squeeze(draft: ProgramDraft, x: View, call: AtenCall) -> View:
 
 @looks("expand")
 def lower_expand(draft: ProgramDraft, x: View, call: AtenCall) -> View:
-    own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
-    return x.with_dims(dim or repeat_atom(size) for dim, size in zip(own, call.shape))
+    dims = ((),) * (len(call.shape) - len(x.dims)) + x.dims
+    return x.with_dims(dim or repeat_atom(size) for dim, size in zip(dims, call.shape))
 
 
 @looks("repeat")
 def lower_repeat(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     """Repeat a tensor along its dimensions."""
-    own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
-    if any(count > 1 and any(atom.lane for atom in dim) for count, dim in zip(call.args[1], own)):
+    dims = ((),) * (len(call.shape) - len(x.dims)) + x.dims
+    if any(count > 1 and any(atom.lane for atom in dim) for count, dim in zip(call.args[1], dims)):
         raise Unsupported("the samples of a batch several times")
-    return x.with_dims((*repeat_atom(count), *dim) for count, dim in zip(call.args[1], own))
+    return x.with_dims((*repeat_atom(count), *dim) for count, dim in zip(call.args[1], dims))
 
 
 @looks("broadcast_in_dim")
@@ -86,8 +86,8 @@ def cut(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     size = x.shape[dim]
     if call.name == "select":
         start = call.args[2] % size
-        found = step_view(draft, x, dim, start, 1, 1)
-        return found.with_dims(own for i, own in enumerate(found.dims) if i != dim)
+        part = step_view(draft, x, dim, start, 1, 1)
+        return part.with_dims(atoms for i, atoms in enumerate(part.dims) if i != dim)
     start, step = call.arg(2, 0), call.arg(4, 1)
     start = max(0, start + size) if start < 0 else min(start, size)
     return step_view(draft, x, dim, start, call.shape[dim], step)
@@ -98,10 +98,10 @@ def step_view(draft: ProgramDraft, x: View, dim: int, start: int, count: int, st
     atoms = x.dims[dim]
     dims = list(x.dims)
     if count == 1:
-        offset, rest = 0, start
+        offset, index = 0, start
         for atom in reversed(atoms):
-            offset += rest % atom.size * atom.stride
-            rest //= atom.size
+            offset += index % atom.size * atom.stride
+            index //= atom.size
         dims[dim] = ()
         return x.with_dims(dims, offset)
     if step == 1:
@@ -138,9 +138,9 @@ def copy_view(draft: ProgramDraft, x: View, dim: int) -> View:
     extents = align([x], x.shape)
     if any(extent.lane for extent in extents[dim]):
         raise Unsupported("a part of the samples of a batch")
-    every = flat(extents)
-    others = [extent for extent in every if extent.dim != dim and not extent.lane]
-    out = laid([*others, *extents[dim], *(extent for extent in every if extent.lane)], every, len(x.dims))
+    flat_extents = flat(extents)
+    others = [extent for extent in flat_extents if extent.dim != dim and not extent.lane]
+    out = laid([*others, *extents[dim], *(extent for extent in flat_extents if extent.lane)], flat_extents, len(x.dims))
     return draft.pointwise("COPY", [x], x.shape, out)
 
 
@@ -160,12 +160,12 @@ def lower_flip(draft: ProgramDraft, x: View, call: AtenCall) -> View:
 @lowers("split_with_sizes")
 def pieces(draft: ProgramDraft, call: AtenCall) -> Any:
     x, at = call.args[0], 0
-    found: list[Any] = []
+    parts: list[Any] = []
     for piece in call.value:
         if isinstance(x, Full) or not math.prod(piece.shape):
-            found.append(Full(getattr(x, "number", 0.0), piece.shape))
+            parts.append(Full(getattr(x, "number", 0.0), piece.shape))
             continue
         dim = call.kwargs.get("dim", call.arg(2, 0)) % len(x.dims)
-        found.append(part_of(draft, x, dim, at, piece.shape[dim]))
+        parts.append(part_of(draft, x, dim, at, piece.shape[dim]))
         at += piece.shape[dim]
-    return found
+    return parts
