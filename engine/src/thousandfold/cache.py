@@ -26,7 +26,7 @@ import numba
 from numba.core import caching
 
 from thousandfold.disk import cache_home
-from thousandfold.errors import NoKernel, saying
+from thousandfold.errors import NoKernel, say_if_slow
 from thousandfold.kernels.inner import SETTINGS
 from thousandfold.kernels.vector import LANES
 
@@ -47,7 +47,9 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[s
         if not is_whole(folder):
             clear(folder)
         if not is_kept(entry, values):
-            with saying("compiling the machine for this processor, once for each version of its code: about a minute"):
+            with say_if_slow(
+                "compiling the machine for this processor, once for each version of its code: about a minute"
+            ):
                 compile_in_fork(entry, values)
             seal(folder)
         entry(*values)
@@ -73,9 +75,7 @@ def cache_in(folder: Path, function: Any) -> Any:
             return cls()
 
     class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        def __init__(self, function: Any) -> None:
-            self._locator_classes = list[Any]([Place])
-            super().__init__(function)
+        _locator_classes = (Place,)
 
     class Kept(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation

@@ -20,7 +20,7 @@ from thousandfold.program.atoms import Unsupported, Value, View, contiguous
 from thousandfold.program.build import Program, finish
 from thousandfold.program.draft import LOWERINGS, AtenCall, ProgramDraft, ProgramNode
 from thousandfold.program.fusion import Divide, reads_in_order
-from thousandfold.record import Noted, OfNumber, OfTensor, OptimizerOperation, Recorded, record
+from thousandfold.record import OfNumber, OfTensor, OperationNode, OptimizerOperation, Recorded, record
 
 NORM_EPS = 1e-6  # as in `Rows.update`
 LR, DECAY, CLIP = range(3)  # positions in RATES
@@ -50,7 +50,7 @@ class Descent:
     dtype: torch.dtype
     divide: Divide | None = None  # see `fuse`
     programs: dict[Recorded, DescentProgram] = field(default_factory=dict)
-    noted: Noted = field(default_factory=Noted)
+    root: OperationNode = field(default_factory=OperationNode)
 
     @staticmethod
     def for_members(members: Rows, divide: Divide | None = None) -> "Descent":
@@ -67,7 +67,7 @@ class Descent:
 
     def at(self, t: int) -> tuple[Program, np.ndarray]:
         """Return the program of step t and its changing numbers (CHANGES,)."""
-        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.noted)
+        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.root)
         entry = self.programs.get(recorded)
         if entry is None:
             entry = DescentProgram(self.write_program(recorded, numbers, []), numbers, [])

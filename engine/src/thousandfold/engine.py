@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from thousandfold import shares
-from thousandfold.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
+from thousandfold.codes import ARENA, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
 from thousandfold.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
 from thousandfold.errors import EngineError
 from thousandfold.graph import Untraceable
@@ -94,18 +94,16 @@ class Engine:
         return [self.read(launch) for launch in launches]
 
     def evaluate(self, members: Rows, works: Sequence[Work]) -> list[Results]:
-        """Return the results of programs without a gradient."""
+        """Return the results of each member, and write the gradients of programs that have them to `members.grads`."""
         launches: list[PreparedStep] = []
         for work in works:
-            launches.append(self.launch(members, work, 0, launches, descends=False))
+            launches.append(self.launch(members, work, members.step_count, launches, descends=False))
         self.compute(members, launches, torch.ones_like(members.status))
         return [self.read(launch) for launch in launches]
 
     def passes(self, members: Rows, work: Work) -> Results:
         """Return the results of each member, and write the gradients to `members.grads`."""
-        launch = self.launch(members, work, members.step_count, descends=False)
-        self.compute(members, [launch], torch.ones_like(members.status))
-        return self.read(launch)
+        return self.evaluate(members, [work])[0]
 
     def descend(self, members: Rows) -> None:
         """Take one step of the optimiser along `members.grads`."""
@@ -169,11 +167,8 @@ class Engine:
             launch, machine = launches[step], self.machines[thread]
             bases, program, descent = launch.bases.copy(), launch.program.program, launch.descent
             bases[ARENA] = self.arenas[thread].ctypes.data
-            if descent is None:
-                machine.run(program.words, program.count, bases, launch.strides, first, last)
-            else:
-                programs = program.words, program.count, descent.words, descent.count
-                machine.step(*programs, bases, launch.strides, first, last, weights, still)
+            then: tuple[Any, ...] = (descent.words, descent.count, weights, still) if descent else ()
+            machine.run(program.words, program.count, bases, launch.strides, first, last, *then)
             running[step, first:last] = still[first:last]
 
         shares.compute_shares(portions, len(launches), compute)
@@ -234,11 +229,3 @@ def check_numba() -> None:
         import numba  # noqa: F401
     except ImportError as error:
         raise Untraceable("numba is not installed: pip install 'thousandfold[fast]'") from error
-
-
-def prepare() -> None:
-    """Load or compile the kernels."""
-    from thousandfold.runtime import Machine
-
-    one = Machine(np.float32)
-    one.run(np.zeros(0, np.int64), 0, np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64), 0, 0)

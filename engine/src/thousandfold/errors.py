@@ -17,7 +17,7 @@ class NoKernel(EngineError):
 
 
 @contextmanager
-def saying(message: str) -> Iterator[None]:
+def say_if_slow(message: str) -> Iterator[None]:
     """Say on stderr what is going on if it takes more than two seconds."""
     timer = threading.Timer(PATIENCE, lambda: print(f"thousandfold: {message}", file=sys.stderr, flush=True))
     timer.daemon = True

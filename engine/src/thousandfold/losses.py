@@ -36,9 +36,8 @@ class LossModule(nn.Module):
             raise EngineError(
                 f"expected a loss of one number; found {shape}: return a mean or sum, or that and a dictionary"
             )
-        if (
-            self.differentiated
-        ):  # here, since a checkpointed part runs again in the backward pass, with the weights that are in place
+        if self.differentiated:
+            # Here, since a checkpointed part runs again in the backward pass, with the weights that are in place.
             self.gradient = torch.autograd.grad(value, self.differentiated, allow_unused=True)
         results = {LOSS: value.detach().reshape(()) if self.differentiated else value.reshape(())}
         for name, metric in metrics.items():
@@ -54,8 +53,7 @@ class LossModule(nn.Module):
 def call_loss(module: LossModule, values: Mapping[str, Tensor], tensors: Sequence[Tensor]) -> dict[Name, Tensor]:
     """Return the results of a member. `values`: its weights and buffers by their names in the user's module."""
     named = {f"module.{name}": value for name, value in values.items()}
-    results: dict[Name, Tensor] = torch.func.functional_call(module, named, tuple(tensors))
-    return results
+    return dict(torch.func.functional_call(module, named, tuple(tensors)))
 
 
 def flatten(batch: Batch) -> list[Tensor]:

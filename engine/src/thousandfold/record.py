@@ -44,11 +44,11 @@ of_tensor, of_number = cache(OfTensor), cache(OfNumber)  # one object for each v
 
 
 @dataclass(eq=False)
-class Noted:
+class OperationNode:
     """An operation, and the operations that have followed it, by target and arguments. The path to a node determines the shapes."""
 
     operation: OptimizerOperation | None = None
-    following: dict[Any, "Noted"] = field(default_factory=dict)
+    following: dict[Any, "OperationNode"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ class Recorded:
 
 
 def record(
-    optimizer: Optimizer, weights: int, decays: bool, dtype: torch.dtype, t: int, before: Noted
+    optimizer: Optimizer, weights: int, decays: bool, dtype: torch.dtype, t: int, root: OperationNode
 ) -> tuple[Recorded, list[float]]:
     """Record step t on rows (1, P), and return the step and its Python numbers. The inputs are weights, gradient, slots, learning rate,
-    scratch, and decay if used. `before`: the root of the recorded operations of other steps."""
+    scratch, and decay if used. `root`: the tree of the recorded operations of other steps."""
     row, scalar = ((lambda n=n: torch.empty(1, n, dtype=dtype, device="meta")) for n in (weights, 1))
     w, grads, slots, lr, scratch = row(), row(), tuple(row() for _ in range(optimizer.slots)), scalar(), row()
     decay = scalar() if decays else None
     inputs = [w, grads, *slots, lr, scratch, *([] if decay is None else [decay])]
-    recorder = OptimizerRecorder(inputs, before)
+    recorder = OptimizerRecorder(inputs, root)
     try:
         with recorder, torch.no_grad():
             optimizer.step(w, grads, slots, lr, decay, t, scratch)
@@ -80,9 +80,9 @@ def record(
 
 
 class OptimizerRecorder(DispatchRecorder):
-    def __init__(self, inputs: Sequence[Tensor], before: Noted) -> None:
+    def __init__(self, inputs: Sequence[Tensor], root: OperationNode) -> None:
         super().__init__()
-        self.last = before
+        self.last = root
         self.held = list(inputs)  # keep references, so that no id is reused
         self.now = {id(x): i for i, x in enumerate(inputs)}
         self.first = len(inputs)
@@ -99,7 +99,11 @@ class OptimizerRecorder(DispatchRecorder):
         elif known.lowered:
             result = self.note(known, args, kwargs)
         else:
-            result = self.by_others(known.target, args, kwargs)
+            decomposition = decompositions().get(known.target)
+            if decomposition is None:
+                raise Untraceable(f"the optimiser's operation {known.target}")
+            with self:
+                result = decomposition(*args, **kwargs)
         if changed is None:
             return result
         if id(changed) in self.shared or changed.shape != result.shape or changed.dtype != result.dtype:
@@ -108,23 +112,16 @@ class OptimizerRecorder(DispatchRecorder):
         self.held.append(result)
         return changed
 
-    def by_others(self, target: Any, args: Any, kwargs: Any) -> Any:
-        decomposition = decompositions().get(target)
-        if decomposition is None:
-            raise Untraceable(f"the optimiser's operation {target}")
-        with self:
-            return decomposition(*args, **kwargs)
-
     def note(self, known: "KnownOperation", args: Any, kwargs: Any) -> Tensor:
-        noted = tuple([self.note_value(x, is_number) for x, is_number in zip(args, known.numbers)])
+        positional = tuple([self.note_value(x, is_number) for x, is_number in zip(args, known.numbers)])
         keywords = tuple([(name, self.note_value(x, known.named[name])) for name, x in kwargs.items()])
-        ident = known, noted, keywords
+        ident = known, positional, keywords
         if ident not in self.last.following:
             example = known.target(*map(of_zeros, args), **{name: of_zeros(x) for name, x in kwargs.items()})
             if not isinstance(example, Tensor):
                 raise Untraceable(f"the optimiser's operation {known.target}, which gives no tensor")
-            recorded = OptimizerOperation(known.target, noted, keywords, example.shape, example.dtype)
-            self.last.following[ident] = Noted(recorded)
+            recorded = OptimizerOperation(known.target, positional, keywords, example.shape, example.dtype)
+            self.last.following[ident] = OperationNode(recorded)
         self.last = self.last.following[ident]
         operation = self.last.operation
         assert operation is not None

@@ -33,14 +33,6 @@ class Numberless(Tensor):
     recorder: "AtenRecorder"
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
-    @staticmethod
-    def wrap(form: Form, ref: Ref, recorder: "AtenRecorder") -> "Numberless":
-        tensor: Numberless = Tensor._make_wrapper_subclass(
-            Numberless, form.shape, strides=form.strides, dtype=form.dtype, device=CPU
-        )
-        tensor.ref, tensor.recorder = ref, recorder
-        return tensor
-
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:  # type: ignore[override]
         raise Untraceable(f"{func} outside of the trace")
@@ -122,7 +114,11 @@ class AtenRecorder(DispatchRecorder):
         return replace_in(x, Ref, self.tensor)
 
     def tensor(self, ref: Ref) -> Numberless:
-        return Numberless.wrap(self.graph.forms[ref.number], ref, self)
+        form = self.graph.forms[ref.number]
+        sizes = {"strides": form.strides, "dtype": form.dtype, "device": CPU}
+        tensor: Numberless = Tensor._make_wrapper_subclass(Numberless, form.shape, **sizes)
+        tensor.ref, tensor.recorder = ref, self
+        return tensor
 
     def forms(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the forms of an operation's result."""

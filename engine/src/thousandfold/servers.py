@@ -6,7 +6,7 @@
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -191,19 +191,16 @@ class AutogradServer:
                     before = attributes_of(template) if only is not None else {}
                     sites = self.find_sites(stack, module, batch, k if stack.apart else 0)
                     masks = drawn_masks(stack.seeds[k : k + 1], sites, stack.step_count, stack.weights)
+                    convert = to_double if as_double else lambda x: x
                     # Changes in place of one member's buffers would spoil the gradients of others, were these not copies.
-                    member_buffers = {name: value[k].clone() for name, value in stack.buffers.items()}
-                    weights = {name: value.detach()[k] for name, value in values.items()}
-                    inputs = [pick(masks, 0), pick(tensors, k)]
-                    if as_double:
-                        weights, member_buffers, inputs = (
-                            to_double(item) for item in (weights, member_buffers, inputs)
-                        )
+                    member_buffers = {name: convert(value[k].clone()) for name, value in stack.buffers.items()}
+                    weights = {name: convert(value.detach()[k]) for name, value in values.items()}
+                    drawn, inputs = [convert(mask[0]) for mask in masks], [convert(x[k]) for x in tensors]
                     for value in weights.values():
                         value.requires_grad_()
                     seed_generators((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
                     module.differentiated = list(weights.values())
-                    per_member.append(compute(module, weights, member_buffers, inputs[0], *inputs[1]))
+                    per_member.append(compute(module, weights, member_buffers, drawn, *inputs))
                     stack.write_gradient(k, module.gradient)
                     replaced.append((slice(k, k + 1), member_buffers | take_buffers(per_member[-1])))
                     if only is not None:
@@ -230,7 +227,7 @@ class AutogradServer:
             for name in stack.names:
                 held[name].requires_grad_()  # a loss may differentiate by them
             with keeping_generators(), MemberFunctions(note):
-                call_loss(module, held, pick(tensors, k))
+                call_loss(module, held, [x[k] for x in tensors])
             self.sites[forms, k] = sites
         return self.sites[forms, k]
 
@@ -284,19 +281,6 @@ def is_integer(x: Tensor) -> bool:
     return not x.is_floating_point() and x.dtype != torch.bool
 
 
-def pick(x: Any, k: int) -> Any:
-    """Return the k-th member of all tensors in nested lists and dictionaries."""
-    return map_tensors(x, lambda tensor: tensor[k])
-
-
-def to_double(x: Any) -> Any:
-    """Return nested lists and dictionaries with all tensors of real numbers in float64."""
-    return map_tensors(x, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
-
-
-def map_tensors(x: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(x, Tensor):
-        return function(x)
-    if isinstance(x, Mapping):
-        return {name: map_tensors(value, function) for name, value in x.items()}
-    return [map_tensors(value, function) for value in x]
+def to_double(x: Tensor) -> Tensor:
+    """Return a tensor of real numbers in float64, and any other tensor as it is."""
+    return x.double() if x.is_floating_point() else x

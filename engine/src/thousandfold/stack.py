@@ -128,9 +128,8 @@ class Stack:
         if self.clip is not None:
             self.grads.mul_((self.clip / (norm + NORM_EPS)).clamp_(max=1.0))
         self.grads.masked_fill_(~running, 0.0)
-        stepping = (
-            running & ~self.idle
-        )  # as in `torch.optim`, a parameter without a gradient is left, and counts no step
+        # As in `torch.optim`, a parameter without a gradient is left, and counts no step.
+        stepping = running & ~self.idle
         self.used += stepping
         counts = self.used[stepping].unique().tolist()
         whole = len(counts) == 1 and bool(stepping.all())
@@ -244,10 +243,9 @@ def attributes_of(module: nn.Module) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     for name, part in module.named_modules():
         attributes[f"the type of {name or 'the module'}"] = type(part).__name__
-        values = {
-            key: value for key, value in vars(part).items() if f"{key}_orig" not in part._parameters
-        }  # not by a norm
-        attributes |= {f"{name}.{key}".removeprefix("."): value for key, value in values.items()}
+        for key, value in vars(part).items():
+            if f"{key}_orig" not in part._parameters:  # those are computed by a norm of weights
+                attributes[f"{name}.{key}".removeprefix(".")] = value
     return attributes
 
 
@@ -285,11 +283,6 @@ def describe_tensors(module: nn.Module) -> list[str]:
     """Return what parameters and buffers must have in common, in order."""
     named = [*module.named_parameters(), *module.named_buffers()]
     return [f"{name} {tuple(x.shape)} {x.dtype}" + " (trained)" * x.requires_grad for name, x in named]
-
-
-def count_weights(module: nn.Module) -> int:
-    """Return the number of trained weights of a module."""
-    return sum(math.prod(value.shape) for value in trained_parameters(module).values())
 
 
 def one_line(error: BaseException) -> str:

@@ -11,14 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thousandfold.engine import Engine, Results
-from thousandfold.errors import EngineError, saying
+from thousandfold.engine import Results
+from thousandfold.errors import EngineError, say_if_slow
 from thousandfold.graph import Untraceable
 from thousandfold.losses import LOSS, Batch, Loss, flatten, unflatten
 from thousandfold.optimizers import DIVERGED, Adam, RowOptimizer
 from thousandfold.recorder import is_of_user, noting_places
 from thousandfold.servers import AutogradServer, ProgramServer, Server
-from thousandfold.stack import Stack, count_weights, factor_of, one_line, seeds_of, whole
+from thousandfold.stack import Stack, factor_of, one_line, seeds_of, whole
+from thousandfold.step import Name
 
 Build = Callable[[int], nn.Module]  # seed -> module
 CHECKED = 500  # steps from one comparison with autograd to the next, after those at powers of two: under 1% of the time
@@ -34,9 +35,8 @@ class TrainedMembers:
     losses: Tensor  # (steps, K)
     metrics: dict[str, Tensor]  # by name, each (steps, K)
     modules: "Modules"  # modules[k] has the trained weights of member k
-    diverged: list[
-        int | None
-    ]  # the step at which a member's loss or gradient was not finite, and from which it is frozen
+    # The step at which a member's loss or gradient was not finite, and from which it is frozen.
+    diverged: list[int | None]
     engine: str  # program, stack or loop
     reason: str  # why no faster engine served
     state: dict[str, Tensor] = field(repr=False)  # `resume` of a longer training
@@ -97,7 +97,7 @@ def train_many(
         stack.restore(resume)
     first = stack.step_count
     batch = stacked(batches, first, stack)
-    with saying("tracing the step, and comparing it with autograd"):
+    with say_if_slow("tracing the step, and comparing it with autograd"):
         server, reason = choose(stack, loss, batch, engine)
     records: list[Results] = []
     while stack.step_count < steps:  # even if all members are frozen: what one yields does not depend on others
@@ -116,13 +116,13 @@ def train_many(
         except Exception as error:
             raise EngineError(place_in_run(error, stack, loss, step, chunk)) from error
     names = records[0] if records else untrained(server, stack, batch)
+
+    def over_steps(name: Name) -> Tensor:
+        return torch.stack([results[name] for results in records]) if records else torch.empty(0, len(stack))
+
     return TrainedMembers(
-        losses=torch.stack([results[LOSS] for results in records]) if records else torch.empty(0, len(stack)),
-        metrics={
-            name: torch.stack([results[kind, name] for results in records]) if records else torch.empty(0, len(stack))
-            for kind, name in names
-            if kind == "metric"
-        },
+        losses=over_steps(LOSS),
+        metrics={name: over_steps((kind, name)) for kind, name in names if kind == "metric"},
         modules=Modules(stack),
         diverged=[int(last) if status == DIVERGED else None for status, last in zip(stack.status, stack.last_step)],
         engine=server.name,
@@ -143,9 +143,7 @@ def explain(build: Build, loss: Loss, batch: Batch, *, device: torch.device | st
         began = time.perf_counter()
         server.steps(stack, [all_members])
         seconds.append((time.perf_counter() - began) / len(stack))
-    return Explanation(
-        server.name, reason, "".join(where[:1]), count_weights(stack.templates[0]), statistics.median(seconds)
-    )
+    return Explanation(server.name, reason, "".join(where[:1]), stack.weights.shape[1], statistics.median(seconds))
 
 
 def build_stack(build: Build, seeds: Sequence[int], optimizer: RowOptimizer, device: torch.device) -> Stack:
@@ -208,16 +206,12 @@ def server_of(name: str, stack: Stack, loss: Loss) -> Server:
     if stack.apart and name != "loop":
         raise Untraceable(f"members differ in {stack.apart}, which is no parameter or buffer")
     if name == "program":
-        return ProgramServer(stack, loss, engine_kind(stack.device))
+        if stack.device.type == "cpu":
+            return ProgramServer(stack, loss)
+        from thousandfold.gpu.engine import GpuEngine
+
+        return ProgramServer(stack, loss, GpuEngine)
     return AutogradServer(stack, loss, together=name == "stack")
-
-
-def engine_kind(device: torch.device) -> type[Engine]:
-    if device.type == "cpu":
-        return Engine
-    from thousandfold.gpu.engine import GpuEngine
-
-    return GpuEngine
 
 
 def difference(server: Server, stack: Stack, loss: Loss, batch: Batch, members: Iterable[int]) -> str:

@@ -17,13 +17,13 @@ from thousandfold.kernels.memory import (
     double_of,
     lanes_of,
     load,
-    load_some,
     pointer_to,
     real,
     spread,
     store,
 )
 from thousandfold.kernels.pointwise import apply
+from thousandfold.kernels.reduce import add_run
 
 FILL, EMPTY, ADD = range(3)
 
@@ -52,16 +52,9 @@ def empty(d, x, step, n):  # type: ignore[no-untyped-def]
 @joint
 def add(d, x, step, n):  # type: ignore[no-untyped-def]
     """Add d to x."""
-    lanes = lanes_of(d)
     if step == 0:
-        first = second = spread(d, real(d, 0.0))
-        i = 0
-        while i + 2 * lanes <= n:
-            first, second = first + load(d, i), second + load(d, i + lanes)
-            i += 2 * lanes
-        while i < n:
-            first = first + load_some(d, i, n - i)
-            i += lanes
+        zero = spread(d, real(d, 0.0))
+        first, second = add_run(zero, zero, d, n)
         x[0] += sum_of_lanes(first + second)
     else:
         for i in range(n):

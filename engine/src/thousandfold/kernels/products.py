@@ -1,23 +1,18 @@
-"""LIN and WGRAD: products of activations with weights, and of activations with gradients, summed over the batch.
+"""Products of matrices. `layouts.py` lists the words of each instruction in order.
 
-LIN: X, W, C, bias (buffer, offset each), has bias, N, K, runs, run | X offsets (K) | W offsets (K) | W offsets (N) | C offsets (N)
-| bias offsets (N) | X offsets (runs) | W offsets (runs) | C offsets (runs)
-C[n, r] = bias[n] + sum over k of W[k, n] X[k, r], r < run
-WGRAD: A, B, C, M, N, runs, run | A offsets (M) | B offsets (N) | C offsets (M) | A offsets (runs) | B offsets (runs)
-C[m, n] = sum over all r of A[m, r] B[n, r]; n is contiguous
+LIN and WGRAD: products of activations with weights, and of activations with gradients, summed over the batch.
+
+LIN: C[n, r] = bias[n] + sum over k of W[k, n] X[k, r], r < run
+WGRAD: C[m, n] = sum over all r of A[m, r] B[n, r]; n is contiguous
 
 BMM: a product of matrices for each sequence of a batch, with sequences side by side in vectors.
 
-    A, B, C (buffer, offset each), A has lanes, B has lanes, outer, M, N, K, lanes | A offsets (outer) | B offsets | C offsets
-    | A offsets (M) | A offsets (K) | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
     C[m, n] = sum over k of A[m, k] B[n, k], where each operand has one number for all sequences or one for each
 
 Sums of two terms add rounded products, so that x y - u v is exactly -(u v - x y).
 
 GEN: all other products of matrices.
 
-    A, B, C (buffer, offset each), outer, M, N, K | A offsets (outer) | B offsets | C offsets | A offsets (M) | A offsets (K)
-    | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
     C[m, n] = sum over k of A[m, k] B[n, k]
 
 The longer side is first packed into vectors.
@@ -38,6 +33,7 @@ from thousandfold.kernels.memory import (
     real,
     register_lanes,
     store,
+    three_operands,
 )
 from thousandfold.kernels.tiles import ADDED, BIAS, MOST_ROWS, MOST_VECTORS, SQUARE, part_block, tile, whole_block
 
@@ -163,7 +159,7 @@ def transpose(x, rows, count, y, row, run):  # type: ignore[no-untyped-def]
 
 @compiled
 def weights_gradient(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
+    A, B, C = three_operands(scratch, bases, p)
     rows, columns, runs, run = p[6], p[7], p[8], p[9]
     ma = ahead(p, 10)
     nb = ahead(ma, rows)
@@ -282,19 +278,24 @@ def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lan
             lanes_product(both, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, used)
 
 
-@compiled
-def multiply_batch(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
-    lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
-    oa = ahead(p, 13)
-    ob = ahead(oa, outer)
+@joint
+def product_tables(at, outer, rows, columns, count):  # type: ignore[no-untyped-def]
+    """Return the offsets of outer places in A, B and C, then A (M), A (K), B (N), B (K), C (M) and C (N), which lie one after another."""
+    ob = ahead(at, outer)
     oc = ahead(ob, outer)
     ma = ahead(oc, outer)
     ka = ahead(ma, rows)
     nb = ahead(ka, count)
     kb = ahead(nb, columns)
     mc = ahead(kb, count)
-    nc = ahead(mc, rows)
+    return at, ob, oc, ma, ka, nb, kb, mc, ahead(mc, rows)
+
+
+@compiled
+def multiply_batch(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    A, B, C = three_operands(scratch, bases, p)
+    lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
+    oa, ob, oc, ma, ka, nb, kb, mc, nc = product_tables(ahead(p, 13), outer, rows, columns, count)
     room = room_in(scratch)
     for o in range(outer):
         a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
@@ -310,17 +311,9 @@ ROWS_AT_ONCE = TERMS_B - TERMS_A  # rows at once of a product that is computed i
 
 @compiled
 def general(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
+    A, B, C = three_operands(scratch, bases, p)
     outer, rows, columns, count = p[6], p[7], p[8], p[9]
-    oa = ahead(p, 10)
-    ob = ahead(oa, outer)
-    oc = ahead(ob, outer)
-    ma = ahead(oc, outer)
-    ka = ahead(ma, rows)
-    nb = ahead(ka, count)
-    kb = ahead(nb, columns)
-    mc = ahead(kb, count)
-    nc = ahead(mc, rows)
+    oa, ob, oc, ma, ka, nb, kb, mc, nc = product_tables(ahead(p, 10), outer, rows, columns, count)
     room, free = room_in(scratch), scratch.size - REGISTERS * APART
     for o in range(outer):
         a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])

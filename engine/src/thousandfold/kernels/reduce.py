@@ -43,18 +43,24 @@ def reduce(scratch, table, bases, p):  # type: ignore[no-untyped-def]
             extremes(kind, from_, to, term, terms, run)
 
 
+@joint
+def add_run(first, second, x, n):  # type: ignore[no-untyped-def]
+    """Add n neighbours of x to two vectors in turn."""
+    lanes, i = lanes_of(x), 0
+    while i + 2 * lanes <= n:
+        first, second = first + load(x, i), second + load(x, i + lanes)
+        i += 2 * lanes
+    while i < n:
+        first = first + load_some(x, i, n - i)
+        i += lanes
+    return first, second
+
+
 @compiled
 def sum_of_runs(x, term, terms, together):  # type: ignore[no-untyped-def]
-    lanes = lanes_of(x)
     first = second = spread(x, real(x, 0.0))
     for k in range(terms):
-        z, i = ahead(x, term[k]), 0
-        while i + 2 * lanes <= together:
-            first, second = first + load(z, i), second + load(z, i + lanes)
-            i += 2 * lanes
-        while i < together:
-            first = first + load_some(z, i, together - i)
-            i += lanes
+        first, second = add_run(first, second, ahead(x, term[k]), together)
     return sum_of_lanes(first + second)
 
 

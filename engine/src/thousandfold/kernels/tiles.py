@@ -21,9 +21,9 @@ from thousandfold.kernels.vector import (
     call_lanewise,
     first_of,
     host_features,
-    load_masked,
+    load_lanes,
     shuffle,
-    store_masked,
+    store_lanes,
 )
 
 REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16
@@ -73,16 +73,11 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
 
         def read(self, pointer: Any, offset: Any, j: int) -> Any:
             place = self.builder.bitcast(self.builder.gep(pointer, [offset]), self.vector.as_pointer())
-            if self.wanted[j] is None:
-                return self.builder.load(place, align=self.align)
-            return load_masked(self.builder, place, self.wanted[j], self.vector, self.align)
+            return load_lanes(self.builder, place, self.wanted[j], self.vector, self.align)
 
         def write(self, value: Any, pointer: Any, offset: Any, j: int) -> None:
             place = self.builder.bitcast(self.builder.gep(pointer, [offset]), self.vector.as_pointer())
-            if self.wanted[j] is None:
-                self.builder.store(value, place, align=self.align)
-            else:
-                store_masked(self.builder, value, place, self.wanted[j], self.align)
+            store_lanes(self.builder, value, place, self.wanted[j], self.align)
 
         def spread(self, pointer: Any, offset: Any) -> Any:
             number = self.builder.load(self.builder.gep(pointer, [offset]))
@@ -159,15 +154,12 @@ def block(masked: bool) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             x_, rows_, last_, y_, row_, count_ = args
             vector = ir.VectorType(context.get_value_type(x.dtype), lanes)
-            align, mask, vectors = REGISTER // lanes, first_of(builder, count_, lanes), []
+            align, mask, vectors = REGISTER // lanes, first_of(builder, count_, lanes) if masked else None, []
             for i in range(lanes):
                 index = builder.select(builder.icmp_signed("<", INT(i), last_), INT(i), last_)
                 place = builder.gep(x_, [builder.load(builder.gep(rows_, [index]))])
                 place = builder.bitcast(place, vector.as_pointer())
-                if masked:
-                    vectors.append(load_masked(builder, place, mask, vector, align))
-                else:
-                    vectors.append(builder.load(place, align=align))
+                vectors.append(load_lanes(builder, place, mask, vector, align))
             for j, value in enumerate(exchange(builder, vectors)):
                 place = builder.gep(y_, [builder.mul(row_, INT(j))])
                 if masked:

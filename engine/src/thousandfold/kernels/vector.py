@@ -5,7 +5,7 @@ the same code gives the same bits with AVX-512, AVX2 and NEON. Addresses are poi
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import binding, ir
@@ -75,6 +75,20 @@ def store_masked(builder: Any, value: Any, place: Any, mask: Any, align: int) ->
     builder.call(function, [value, place, SHORT(align), mask])
 
 
+def load_lanes(builder: Any, place: Any, mask: Any, vector: Any, align: int) -> Any:
+    """Return a vector, of which only the lanes in `mask` are read, if there is one."""
+    if mask is None:
+        return builder.load(place, align=align)
+    return load_masked(builder, place, mask, vector, align)
+
+
+def store_lanes(builder: Any, value: Any, place: Any, mask: Any, align: int) -> None:
+    if mask is None:
+        builder.store(value, place, align=align)
+    else:
+        store_masked(builder, value, place, mask, align)
+
+
 def shuffle(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
     """Return a vector of the elements at `places` in the concatenation of x and y."""
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(SHORT, len(places)), places))
@@ -130,17 +144,22 @@ def width(kind: Any) -> int:
     return BYTES // int(kind.count)
 
 
-# Operators of two vectors, or of a vector and a number.
-ARITHMETIC = {operator.add: "fadd", operator.sub: "fsub", operator.mul: "fmul", operator.truediv: "fdiv"}
-COMPARED = {
-    operator.eq: ("==", "ordered"),
-    operator.ne: ("!=", "unordered"),  # true for NaN, as everywhere
-    operator.lt: ("<", "ordered"),
-    operator.le: ("<=", "ordered"),
-    operator.gt: (">", "ordered"),
-    operator.ge: (">=", "ordered"),
+# The LLVM instruction of each operator, and its first argument if it has one.
+ARITHMETIC = {
+    operator.add: ("fadd",),
+    operator.sub: ("fsub",),
+    operator.mul: ("fmul",),
+    operator.truediv: ("fdiv",),
 }
-LOGIC = {operator.and_: "and_", operator.or_: "or_"}
+COMPARED = {
+    operator.eq: ("fcmp_ordered", "=="),
+    operator.ne: ("fcmp_unordered", "!="),  # true for NaN, as everywhere
+    operator.lt: ("fcmp_ordered", "<"),
+    operator.le: ("fcmp_ordered", "<="),
+    operator.gt: ("fcmp_ordered", ">"),
+    operator.ge: ("fcmp_ordered", ">="),
+}
+LOGIC = {operator.and_: ("and_",), operator.or_: ("or_",)}
 
 
 def vector_of(args: Any) -> Any:
@@ -155,45 +174,40 @@ def vector_of(args: Any) -> Any:
     return None
 
 
-def register(key: Any, build: Callable[..., Any], returned: Callable[[Any], Any]) -> None:
-    class PairTemplate(AbstractTemplate):
+def of_vectors(args: Any) -> Any:
+    kind = vector_of(args)
+    return signature(kind, kind, kind) if kind else None
+
+
+def of_comparison(args: Any) -> Any:
+    kind = vector_of(args)
+    return signature(Truths(kind.lanes), kind, kind) if kind else None
+
+
+def of_truths(args: Any) -> Any:
+    return signature(args[0], *args) if isinstance(args[0], Truths) and args[0] == args[1] else None
+
+
+def of_one_vector(args: Any) -> Any:
+    return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
+
+
+def register(key: Any, kinds: Sequence[Any], signature_of: Callable[[Any], Any], name: str, *first: str) -> None:
+    """Add an operator. `signature_of` returns its signature for these types of arguments, or None. `name`, `first`: its instruction."""
+
+    class OperatorTemplate(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
-            kind = vector_of(args)
-            return signature(returned(kind), kind, kind) if kind else None
+            return signature_of(args)
 
-    infer_global(key)(PairTemplate)
-    lower_builtin(key, Vector, Vector)(lambda context, builder, sig, args: build(builder, *args))
-
-
-for _key, _name in ARITHMETIC.items():
-    register(_key, lambda builder, x, y, name=_name: getattr(builder, name)(x, y), lambda kind: kind)
-for _key, (_sign, _kind) in COMPARED.items():
-    register(
-        _key,
-        lambda builder, x, y, sign=_sign, kind=_kind: getattr(builder, f"fcmp_{kind}")(sign, x, y),
-        lambda kind: Truths(kind.lanes),
-    )
+    infer_global(key)(OperatorTemplate)
+    lower_builtin(key, *kinds)(lambda context, builder, sig, args: getattr(builder, name)(*first, *args))
 
 
-def register_logic(key: Any, name: str) -> None:
-    class LogicTemplate(AbstractTemplate):
-        def generic(self, args: Any, kws: Any) -> Any:
-            return signature(args[0], *args) if isinstance(args[0], Truths) and args[0] == args[1] else None
-
-    infer_global(key)(LogicTemplate)
-    lower_builtin(key, Truths, Truths)(lambda context, builder, sig, args: getattr(builder, name)(*args))
-
-
-for _key, _name in LOGIC.items():
-    register_logic(_key, _name)
-
-
-@infer_global(operator.neg)
-class Negative(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
-
-
-@lower_builtin(operator.neg, Vector)
-def negative(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    return builder.fneg(args[0])
+for _table, _kind, _signature_of in (
+    (ARITHMETIC, Vector, of_vectors),
+    (COMPARED, Vector, of_comparison),
+    (LOGIC, Truths, of_truths),
+):
+    for _key, _instruction in _table.items():
+        register(_key, (_kind, _kind), _signature_of, *_instruction)
+register(operator.neg, (Vector,), of_one_vector, "fneg")

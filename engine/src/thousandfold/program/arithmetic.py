@@ -11,14 +11,14 @@ from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
     ProgramNode,
-    held,
     is_integer,
-    laid,
     lanes_last,
     lowers,
+    new_view,
     number_of,
     offsets_in,
     places,
+    stored_number,
 )
 
 UNARY, BINARY = (
@@ -30,7 +30,7 @@ OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
 
 
 @lowers(*UNARY)
-def unary(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_unary(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if call.name in OF_BOOLEANS and not call.is_bool:
         raise Unsupported(f"{call.name} of integers")
@@ -41,7 +41,7 @@ def unary(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers(*BINARY)
-def binary(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_binary(draft: ProgramDraft, call: AtenCall) -> Any:
     a, b = (number_of(x) for x in call.args[:2])
     alpha = call.kwargs.get("alpha", 1)
     if call.is_bool and call.name in ("add", "sub"):
@@ -73,12 +73,12 @@ def times_one_hot(draft: ProgramDraft, a: Any, b: Any, product: View) -> View:
 
 
 @lowers("where")
-def where(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_where(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)
 
 
 @lowers("clamp")
-def clamp(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_clamp(draft: ProgramDraft, call: AtenCall) -> Any:
     x = number_of(call.args[0])
     lo, hi = call.kwargs.get("min", call.arg(1)), call.kwargs.get("max", call.arg(2))
     if lo is not None:
@@ -89,12 +89,12 @@ def clamp(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("relu")
-def relu(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_relu(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("MAXI", [number_of(call.args[0]), 0.0], call.shape)
 
 
 @lowers("elu")
-def elu(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_elu(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     alpha, scale, inner = (float(call.arg(i, 1.0)) for i in (1, 2, 3))
     apply = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
@@ -103,7 +103,7 @@ def elu(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("pow")
-def power(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_power(draft: ProgramDraft, call: AtenCall) -> Any:
     x, exponent = (number_of(x) for x in call.args[:2])
     if is_integer(call.value.dtype):
         raise Unsupported("powers of integers")
@@ -138,19 +138,19 @@ def lower_conversion(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("full_like", "full")
-def full(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_full(draft: ProgramDraft, call: AtenCall) -> Any:
     if isinstance(call.args[1], View):
         raise Unsupported(f"{call.name} with a number that data enter")
-    return Full(held(number_of(call.args[1]), call.value.dtype), call.shape)
+    return Full(stored_number(number_of(call.args[1]), call.value.dtype), call.shape)
 
 
 @lowers("scalar_tensor")
-def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
-    return Full(held(call.args[0], call.value.dtype), ())
+def lower_scalar(draft: ProgramDraft, call: AtenCall) -> Any:
+    return Full(stored_number(call.args[0], call.value.dtype), ())
 
 
 @lowers("remainder")
-def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_remainder(draft: ProgramDraft, call: AtenCall) -> Any:
     """Lower a remainder of integers, such as indices counted from either end."""
     if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
         raise Unsupported("remainder of numbers that are no integers")
@@ -160,7 +160,7 @@ def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("addcmul", "addcdiv")
-def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_addcmul(draft: ProgramDraft, call: AtenCall) -> Any:
     """Return x + value * (a * b), or with a / b."""
     x, a, b = (number_of(operand) for operand in call.args[:3])
     value = call.kwargs.get("value", call.arg(3, 1))
@@ -170,7 +170,7 @@ def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("lerp")
-def between(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_lerp(draft: ProgramDraft, call: AtenCall) -> Any:
     """Return x + weight * (y - x), computed from the nearer end."""
     x, y, weight = (number_of(operand) for operand in call.args[:3])
     if isinstance(weight, View):
@@ -182,7 +182,7 @@ def between(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("dropout_mask")
-def mask(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_mask(draft: ProgramDraft, call: AtenCall) -> Any:
     """Lower a mask in the layout of its tensor. Elements are counted in logical order."""
     x, site, threshold, scale = call.args
     x = draft.solid(x)
@@ -190,7 +190,7 @@ def mask(draft: ProgramDraft, call: AtenCall) -> Any:
     order = lanes_last(extents, lambda extent: -extent.strides[0])
     where, size = places(order)
     logical = places(extents)[0]
-    out = laid(order, extents, len(x.dims))
+    out = new_view(order, extents, len(x.dims))
     outer, inner = order[:-1], order[-1:]
     fields = {
         "site": site,

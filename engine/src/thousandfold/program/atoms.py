@@ -141,12 +141,8 @@ def reshape(view: View, shape: Sequence[int]) -> View:
 
 
 def contiguous(value: Value, shape: Shape, lane_dim: int | None = None) -> View:
-    dims: list[Atoms] = []
-    stride = 1
-    for i, size in reversed(list(enumerate(shape))):
-        dims.append((Atom(size, stride, i == lane_dim),) if size > 1 else ())
-        stride *= size
-    return View(value, 0, tuple(reversed(dims)))
+    atoms = [Atom(size, stride, i == lane_dim) for i, (size, stride) in enumerate(zip(shape, run_strides(shape)))]
+    return View(value, 0, tuple((atom,) if atom.size > 1 else () for atom in atoms))
 
 
 @dataclass(frozen=True, eq=False)

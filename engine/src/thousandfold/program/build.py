@@ -11,7 +11,7 @@ import torch
 from thousandfold.codes import GRAD, OUT
 from thousandfold.graph import AtenGraph, AtenOperation, Form, Ref, replace_in
 from thousandfold.program import arithmetic, matmul, parts, sums, tables, views  # noqa: F401  (their lowerings)
-from thousandfold.program.atoms import Full, Unsupported, Value, contiguous
+from thousandfold.program.atoms import Full, Unsupported, View
 from thousandfold.program.draft import LOWERINGS, AtenCall, ProgramDraft, ProgramNode, is_integer
 from thousandfold.program.emit import allocate, emit
 from thousandfold.program.fusion import Divide, fuse
@@ -24,15 +24,6 @@ class Program:
     count: int  # instructions
     arena: int  # numbers
     constants: np.ndarray  # float64
-
-
-@dataclass(frozen=True)
-class Placed:
-    """An input of the program: its buffer and offset, and its dimension of samples, if any."""
-
-    buffer: int
-    offset: int
-    lane_dim: int | None = None
 
 
 def finish(
@@ -49,12 +40,9 @@ def finish(
     return Program(emit(draft.nodes, groups), len(groups), size, constants)
 
 
-def lower(draft: ProgramDraft, graph: AtenGraph, inputs: Sequence[Placed], dtype: torch.dtype) -> list[Any]:
-    """Lower a graph to nodes and return its results as views, full tensors or None."""
-    tensors: dict[int, Any] = {}  # by tensor number
-    for number, (placed, form) in enumerate(zip(inputs, graph.forms)):
-        value = Value(math.prod(form.shape), (placed.buffer, placed.offset))
-        tensors[number] = contiguous(value, form.shape, placed.lane_dim)
+def lower(draft: ProgramDraft, graph: AtenGraph, inputs: Sequence[View], dtype: torch.dtype) -> list[Any]:
+    """Lower a graph of these inputs to nodes and return its results as views, full tensors or None."""
+    tensors: dict[int, Any] = dict(enumerate(inputs))  # by tensor number
 
     def get(ref: Ref) -> Any:
         if ref.number not in tensors:

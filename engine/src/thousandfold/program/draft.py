@@ -84,7 +84,7 @@ class ProgramDraft:
         fields: dict[str, Any] = {"op": op}
         if out is None:
             order = order_like(extents, len(views))
-            out = laid(order, extents, len(shape))
+            out = new_view(order, extents, len(shape))
         else:
             order = sorted(extents, key=lambda extent: -extent.strides[-1])
             fields["written"] = [extent.strides[-1] for extent in order]
@@ -119,7 +119,7 @@ def number_of(x: Any) -> Any:
     return x.number if isinstance(x, Full) else (x if isinstance(x, View) else float(x))
 
 
-def held(number: float, dtype: torch.dtype) -> float:
+def stored_number(number: float, dtype: torch.dtype) -> float:
     """Return a number as stored in a tensor of this format. Integers and booleans have no fractions."""
     return float(number) if dtype.is_floating_point else float(torch.tensor(number).to(dtype))
 
@@ -144,7 +144,7 @@ def order_like(extents: Sequence[Extent], views: int) -> list[Extent]:
     return lanes_last([*(extent for extent in reversed(extents) if not extent.strides[k]), *covered])
 
 
-def laid(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
+def new_view(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
     """Return a view with `dims` dimensions of a new value, whose extents have this order, outer to inner."""
     where, stride = places(order)
     atoms: list[list[Atom]] = [[] for _ in range(dims)]

@@ -1,8 +1,5 @@
 """Encoding of a group of pointwise nodes as one instruction. It runs over blocks of at most BLOCK numbers, which fit the L1 cache.
-
-dimensions | outer ones | of the next so many at once | inner size | streams, operations, constants, sums | sizes
-streams: buffer, offset, mode (0 in place, 1 copied in, 2 copied out, 3 added up), register, strides
-constants: register, bits | operations: code, out, three operands | sums: buffer, offset, size
+`kernels/blocks.py` describes the words.
 """
 
 import struct

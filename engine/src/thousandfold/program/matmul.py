@@ -10,7 +10,16 @@ import numpy as np
 
 from thousandfold.codes import BMM, GEN, LIN, WGRAD
 from thousandfold.program.atoms import Extent, Full, View, align, collapse, offsets, offsets_of
-from thousandfold.program.draft import AtenCall, ProgramDraft, ProgramNode, laid, lowers, number_of, offsets_in, places
+from thousandfold.program.draft import (
+    AtenCall,
+    ProgramDraft,
+    ProgramNode,
+    lowers,
+    new_view,
+    number_of,
+    offsets_in,
+    places,
+)
 
 LONGEST = 4096  # largest number of runs of a WGRAD
 
@@ -74,7 +83,7 @@ def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     """Return (B, M, K) by (B, K, N), plus a bias (B or 1, M or 1, N)."""
     sides = Sides(a, b)
     order = sides.order(draft.length)
-    view = laid(order, [*sides.batch, *sides.rows, *sides.columns], 3)
+    view = new_view(order, [*sides.batch, *sides.rows, *sides.columns], 3)
     kind, fields = kind_of(sides, places(order)[0])
     if kind == BMM and bias is None and a.shape[2] == 1:  # fused with its neighbours
         return draft.pointwise("MUL", [a, b], view.shape, view)

@@ -11,7 +11,7 @@ from typing import Any
 
 from thousandfold.graph import replace_in
 from thousandfold.program.atoms import Atom, Extent, Full, Shape, Unsupported, View, flat
-from thousandfold.program.draft import AtenCall, ProgramDraft, held, laid, lanes_last, lowers, number_of
+from thousandfold.program.draft import AtenCall, ProgramDraft, lanes_last, lowers, new_view, number_of, stored_number
 from thousandfold.program.views import part_of, step_view
 
 
@@ -33,7 +33,7 @@ def blank(shape: Shape, like: Sequence[Any]) -> View:
     extents = extents_like(shape, like)
     flat_extents = flat(extents)
     lanes = any(extent.lane for extent in flat_extents)
-    return laid(lanes_last(reversed(flat_extents)) if lanes else flat_extents, flat_extents, len(shape))
+    return new_view(lanes_last(reversed(flat_extents)) if lanes else flat_extents, flat_extents, len(shape))
 
 
 def drop_dim(x: View, dim: int) -> View:
@@ -74,7 +74,7 @@ def join(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> V
 
 
 @lowers("slice_scatter")
-def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_slice_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
     """Return x with v written to a part of a dimension."""
     x, v, shape = call.args[0], call.args[1], call.shape
     dim = call.arg(2, 0) % len(shape)
@@ -101,7 +101,7 @@ def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
 @lowers("constant_pad_nd")
 def lower_pad(draft: ProgramDraft, call: AtenCall) -> Any:
     """Pad with a number. Negative amounts crop."""
-    x, amounts, number = call.args[0], call.args[1], held(call.arg(2, 0.0), call.value.dtype)
+    x, amounts, number = call.args[0], call.args[1], stored_number(call.arg(2, 0.0), call.value.dtype)
     if isinstance(x, Full):
         if not math.prod(x.shape):
             return Full(number, call.shape)
@@ -131,7 +131,7 @@ class Slices:
 
 
 @lowers("select_backward")
-def select_backward(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_select_backward(draft: ProgramDraft, call: AtenCall) -> Any:
     x, shape = call.args[0], call.shape
     if isinstance(x, Full):
         if not x.number:
@@ -170,7 +170,7 @@ def write(draft: ProgramDraft, x: Slices) -> View:
     flat_extents = flat(extents_like(x.shape, [drop_dim(part, x.dim) for part in x.parts.values()]))
     parted = [extent for extent in flat_extents if extent.dim == x.dim]
     others = sorted((extent for extent in flat_extents if extent.dim != x.dim), key=lambda extent: -extent.strides[0])
-    out = laid(lanes_last(others + parted if size == draft.length else parted + others), flat_extents, len(x.shape))
+    out = new_view(lanes_last(others + parted if size == draft.length else parted + others), flat_extents, len(x.shape))
     at = 0
     for index in sorted(x.parts):
         zeros(draft, x, out, at, index - at)

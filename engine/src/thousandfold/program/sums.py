@@ -5,21 +5,21 @@ from typing import Any
 
 import torch
 
-from thousandfold.codes import RED, SUM
+from thousandfold.codes import ARGMAX, MAXIMUM, MINIMUM, RED, SUM
 from thousandfold.program.atoms import OneHot, Unsupported, View, align, collapse, flat, offsets, reshape
 from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
     ProgramNode,
     is_integer,
-    laid,
     lanes_last,
     lowers,
+    new_view,
     places,
 )
 
 PAIR = 2
-KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
+KINDS = {"sum": SUM, "mean": SUM, "amax": MAXIMUM, "any": MAXIMUM, "amin": MINIMUM, "argmax": ARGMAX}
 
 
 @lowers(*KINDS)
@@ -44,7 +44,7 @@ def mean(draft: ProgramDraft, x: View, axes: set[int], count: int) -> View:
 
 
 @lowers("var")
-def variance(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_variance(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     axes = axes_of(call, x)
     count = math.prod(x.shape[i] for i in axes)
@@ -85,18 +85,18 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
     gone = flat(dim for i, dim in enumerate(extents) if i in axes)
     order = lanes_last(kept, lambda extent: -extent.strides[0])
     where = places(order)[0]
-    out = laid(order, kept, len(x.dims))
+    out = new_view(order, kept, len(x.dims))
     sizes, (read, written) = collapse(
         [extent.size for extent in order],
         [[extent.strides[0] for extent in order], [where[id(extent)] for extent in order]],
     )
-    inner = gone if kind == KINDS["argmax"] else sorted(gone, key=lambda extent: -extent.strides[0])
+    inner = gone if kind == ARGMAX else sorted(gone, key=lambda extent: -extent.strides[0])
     gone_sizes, (gone_read,) = collapse([extent.size for extent in inner], [[extent.strides[0] for extent in inner]])
     neighbours, run = 0, 1
     if sizes and read[-1] == 1 and written[-1] == 1:
         run = sizes.pop()
         read.pop(), written.pop()
-    elif gone_sizes and gone_read[-1] == 1 and kind != KINDS["argmax"]:
+    elif gone_sizes and gone_read[-1] == 1 and kind != ARGMAX:
         neighbours = gone_sizes.pop()
         gone_read.pop()
     # All extents in the order of memory, which decides whether a pointwise group can compute this sum.

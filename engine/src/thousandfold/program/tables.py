@@ -31,13 +31,13 @@ from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
     ProgramNode,
-    held,
-    laid,
     lanes_last,
     lowers,
+    new_view,
     number_of,
     offsets_in,
     places,
+    stored_number,
 )
 from thousandfold.program.parts import drop_dim, resize
 from thousandfold.program.sums import reduce
@@ -79,11 +79,11 @@ def lower_index(draft: ProgramDraft, call: AtenCall) -> Any:
     x, indices = call.args[0], call.args[1]
     at = [i for i, index in enumerate(indices) if index is not None]
     if isinstance(x, View) and (pair := one_of_each_row(draft, indices, x.shape)):
-        picked = along(draft, x, *pair, resize(x.shape, pair[0], 1))
+        picked = gather_along(draft, x, *pair, resize(x.shape, pair[0], 1))
         return picked.with_dims(atoms for i, atoms in enumerate(picked.dims) if i != pair[0])
     if len(at) != 1:
         raise Unsupported("an index in several dimensions")
-    return rows(draft, x, at[0], from_either_end(draft, indices[at[0]], x.shape[at[0]]), call)
+    return pick_rows(draft, x, at[0], from_either_end(draft, indices[at[0]], x.shape[at[0]]), call)
 
 
 def one_of_each_row(draft: ProgramDraft, indices: Sequence[Any], shape: Shape) -> tuple[int, View] | None:
@@ -101,12 +101,12 @@ def one_of_each_row(draft: ProgramDraft, indices: Sequence[Any], shape: Shape) -
 
 @lowers("index_select")
 def lower_index_select(draft: ProgramDraft, call: AtenCall) -> Any:
-    return rows(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call)
+    return pick_rows(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call)
 
 
 @lowers("embedding")
 def lower_embedding(draft: ProgramDraft, call: AtenCall) -> Any:
-    return rows(draft, call.args[0], 0, call.args[1], call)
+    return pick_rows(draft, call.args[0], 0, call.args[1], call)
 
 
 def one_stride(x: View, dim: int) -> int:
@@ -115,7 +115,7 @@ def one_stride(x: View, dim: int) -> int:
     return x.dims[dim][0].stride if x.dims[dim] else 0
 
 
-def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> Any:
+def pick_rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> Any:
     """Return out with out[..., j, ...] = x[..., index[j], ...]."""
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -134,7 +134,7 @@ def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> A
     others = [extent for extent in [*of_rows, *reversed(of_index)] if not extent.lane]
     order = [*others, *lanes] if lanes else flat_extents
     where = places(order)[0]
-    out = laid(order, flat_extents, len(dims))
+    out = new_view(order, flat_extents, len(dims))
     fields = {
         "stride": stride,
         "io": offsets_of(of_index, 0),
@@ -149,10 +149,10 @@ def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> A
 
 @lowers("gather")
 def lower_gather(draft: ProgramDraft, call: AtenCall) -> Any:
-    return along(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call.shape)
+    return gather_along(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call.shape)
 
 
-def along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape) -> Any:
+def gather_along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape) -> Any:
     """Return out with out[i, j] = x[i, index[i, j]]."""
     if isinstance(x, Full):
         return Full(x.number, shape)
@@ -166,7 +166,7 @@ def along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape) -> An
     lanes = any(extent.lane for extent in extents)
     order = lanes_last(reversed(extents)) if lanes else extents
     where = places(order)[0]
-    out = laid(order, extents, len(shape))
+    out = new_view(order, extents, len(shape))
     tables = {"io": offsets_of(extents, 0), "xo": offsets_of(extents, 1), "oo": offsets_in(where, extents)}
     fields = {"stride": stride, **tables, "xd": NOWHERE, "od": NOWHERE}
     draft.nodes.append(ProgramNode(GATHER, out, [x, index], fields))
@@ -174,7 +174,7 @@ def along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape) -> An
 
 
 @lowers("index_put")
-def put(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_index_put(draft: ProgramDraft, call: AtenCall) -> Any:
     """Add v to zeros at indices of one dimension, or write a number where a mask of the first dimensions is true."""
     x, indices, v = call.args[:3]
     at = [i for i, index in enumerate(indices) if index is not None]
@@ -245,7 +245,7 @@ def lower_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
     if not math.prod(index.shape):
         return x
     if not isinstance(v, View | Full):
-        v = held(v, call.value.dtype)
+        v = stored_number(v, call.value.dtype)
     if isinstance(x, Full) and x.number == 0:
         return scatter_into_zeros(draft, call, v)
     if call.name == "scatter_add":
@@ -275,7 +275,7 @@ def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
         dims.append([Extent(i, part, lane, ()) for part, lane in parts])
     order = lanes_last(reversed(flat(dims)))
     where = places(order)[0]
-    out = laid(order, flat(dims), len(shape))
+    out = new_view(order, flat(dims), len(shape))
     into = []  # stride in the result for each extent of the index
     for i, indexed in enumerate(extents):
         for k, _ in enumerate(indexed):

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 from thousandfold.program.atoms import Atom, Full, Unsupported, View, align, flat, merge, reshape, size_of
-from thousandfold.program.draft import AtenCall, ProgramDraft, laid, lanes_last, lowers
+from thousandfold.program.draft import AtenCall, ProgramDraft, lanes_last, lowers, new_view
 
-Look = Callable[[ProgramDraft, View, AtenCall], View]
+ViewLowering = Callable[[ProgramDraft, View, AtenCall], View]
 
 
-def looks(*names: str) -> Callable[[Look], Look]:
+def lowers_view(*names: str) -> Callable[[ViewLowering], ViewLowering]:
     """Register a function as the lowering of views of the first argument. A view of `Full` is `Full`."""
 
-    def mark(function: Look) -> Look:
+    def mark(function: ViewLowering) -> ViewLowering:
         @lowers(*names)
         def lower(draft: ProgramDraft, call: AtenCall) -> View | Full:
             x = call.args[0]
@@ -24,42 +24,42 @@ def looks(*names: str) -> Callable[[Look], Look]:
     return mark
 
 
-@looks("alias", "detach", "clone", "lift_fresh_copy")
-def same(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+@lowers_view("alias", "detach", "clone", "lift_fresh_copy")
+def lower_alias(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     return x
 
 
-@looks("view", "reshape")
+@lowers_view("view", "reshape")
 def lower_reshape(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     return reshape(x, call.shape)
 
 
-@looks("permute")
+@lowers_view("permute")
 def lower_permute(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     return x.with_dims(x.dims[i] for i in call.args[1])
 
 
-@looks("unsqueeze")
+@lowers_view("unsqueeze")
 def lower_unsqueeze(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dims = list(x.dims)
     dims.insert(call.args[1] % (len(dims) + 1), ())
     return x.with_dims(dims)
 
 
-@looks("squeeze")
+@lowers_view("squeeze")
 def lower_squeeze(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     which = call.args[1] if len(call.args) > 1 else range(len(x.dims))
     gone = {i % len(x.dims) for i in ([which] if isinstance(which, int) else which)}
     return x.with_dims(dim for i, dim in enumerate(x.dims) if i not in gone or dim)
 
 
-@looks("expand")
+@lowers_view("expand")
 def lower_expand(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dims = ((),) * (len(call.shape) - len(x.dims)) + x.dims
     return x.with_dims(dim or repeat_atom(size) for dim, size in zip(dims, call.shape))
 
 
-@looks("repeat")
+@lowers_view("repeat")
 def lower_repeat(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     """Repeat a tensor along its dimensions."""
     dims = ((),) * (len(call.shape) - len(x.dims)) + x.dims
@@ -68,8 +68,8 @@ def lower_repeat(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     return x.with_dims((*repeat_atom(count), *dim) for count, dim in zip(call.args[1], dims))
 
 
-@looks("broadcast_in_dim")
-def broadcast(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+@lowers_view("broadcast_in_dim")
+def lower_broadcast(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dims = [repeat_atom(size) for size in call.shape]
     for dim, place in zip(x.dims, call.args[2]):
         dims[place] = dim or dims[place]
@@ -80,8 +80,8 @@ def repeat_atom(size: int) -> tuple[Atom, ...]:
     return (Atom(size, 0),) if size > 1 else ()
 
 
-@looks("select", "slice")
-def cut(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+@lowers_view("select", "slice")
+def lower_slice(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dim = call.arg(1, 0) % len(x.dims)
     size = x.shape[dim]
     if call.name == "select":
@@ -140,11 +140,13 @@ def copy_view(draft: ProgramDraft, x: View, dim: int) -> View:
         raise Unsupported("a part of the samples of a batch")
     flat_extents = flat(extents)
     others = [extent for extent in flat_extents if extent.dim != dim and not extent.lane]
-    out = laid([*others, *extents[dim], *(extent for extent in flat_extents if extent.lane)], flat_extents, len(x.dims))
+    out = new_view(
+        [*others, *extents[dim], *(extent for extent in flat_extents if extent.lane)], flat_extents, len(x.dims)
+    )
     return draft.pointwise("COPY", [x], x.shape, out)
 
 
-@looks("flip")
+@lowers_view("flip")
 def lower_flip(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     """Flip by a copy, since only the pointwise instruction reads backwards."""
     dims, offset = list(x.dims), 0
@@ -153,12 +155,12 @@ def lower_flip(draft: ProgramDraft, x: View, call: AtenCall) -> View:
         dims[dim] = tuple(Atom(atom.size, -atom.stride, atom.lane) for atom in dims[dim])
     backwards = x.with_dims(dims, offset)
     extents = flat(align([x], x.shape))
-    out = laid(lanes_last(extents), extents, len(dims))
+    out = new_view(lanes_last(extents), extents, len(dims))
     return draft.pointwise("COPY", [backwards], x.shape, out)
 
 
 @lowers("split_with_sizes")
-def pieces(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_split(draft: ProgramDraft, call: AtenCall) -> Any:
     x, at = call.args[0], 0
     parts: list[Any] = []
     for piece in call.value:
