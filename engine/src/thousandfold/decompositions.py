@@ -136,6 +136,7 @@ def diagonal_places(rows: int, columns: int, offset: int) -> tuple[Tensor, int, 
 
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Return operation -> decomposition: of PyTorch for most, and those of this file."""
     aten = torch.ops.aten
     table = dict(core_aten_decompositions())
     further = (

@@ -91,6 +91,7 @@ class Descent:
             raise Untraceable(f"the optimiser: {reason}") from error
 
     def program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
+        """Lower the recorded operations. The numbers at positions in `changing` are inputs, the others constants."""
         draft, shape = ProgramDraft(), (1, self.weights)
         if len(changing) > CHANGES:
             raise Unsupported(f"{len(changing)} numbers that change with the step")

@@ -64,6 +64,7 @@ class ProgramServer:
         return self.engine.steps_at_once(members)
 
     def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
+        """Take a step for each batch. Parameters that the loss does not use stay as they are."""
         idle = [self.idle_for(stack, batch) for batch in batches]
         if any(not torch.equal(unused, idle[0]) for unused in idle):
             return [results for batch in batches for results in self.steps(stack, [batch])]

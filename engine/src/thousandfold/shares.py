@@ -65,6 +65,7 @@ def compute_shares(portions: Sequence[Share], steps: int, compute: Compute) -> N
 def take(
     thread: int, portions: Sequence[Share], steps: int, compute: Compute, begun: Sequence[threading.Event]
 ) -> None:
+    """Compute the share of a thread. `begun`: set by each thread after its first steps, for which the previous one waits."""
     share = portions[thread]
     try:
         for step in share.before:

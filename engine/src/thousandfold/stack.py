@@ -215,7 +215,11 @@ def check_alike(modules: Sequence[nn.Module]) -> None:
     for module in modules:
         if not isinstance(module, nn.Module):
             raise EngineError(f"expected a build that returns a module; found {module!r:.60}")
-    forms = [describe_tensors(module) for module in modules]
+    tensors = [[*module.named_parameters(), *module.named_buffers()] for module in modules]
+    forms = [
+        [f"{name} {tuple(x.shape)} {x.dtype}" + " (trained)" * x.requires_grad for name, x in named]
+        for named in tensors
+    ]
     for k, form in enumerate(forms):
         if form != forms[0]:
             expected, actual = next(((a, b) for a, b in zip(forms[0], form) if a != b), (len(forms[0]), len(form)))
@@ -277,12 +281,6 @@ def check_optimizer(optimizer: RowOptimizer) -> None:
     if not isinstance(optimizer, RowOptimizer):
         kind = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else type(optimizer).__name__
         raise EngineError(f"expected an optimiser of this package, such as thousandfold.Adam(lr=1e-3); found {kind}")
-
-
-def describe_tensors(module: nn.Module) -> list[str]:
-    """Return what parameters and buffers must have in common, in order."""
-    named = [*module.named_parameters(), *module.named_buffers()]
-    return [f"{name} {tuple(x.shape)} {x.dtype}" + " (trained)" * x.requires_grad for name, x in named]
 
 
 def one_line(error: BaseException) -> str:

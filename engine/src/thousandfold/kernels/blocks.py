@@ -130,6 +130,7 @@ def stream_at(like, bases, q, at, split, j):  # type: ignore[no-untyped-def]
 
 @compiled
 def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run PW: fill the streams of each block, run its operations, and empty its streams."""
     atoms, split, most, inner = p[0], p[1], p[2], p[3]
     streams, operations, constants, sums = p[4], p[5], p[6], p[7]
     sizes = ahead(p, 8)

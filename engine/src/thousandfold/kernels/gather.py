@@ -12,6 +12,7 @@ from thousandfold.kernels.memory import ahead, three_operands
 
 @compiled
 def gather(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Set out[to + d] = x[from + index * step + d] for all places and features d."""
     x, index, out = three_operands(scratch, bases, p)
     places, features, step = p[6], p[7], p[8]
     at = ahead(p, 9)
@@ -27,6 +28,7 @@ def gather(scratch, table, bases, p):  # type: ignore[no-untyped-def]
 
 @compiled
 def scatter(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Set out to zeros, and write or add the values at their indices."""
     out, index, values = three_operands(scratch, bases, p)
     zeros, adds, places, features, step = p[6], p[7], p[8], p[9], p[10]
     at = ahead(p, 11)

@@ -116,6 +116,7 @@ def panels(A, ma, ka, B, kb, C, mc, rows, count, run, first, mf, how, packs, roo
 
 @compiled
 def linear(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run LIN."""
     X, W = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2)
     C, bias = operand_at(scratch, bases, p, 4), operand_at(scratch, bases, p, 6)
     biased, rows, count, runs, run = p[8], p[9], p[10], p[11], p[12]
@@ -159,6 +160,7 @@ def transpose(x, rows, count, y, row, run):  # type: ignore[no-untyped-def]
 
 @compiled
 def weights_gradient(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run WGRAD: transpose B to `across`, TERMS terms at a time, and add the partial sums."""
     A, B, C = three_operands(scratch, bases, p)
     rows, columns, runs, run = p[6], p[7], p[8], p[9]
     ma = ahead(p, 10)
@@ -293,6 +295,7 @@ def product_tables(at, outer, rows, columns, count):  # type: ignore[no-untyped-
 
 @compiled
 def multiply_batch(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run BMM. If only A has lanes, the sides change places."""
     A, B, C = three_operands(scratch, bases, p)
     lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
     oa, ob, oc, ma, ka, nb, kb, mc, nc = product_tables(ahead(p, 13), outer, rows, columns, count)
@@ -311,6 +314,7 @@ ROWS_AT_ONCE = TERMS_B - TERMS_A  # rows at once of a product that is computed i
 
 @compiled
 def general(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run GEN. The longer side is read in vectors."""
     A, B, C = three_operands(scratch, bases, p)
     outer, rows, columns, count = p[6], p[7], p[8], p[9]
     oa, ob, oc, ma, ka, nb, kb, mc, nc = product_tables(ahead(p, 10), outer, rows, columns, count)
@@ -338,6 +342,7 @@ def one_by_one(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count):  # type: 
 
 @compiled
 def in_vectors(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, room, table):  # type: ignore[no-untyped-def]
+    """Compute C (rows, columns) in `room`, with B packed to vectors, and write it to its places."""
     lanes = register_lanes(A)
     width = -(-columns // lanes) * lanes
     near, place_of = ahead(table, NEAR), ahead(table, TERMS_A)

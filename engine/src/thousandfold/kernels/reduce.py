@@ -24,6 +24,7 @@ from thousandfold.kernels.memory import (
 
 @compiled
 def reduce(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run RED."""
     out, x = pointer_to(scratch, bases[p[1]], p[2]), pointer_to(scratch, bases[p[3]], p[4])
     kind, outputs, run, terms, together = p[0], p[5], p[6], p[7], p[8]
     begins = ahead(p, 9)
@@ -78,6 +79,7 @@ def extreme_of_runs(kind, x, term, terms, together):  # type: ignore[no-untyped-
 
 @compiled
 def sums(x, out, term, terms, run):  # type: ignore[no-untyped-def]
+    """Write the sums over all terms of `run` neighbours, four vectors at a time."""
     lanes, r = lanes_of(x), 0
     zero = spread(x, real(x, 0.0))
     while r + 4 * lanes <= run:
@@ -102,6 +104,7 @@ def sums(x, out, term, terms, run):  # type: ignore[no-untyped-def]
 
 @compiled
 def extremes(kind, x, out, term, terms, run):  # type: ignore[no-untyped-def]
+    """Write the maximum or minimum over all terms of `run` neighbours."""
     lanes, r = lanes_of(x), 0
     while r + 2 * lanes <= run:
         z = ahead(x, term[0] + r)

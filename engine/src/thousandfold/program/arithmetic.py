@@ -1,5 +1,6 @@
 """Lowerings of elementwise operations, and of dropout masks, which equal those of `member_functions.py`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ UNARY, BINARY = (
     for count in (1, 2)
 )
 FOLDED = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
+Apply = Callable[..., View]  # (operation, *operands)
+Composition = Callable[..., Any]
 OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
 
 
@@ -72,44 +75,51 @@ def times_one_hot(draft: ProgramDraft, a: Any, b: Any, product: View) -> View:
     return OneHot(product.value, product.offset, product.dims, hot.dim, number)
 
 
-@lowers("where")
-def lower_where(draft: ProgramDraft, call: AtenCall) -> Any:
-    return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)
+def lowers_pointwise(*names: str) -> Callable[[Composition], Composition]:
+    """Register a lowering to pointwise operations. It gets a function that applies one, the call, and the call's arguments as views or
+    numbers."""
+
+    def mark(function: Composition) -> Composition:
+        @lowers(*names)
+        def lower(draft: ProgramDraft, call: AtenCall) -> Any:
+            apply = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+            return function(apply, call, *(None if x is None else number_of(x) for x in call.args))
+
+        return function
+
+    return mark
 
 
-@lowers("clamp")
-def lower_clamp(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = number_of(call.args[0])
-    lo, hi = call.kwargs.get("min", call.arg(1)), call.kwargs.get("max", call.arg(2))
-    if lo is not None:
-        x = draft.pointwise("MAXI", [x, number_of(lo)], call.shape)
-    if hi is not None:
-        x = draft.pointwise("MINI", [x, number_of(hi)], call.shape)
+@lowers_pointwise("where")
+def lower_where(apply: Apply, call: AtenCall, condition: Any, x: Any, y: Any) -> Any:
+    return apply("WHERE", condition, x, y)
+
+
+@lowers_pointwise("clamp")
+def lower_clamp(apply: Apply, call: AtenCall, x: Any, least: Any = None, most: Any = None) -> Any:
+    for op, bound in (("MAXI", call.kwargs.get("min", least)), ("MINI", call.kwargs.get("max", most))):
+        if bound is not None:
+            x = apply(op, x, number_of(bound))
     return x
 
 
-@lowers("relu")
-def lower_relu(draft: ProgramDraft, call: AtenCall) -> Any:
-    return draft.pointwise("MAXI", [number_of(call.args[0]), 0.0], call.shape)
+@lowers_pointwise("relu")
+def lower_relu(apply: Apply, call: AtenCall, x: Any) -> Any:
+    return apply("MAXI", x, 0.0)
 
 
-@lowers("elu")
-def lower_elu(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = draft.solid(call.args[0])
-    alpha, scale, inner = (float(call.arg(i, 1.0)) for i in (1, 2, 3))
-    apply = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+@lowers_pointwise("elu")
+def lower_elu(apply: Apply, call: AtenCall, x: Any, alpha: Any = 1.0, scale: Any = 1.0, inner: Any = 1.0) -> Any:
     below = apply("MUL", apply("EXPM1", apply("MUL", x, inner)), alpha * scale)
     return apply("WHERE", apply("GT", x, 0.0), apply("MUL", x, scale), below)
 
 
-@lowers("pow")
-def lower_power(draft: ProgramDraft, call: AtenCall) -> Any:
-    x, exponent = (number_of(x) for x in call.args[:2])
+@lowers_pointwise("pow")
+def lower_power(apply: Apply, call: AtenCall, x: Any, exponent: Any) -> Any:
     if is_integer(call.value.dtype):
         raise Unsupported("powers of integers")
     if not isinstance(x, View) or isinstance(exponent, View):
-        return draft.pointwise("POW", [x, exponent], call.shape)
-    apply = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+        return apply("POW", x, exponent)
     if exponent == 0:
         return Full(1.0, call.shape)
     if exponent == 1:
@@ -124,6 +134,32 @@ def lower_power(draft: ProgramDraft, call: AtenCall) -> Any:
     if exponent in (0.5, -0.5, -1):
         return apply({0.5: "SQRT", -0.5: "RSQRT", -1: "RECIP"}[exponent], x)
     return apply("POW", x, exponent)
+
+
+@lowers_pointwise("remainder")
+def lower_remainder(apply: Apply, call: AtenCall, a: Any, b: Any) -> Any:
+    """Lower a remainder of integers, such as indices counted from either end."""
+    if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
+        raise Unsupported("remainder of numbers that are no integers")
+    return apply("SUB", a, apply("MUL", apply("FLOOR", apply("DIV", a, b)), b))
+
+
+@lowers_pointwise("addcmul", "addcdiv")
+def lower_addcmul(apply: Apply, call: AtenCall, x: Any, a: Any, b: Any) -> Any:
+    """Return x + value * (a * b), or with a / b."""
+    product = apply("MUL" if call.name == "addcmul" else "DIV", a, b)
+    return apply("ADD", x, apply("MUL", product, number_of(call.kwargs.get("value", 1))))
+
+
+@lowers_pointwise("lerp")
+def lower_lerp(apply: Apply, call: AtenCall, x: Any, y: Any, weight: Any) -> Any:
+    """Return x + weight * (y - x), computed from the nearer end."""
+    if isinstance(weight, View):
+        raise Unsupported("lerp by a tensor")
+    apart = apply("SUB", y, x)
+    if weight < 0.5:
+        return apply("ADD", x, apply("MUL", apart, weight))
+    return apply("SUB", y, apply("MUL", apart, 1 - weight))
 
 
 @lowers("_to_copy", "convert_element_type")
@@ -147,38 +183,6 @@ def lower_full(draft: ProgramDraft, call: AtenCall) -> Any:
 @lowers("scalar_tensor")
 def lower_scalar(draft: ProgramDraft, call: AtenCall) -> Any:
     return Full(stored_number(call.args[0], call.value.dtype), ())
-
-
-@lowers("remainder")
-def lower_remainder(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Lower a remainder of integers, such as indices counted from either end."""
-    if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
-        raise Unsupported("remainder of numbers that are no integers")
-    a, b = (number_of(operand) for operand in call.args[:2])
-    times = draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
-    return draft.pointwise("SUB", [a, draft.pointwise("MUL", [times, b], call.shape)], call.shape)
-
-
-@lowers("addcmul", "addcdiv")
-def lower_addcmul(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Return x + value * (a * b), or with a / b."""
-    x, a, b = (number_of(operand) for operand in call.args[:3])
-    value = call.kwargs.get("value", call.arg(3, 1))
-    product = draft.pointwise("MUL" if call.name == "addcmul" else "DIV", [a, b], call.shape)
-    scaled = draft.pointwise("MUL", [product, number_of(value)], call.shape)
-    return draft.pointwise("ADD", [x, scaled], call.shape)
-
-
-@lowers("lerp")
-def lower_lerp(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Return x + weight * (y - x), computed from the nearer end."""
-    x, y, weight = (number_of(operand) for operand in call.args[:3])
-    if isinstance(weight, View):
-        raise Unsupported("lerp by a tensor")
-    apart = draft.pointwise("SUB", [y, x], call.shape)
-    if weight < 0.5:
-        return draft.pointwise("ADD", [x, draft.pointwise("MUL", [apart, weight], call.shape)], call.shape)
-    return draft.pointwise("SUB", [y, draft.pointwise("MUL", [apart, 1 - weight], call.shape)], call.shape)
 
 
 @lowers("dropout_mask")

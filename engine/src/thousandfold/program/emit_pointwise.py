@@ -18,6 +18,7 @@ Operand = tuple[str, Any]  # ("stream", number), ("constant", value) or ("passin
 
 
 def group_words(nodes: Sequence[ProgramNode]) -> list[int]:
+    """Return the words of a group after code and length."""
     group = GroupCode(nodes)
     sizes, strides = collapse(group.sizes, [row for _, row in group.streams])
     if not sizes:

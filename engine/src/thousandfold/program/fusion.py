@@ -143,6 +143,7 @@ class Fusion:
         return True
 
     def add_sums(self, group: FusedNodes) -> None:
+        """Add sums of results of a group that are read in the order in which they are written."""
         size, shares = math.prod(self.nodes[group.members[0]].order), set[Any]()
         for member in list(group.members):
             for user in self.users[member]:

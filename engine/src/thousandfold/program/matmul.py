@@ -123,6 +123,7 @@ def tables(sides: Sides, batch: list[Extent], where: dict[int, int]) -> dict[str
 
 
 def lane_by_lane(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
+    """Return the tables of BMM, or None if the batch has no lanes next to each other."""
     lanes = [extent for extent in sides.batch if extent.lane]
     if len(lanes) != 1 or has_lane([*sides.rows, *sides.columns, *sides.summed]):
         return None
@@ -164,6 +165,7 @@ def linear(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
 
 
 def over_lanes(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
+    """Return the tables of WGRAD, or None if the sum is not over lanes."""
     if sides.a.shape[0] != 1 or not has_lane(sides.summed) or has_lane([*sides.rows, *sides.columns]):
         return None
     extents = sorted(sides.summed, key=lambda extent: -extent.strides[0])

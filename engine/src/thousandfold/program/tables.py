@@ -256,6 +256,7 @@ def lower_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
+    """Return zeros with v written or added at [i, index[i, j]]."""
     dim, index, shape = call.args[1] % len(call.shape), call.args[2], call.shape
     index = inside(draft, index, shape[dim])
     if isinstance(v, Full | float | int) and index.shape == resize(shape, dim, 1):
