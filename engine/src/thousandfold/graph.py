@@ -70,11 +70,6 @@ class AtenGraph:
     equal: dict[tuple[Any, str], Any] = field(default_factory=dict)  # operation and arguments -> result
     places: dict[int, str] = field(default_factory=dict)  # tensor number -> file and line of the user's code, if noted
 
-    def give(self, form: Form) -> Ref:
-        """Add an input tensor."""
-        self.input_count += 1
-        return self.number(form)
-
     def number(self, form: Form) -> Ref:
         self.forms.append(form)
         return Ref(len(self.forms) - 1)

@@ -53,7 +53,8 @@ class AtenRecorder(DispatchRecorder):
 
     def run(self, function: Callable[..., Any], *inputs: Any, **named: Any) -> AtenGraph:
         """Return the graph of `function`. Each form among the arguments becomes a tensor."""
-        args, kwargs = replace_in((inputs, named), Form, lambda form: self.tensor(self.graph.give(form)))
+        args, kwargs = replace_in((inputs, named), Form, lambda form: self.tensor(self.graph.number(form)))
+        self.graph.input_count = len(self.graph.forms)
         with self:
             self.graph.results = self.refs(function(*args, **kwargs))
         return self.graph

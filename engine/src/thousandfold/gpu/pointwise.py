@@ -61,12 +61,6 @@ class Group:
             written |= {stream_of[register] for register in operation[1:2] if register in stream_of}
         return sorted(read), sorted(written)
 
-    def inner(self) -> int:
-        """Return the number of elements behind the boundary between summed and other dimensions."""
-        strides = self.streams[self.sums[0]].strides
-        cut = next(k for k in range(1, len(strides) + 1) if k == len(strides) or bool(strides[k]) != bool(strides[0]))
-        return math.prod(self.sizes[cut:])
-
 
 def split_of(sizes: Sequence[int], strides: Sequence[int], least: bool = True) -> tuple[bool, int] | None:
     """Return whether a sum is over the last dimensions, and the number of their elements. Return None if it does not split the dimensions
@@ -100,6 +94,7 @@ class Function:
         self.group, self.threads, self.shared, self.runs = group, writer.threads, writer.shared, runs
         divided = {split_of(group.sizes, group.streams[k].strides, least=False) for k in group.sums}
         assert None not in divided and len(divided) < 2, "sums of one group divide its numbers in one way"
+        self.divided = divided.pop() if divided else None
         self.total = math.prod(group.sizes)
         self.read, self.written = group.used()
         held = {register for operation in group.code for register in operation[1:2] + operands(operation)}
@@ -111,11 +106,11 @@ class Function:
         parameters = [f"{'' if i in outputs else 'const '}real* s{i}" for i in range(len(self.group.streams))]
         parameters += ["int count"] * self.runs
         lines = [" ".join(f"GLOBAL(s{i});" for i in range(len(self.group.streams)))]
-        if not self.group.sums:
+        if self.divided is None:
             lines += self.each()
         else:
-            strides = self.group.streams[self.group.sums[0]].strides
-            lines += self.rows() if strides[0] else self.columns()
+            ends, inner = self.divided
+            lines += self.rows(inner) if ends else self.columns(inner)
         return f"({', '.join(parameters)}) {{\n" + "\n".join(lines) + "\n}\n"
 
     def each(self) -> list[str]:
@@ -128,9 +123,8 @@ class Function:
             "}",
         ]
 
-    def rows(self) -> list[str]:
-        """Return the code of sums over the last dimensions."""
-        run = self.group.inner()
+    def rows(self, run: int) -> list[str]:
+        """Return the code of sums over the last dimensions, which have `run` elements."""
         unrolled = min(self.most, -(-run // 32))
         condition = "" if run % (unrolled * 32) == 0 else f"first + u * 32 < {run}"
         lines = [f"for (int row = threadIdx.x / 32; row < {self.total // run}; row += THREADS / 32) {{"]
@@ -140,9 +134,8 @@ class Function:
         lines += [f"  t{k} = sum_of_32(t{k});" for k in self.group.sums]
         return [*lines, f"  if (threadIdx.x % 32 == 0) {{ int i = row * {run};", *self.store_sums(), "  }", "}"]
 
-    def columns(self) -> list[str]:
-        """Return the code of sums over the first dimensions."""
-        columns = self.group.inner()
+    def columns(self, columns: int) -> list[str]:
+        """Return the code of sums over the first dimensions, with so many results."""
         terms = self.total // columns
         parts = max(1, min(terms, self.threads // columns, self.shared // (columns * len(self.group.sums))))
         unrolled = min(self.most, -(-terms // parts))

@@ -36,7 +36,7 @@ def allocate(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> i
     size = 0
     for value in sorted((v for v in values.values() if v.place is None and v.stored), key=lambda v: v.first):
         placed = [entry for entry in placed if entry[2].last >= value.first]
-        needed, at, place = padded_size(value), 0, len(placed)
+        needed, at, place = (-(-value.size // LINE) + 1) * LINE, 0, len(placed)
         for i, (begin, end, _) in enumerate(placed):
             if begin - at >= needed:
                 place = i
@@ -46,10 +46,6 @@ def allocate(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> i
         placed.insert(place, (at, at + needed, value))
         size = max(size, at + needed)
     return size
-
-
-def padded_size(value: Value) -> int:
-    return (-(-value.size // LINE) + 1) * LINE
 
 
 def emit(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> np.ndarray:
