@@ -21,7 +21,7 @@ def main() -> None:
 
     check_numba()
     names = runpy.run_path(file)
-    if missing := [one for one in (name or "build", "loss", "batches") if one not in names]:
+    if missing := [key for key in (name or "build", "loss", "batches") if key not in names]:
         parser.error(f"expected {file} to define {', '.join(missing)}")
     stack = build_stack(names[name or "build"], [0], Adam(), torch.device("cpu"))
     server = server_of("program", stack, names["loss"])
@@ -30,8 +30,8 @@ def main() -> None:
         work = server.work(stacked(names["batches"], 0, stack))
     except Untraceable as error:
         parser.error(f"no program serves the step: {error}")
-    found = profile(server.engine, stack, work)
-    print("\n".join(report(f"{file}:{name}", *found, peak(stack.weights.dtype))))
+    measured = profile(server.engine, stack, work)
+    print("\n".join(report(f"{file}:{name}", *measured, peak(stack.weights.dtype))))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import numba
 from numba.core import caching
 
 from thousandfold.disk import cache_home
-from thousandfold.errors import NoKernel, saying
+from thousandfold.errors import NoKernel, say_if_slow
 from thousandfold.kernels.inner import SETTINGS
 from thousandfold.kernels.vector import LANES
 
@@ -43,14 +43,16 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[s
     folder = cache_folder(sources) or Path(tempfile.mkdtemp(prefix="thousandfold-kernels-"))
     with lock_folder(folder):
         entry._cache = cache_in(folder, entry.py_func)
-        given = arguments()
+        values = arguments()
         if not is_whole(folder):
             clear(folder)
-        if not is_kept(entry, given):
-            with saying("compiling the machine for this processor, once for each version of its code: about a minute"):
-                compile_in_fork(entry, given)
+        if not is_kept(entry, values):
+            with say_if_slow(
+                "compiling the machine for this processor, once for each version of its code: about a minute"
+            ):
+                compile_in_fork(entry, values)
             seal(folder)
-        entry(*given)
+        entry(*values)
     if entry.stats.cache_misses:
         raise NoKernel(f"compiled code cannot be kept in {folder}: make room there")
 
@@ -73,9 +75,7 @@ def cache_in(folder: Path, function: Any) -> Any:
             return cls()
 
     class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        def __init__(self, function: Any) -> None:
-            self._locator_classes = list[Any]([Place])
-            super().__init__(function)
+        _locator_classes = (Place,)
 
     class Kept(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation
@@ -103,7 +103,7 @@ def clear(folder: Path) -> None:
 
 def contents(folder: Path) -> str:
     files = ((path, hashlib.sha256(path.read_bytes()).hexdigest()) for path in kept_files(folder))
-    return "".join(f"{path.relative_to(folder)} {found}\n" for path, found in files)
+    return "".join(f"{path.relative_to(folder)} {checksum}\n" for path, checksum in files)
 
 
 def kept_files(folder: Path) -> list[Path]:
@@ -111,19 +111,19 @@ def kept_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.nb*") if path.is_file())
 
 
-def is_kept(entry: Any, given: tuple[Any, ...]) -> bool:
+def is_kept(entry: Any, values: tuple[Any, ...]) -> bool:
     """Return whether the cache has machine code for these types of arguments, this processor and this source."""
-    types = tuple(entry.typeof_pyval(one) for one in given)
+    types = tuple(entry.typeof_pyval(value) for value in values)
     return entry._cache.load_overload(types, entry.targetctx) is not None
 
 
-def compile_in_fork(entry: Any, given: tuple[Any, ...]) -> None:
+def compile_in_fork(entry: Any, values: tuple[Any, ...]) -> None:
     """Call `entry` in a fork of this process, which has the same text of all modules."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            entry(*given)
+            entry(*values)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -150,12 +150,12 @@ def cache_folder(sources: tuple[str, ...]) -> Path | None:
 
 
 def digest(sources: tuple[str, ...]) -> str:
-    made_by = numba.__version__, llvmlite.__version__, platform.python_version(), LANES
+    versions = numba.__version__, llvmlite.__version__, platform.python_version(), LANES
     settings = [getattr(SETTINGS, name, None) for name in (*STEERING, "CPU_NAME", "CPU_FEATURES")]
-    found = hashlib.sha256(repr((made_by, settings)).encode())
+    hasher = hashlib.sha256(repr((versions, settings)).encode())
     for name in sorted(name for name in sys.modules if name.startswith(sources)):
-        found.update(f"\n{name}\n".encode() + text_of(name))
-    return found.hexdigest()[:24]
+        hasher.update(f"\n{name}\n".encode() + text_of(name))
+    return hasher.hexdigest()[:24]
 
 
 def text_of(name: str) -> bytes:

@@ -75,10 +75,10 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
 
 def reshaped(x: Tensor, size: list[int], stride: list[int], offset: int | None = None) -> Tensor:
     """Return `as_strided` where it is a reshape, as in norms of groups."""
-    found = x.reshape(size) if math.prod(size) == x.numel() else x
-    if offset is not None or not x.is_contiguous() or found.stride() != tuple(stride):
+    view = x.reshape(size) if math.prod(size) == x.numel() else x
+    if offset is not None or not x.is_contiguous() or view.stride() != tuple(stride):
         raise Untraceable("a tensor that is changed through a view of it (aten.as_strided)")
-    return found
+    return view
 
 
 def written_element(x: Tensor, y: Tensor, dim: int, index: int) -> Tensor:
@@ -101,23 +101,23 @@ def place_of_smallest(x: Tensor, dim: int | None = None, keepdim: bool = False) 
 
 def round_half_to_even(x: Tensor) -> Tensor:
     below = torch.floor(x)
-    rest, odd = x - below, below - 2 * torch.floor(below * 0.5)
-    return below + ((rest > 0.5) | ((rest == 0.5) & (odd == 1))).to(x.dtype)
+    fraction, odd = x - below, below - 2 * torch.floor(below * 0.5)
+    return below + ((fraction > 0.5) | ((fraction == 0.5) & (odd == 1))).to(x.dtype)
 
 
 def logarithm_to(base: float, x: Tensor) -> Tensor:
     """Return a logarithm that is exact at whole powers of the base, where steps of a quantiser lie."""
-    found = torch.log(x) / math.log(base)
-    whole = round_half_to_even(found)
-    return torch.where(torch.pow(base, whole) == x, whole, found)
+    logarithm = torch.log(x) / math.log(base)
+    rounded = round_half_to_even(logarithm)
+    return torch.where(torch.pow(base, rounded) == x, rounded, logarithm)
 
 
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     x = x.movedim((dim1, dim2), (-2, -1))
     rows, columns = x.shape[-2:]
     on, first, count = diagonal_places(rows, columns, offset)
-    found = torch.where(on, x, torch.zeros_like(x)).sum(-1)
-    return found[..., first : first + count]
+    elements = torch.where(on, x, torch.zeros_like(x)).sum(-1)
+    return elements[..., first : first + count]
 
 
 def diagonal_gradient(gradient: Tensor, sizes: list[int], offset: int, dim1: int, dim2: int) -> Tensor:
@@ -136,6 +136,7 @@ def diagonal_places(rows: int, columns: int, offset: int) -> tuple[Tensor, int, 
 
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Return operation -> decomposition: of PyTorch for most, and those of this file."""
     aten = torch.ops.aten
     table = dict(core_aten_decompositions())
     further = (
@@ -151,8 +152,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     table[aten.copy.default] = copied
     table |= dict.fromkeys((aten.empty.memory_format, aten.empty_permuted.default), unwritten)
     by_erf = get_decompositions([aten.gelu, aten.gelu_backward])
-    for function, of in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):
-        table[function] = partial(of, by_erf[function])
+    for operation, formula in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):
+        table[operation] = partial(formula, by_erf[operation])
     for kept in (
         *(aten.sigmoid.default, aten.tanh.default, aten.index_put.default),
         *(aten.baddbmm.default, aten.addmm.default, aten.select_backward.default),

@@ -20,7 +20,7 @@ from thousandfold.program.atoms import Unsupported, Value, View, contiguous
 from thousandfold.program.build import Program, finish
 from thousandfold.program.draft import LOWERINGS, AtenCall, ProgramDraft, ProgramNode
 from thousandfold.program.fusion import Divide, reads_in_order
-from thousandfold.record import Noted, OfNumber, OfTensor, OptimizerOperation, Recorded, record
+from thousandfold.record import OfNumber, OfTensor, OperationNode, OptimizerOperation, Recorded, record
 
 NORM_EPS = 1e-6  # as in `Rows.update`
 LR, DECAY, CLIP = range(3)  # positions in RATES
@@ -50,34 +50,36 @@ class Descent:
     dtype: torch.dtype
     divide: Divide | None = None  # see `fuse`
     programs: dict[Recorded, DescentProgram] = field(default_factory=dict)
-    noted: Noted = field(default_factory=Noted)
+    root: OperationNode = field(default_factory=OperationNode)
 
     @staticmethod
     def for_members(members: Rows, divide: Divide | None = None) -> "Descent":
         """Return the programs of the members' optimiser. Raise `Untraceable` if it cannot be traced."""
         if len(members.slots) > len(SLOTS):
             raise Untraceable(f"an optimiser with {len(members.slots)} slots")
-        own = members.decay is not None, members.clip is not None
-        found = Descent(deepcopy(members.optimizer), members.weights.shape[1], *own, members.weights.dtype, divide)
+        settings = members.decay is not None, members.clip is not None
+        descent = Descent(
+            deepcopy(members.optimizer), members.weights.shape[1], *settings, members.weights.dtype, divide
+        )
         for t in LOOKED_AT:
-            found.at(t)
-        return found
+            descent.at(t)
+        return descent
 
     def at(self, t: int) -> tuple[Program, np.ndarray]:
         """Return the program of step t and its changing numbers (CHANGES,)."""
-        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.noted)
-        own = self.programs.get(recorded)
-        if own is None:
-            own = DescentProgram(self.write_program(recorded, numbers, []), numbers, [])
-            self.programs[recorded] = own
-        pairs = enumerate(zip(own.numbers, numbers))
-        new = [i for i, (one, other) in pairs if one != other and i not in own.changing]
+        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.root)
+        entry = self.programs.get(recorded)
+        if entry is None:
+            entry = DescentProgram(self.write_program(recorded, numbers, []), numbers, [])
+            self.programs[recorded] = entry
+        pairs = enumerate(zip(entry.numbers, numbers))
+        new = [i for i, (before, now) in pairs if before != now and i not in entry.changing]
         if new:
-            own.changing += new
-            own.program = self.write_program(recorded, numbers, own.changing)
-        found = np.zeros(CHANGES)
-        found[: len(own.changing)] = [numbers[i] for i in own.changing]
-        return own.program, found
+            entry.changing += new
+            entry.program = self.write_program(recorded, numbers, entry.changing)
+        values = np.zeros(CHANGES)
+        values[: len(entry.changing)] = [numbers[i] for i in entry.changing]
+        return entry.program, values
 
     def write_program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
         try:
@@ -85,23 +87,24 @@ class Descent:
         except Unsupported as error:
             raise Untraceable(f"the optimiser: {error}") from error
         except (KeyError, TypeError, AttributeError) as error:
-            what = f"no program can be written of it ({type(error).__name__}: {error})"
-            raise Untraceable(f"the optimiser: {what}") from error
+            reason = f"no program can be written of it ({type(error).__name__}: {error})"
+            raise Untraceable(f"the optimiser: {reason}") from error
 
     def program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
+        """Lower the recorded operations. The numbers at positions in `changing` are inputs, the others constants."""
         draft, shape = ProgramDraft(), (1, self.weights)
         if len(changing) > CHANGES:
             raise Unsupported(f"{len(changing)} numbers that change with the step")
         row = lambda buffer: contiguous(Value(self.weights, (buffer, 0)), shape)  # noqa: E731
-        one = lambda buffer, place: View(Value(1, (buffer, place)), 0, ((), ()))  # noqa: E731
+        scalar = lambda buffer, place: View(Value(1, (buffer, place)), 0, ((), ()))  # noqa: E731
         slots = [row(buffer) for buffer in SLOTS[: self.optimizer.slots]]
         gradient = row(GRAD)
         if self.clips:
-            norm = draft.pointwise("ADD", [one(NORM, 0), NORM_EPS], (1, 1))
-            factor = draft.pointwise("MINI", [draft.pointwise("DIV", [one(RATES, CLIP), norm], (1, 1)), 1.0], (1, 1))
+            norm = draft.pointwise("ADD", [scalar(NORM, 0), NORM_EPS], (1, 1))
+            factor = draft.pointwise("MINI", [draft.pointwise("DIV", [scalar(RATES, CLIP), norm], (1, 1)), 1.0], (1, 1))
             gradient = draft.pointwise("MUL", [gradient, factor], shape)
-        given = [row(PARAM), gradient, *slots, one(RATES, LR), None, one(RATES, DECAY)]
-        tensors: dict[int, Any] = dict(enumerate(given))
+        inputs = [row(PARAM), gradient, *slots, scalar(RATES, LR), None, scalar(RATES, DECAY)]
+        tensors: dict[int, Any] = dict(enumerate(inputs))
         first = len(recorded.results)
 
         def get(x: Any) -> Any:
@@ -112,7 +115,7 @@ class Descent:
             if isinstance(x, OfNumber):
                 changes = x.place in changing
                 return View(Value(1, (CHANGING, changing.index(x.place))), 0, ()) if changes else numbers[x.place]
-            return tuple(get(one) for one in x) if isinstance(x, tuple) else x
+            return tuple(get(item) for item in x) if isinstance(x, tuple) else x
 
         for i, operation in enumerate(recorded.operations):
             tensors[first + i] = lower_operation(draft, operation, get, self.dtype)
@@ -141,10 +144,10 @@ def check_order(nodes: Sequence[ProgramNode]) -> None:
     for node in nodes:
         views = [x for x in node.ins if isinstance(x, View)]
         for k, x in enumerate(views):
-            if x.value.given is None or x.value.given[0] not in buffers or x.value.first >= 0:
+            if x.value.place is None or x.value.place[0] not in buffers or x.value.first >= 0:
                 continue
             in_order = node.kind != PW or (not x.offset and reads_in_order(node, k))
-            if x.value.given[0] in written or not in_order:
+            if x.value.place[0] in written or not in_order:
                 raise Unsupported("weights or slots are read after they are written")
-        if node.out.value.given is not None:
-            written.add(node.out.value.given[0])
+        if node.out.value.place is not None:
+            written.add(node.out.value.place[0])

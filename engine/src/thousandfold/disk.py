@@ -21,10 +21,10 @@ def cache_home() -> Path | None:
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / NAME
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = home.stat()
+        status = home.stat()
     except (OSError, RuntimeError):  # read-only, or no home directory
         return None
-    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         warn_of_others(str(home))
         return None
     return home

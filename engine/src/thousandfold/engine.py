@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from thousandfold import shares
-from thousandfold.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
+from thousandfold.codes import ARENA, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
 from thousandfold.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
 from thousandfold.errors import EngineError
 from thousandfold.graph import Untraceable
@@ -18,7 +18,7 @@ from thousandfold.memory import SPARE, Memory, Zeros, addresses, move, on_pages,
 from thousandfold.optimizers import DIVERGED, RUNNING, Rows
 from thousandfold.program.build import Program
 from thousandfold.program.fusion import Divide
-from thousandfold.step import GIVEN, Name, StepProgram
+from thousandfold.step import BATCH, Name, StepProgram
 
 STRAYED = "an index that the network or its objective computes lies outside of its table"
 Results = dict[Name, Tensor]  # each (K,)
@@ -91,21 +91,19 @@ class Engine:
         members.status.masked_fill_((members.status == RUNNING) & (alive == 0), DIVERGED)
         members.step_count += len(launches)
         members.last_step += running.sum(0)
-        return [self.read(one) for one in launches]
+        return [self.read(launch) for launch in launches]
 
     def evaluate(self, members: Rows, works: Sequence[Work]) -> list[Results]:
-        """Return the results of programs without a gradient."""
+        """Return the results of each member, and write the gradients of programs that have them to `members.grads`."""
         launches: list[PreparedStep] = []
         for work in works:
-            launches.append(self.launch(members, work, 0, launches, descends=False))
+            launches.append(self.launch(members, work, members.step_count, launches, descends=False))
         self.compute(members, launches, torch.ones_like(members.status))
-        return [self.read(one) for one in launches]
+        return [self.read(launch) for launch in launches]
 
     def passes(self, members: Rows, work: Work) -> Results:
         """Return the results of each member, and write the gradients to `members.grads`."""
-        one = self.launch(members, work, members.step_count, descends=False)
-        self.compute(members, [one], torch.ones_like(members.status))
-        return self.read(one)
+        return self.evaluate(members, [work])[0]
 
     def descend(self, members: Rows) -> None:
         """Take one step of the optimiser along `members.grads`."""
@@ -138,12 +136,12 @@ class Engine:
         """Prepare a step. `before`: launches that will run in the same call, each of which needs its own memory."""
         program = work.program
         free = self.memories.setdefault(program, [])
-        used = sum(one.program is program for one in before)
+        used = sum(launch.program is program for launch in before)
         if used == len(free):
             shapes = [tuple(x.shape[1:]) for x in work.tensors]
             free.append(Memory.allocate(len(members), program.program, shapes, self.zeros))
         memory = free[used]
-        for to, x in zip(memory.given, work.tensors):
+        for to, x in zip(memory.batch, work.tensors):
             to.copy_(x.reshape(len(x), -1))
         memory.step.fill_(step)
         descent = self.prepare_descent(members, memory, step + 1) if descends else None
@@ -154,26 +152,26 @@ class Engine:
         become 0 in `alive` (K,)."""
         still = alive.numpy()
         count = len(members)
-        given = shares.shares(count, len(launches), workers(count))
+        portions = shares.shares(count, len(launches), workers(count))
         largest = max(
-            one.arena for launch in launches for one in (launch.program.program, launch.descent) if one is not None
+            program.arena
+            for launch in launches
+            for program in (launch.program.program, launch.descent)
+            if program is not None
         )
-        self.make_room(len(given), largest + SPARE)
+        self.make_room(len(portions), largest + SPARE)
         running = np.zeros((len(launches), count), bool)
         weights = members.weights.shape[1]
 
         def compute(first: int, last: int, step: int, thread: int) -> None:
             launch, machine = launches[step], self.machines[thread]
-            own, one, after = launch.bases.copy(), launch.program.program, launch.descent
-            own[ARENA] = self.arenas[thread].ctypes.data
-            if after is None:
-                machine.run(one.words, one.count, own, launch.strides, first, last)
-            else:
-                both = one.words, one.count, after.words, after.count
-                machine.step(*both, own, launch.strides, first, last, weights, still)
+            bases, program, descent = launch.bases.copy(), launch.program.program, launch.descent
+            bases[ARENA] = self.arenas[thread].ctypes.data
+            then: tuple[Any, ...] = (descent.words, descent.count, weights, still) if descent else ()
+            machine.run(program.words, program.count, bases, launch.strides, first, last, *then)
             running[step, first:last] = still[first:last]
 
-        shares.compute_shares(given, len(launches), compute)
+        shares.compute_shares(portions, len(launches), compute)
         return torch.from_numpy(running)
 
     def make_room(self, threads: int, arena: int) -> None:
@@ -195,7 +193,7 @@ class Engine:
             RATES: memory.rates,
             NORM: self.norms,
             CHANGING: memory.changing,
-            **dict(zip(GIVEN, memory.given)),
+            **dict(zip(BATCH, memory.batch)),
             **dict(zip(SLOTS, members.slots)),
         }
 
@@ -206,11 +204,11 @@ class Engine:
                 f"integers from {int(values.min())} to {int(values.max())}, where there are {below} symbols"
             )
 
-    def read(self, one: PreparedStep) -> Results:
-        strayed = one.program.strayed
-        if strayed is not None and (one.memory.out[:, strayed] != 0).any():
+    def read(self, step: PreparedStep) -> Results:
+        strayed = step.program.strayed
+        if strayed is not None and (step.memory.out[:, strayed] != 0).any():
             raise EngineError(STRAYED)
-        return read_results(one.program, one.memory.out)
+        return read_results(step.program, step.memory.out)
 
 
 def workers(members: int) -> int:
@@ -231,11 +229,3 @@ def check_numba() -> None:
         import numba  # noqa: F401
     except ImportError as error:
         raise Untraceable("numba is not installed: pip install 'thousandfold[fast]'") from error
-
-
-def prepare() -> None:
-    """Load or compile the kernels."""
-    from thousandfold.runtime import Machine
-
-    one = Machine(np.float32)
-    one.run(np.zeros(0, np.int64), 0, np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64), 0, 0)

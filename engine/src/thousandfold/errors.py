@@ -17,9 +17,9 @@ class NoKernel(EngineError):
 
 
 @contextmanager
-def saying(what: str) -> Iterator[None]:
+def say_if_slow(message: str) -> Iterator[None]:
     """Say on stderr what is going on if it takes more than two seconds."""
-    timer = threading.Timer(PATIENCE, lambda: print(f"thousandfold: {what}", file=sys.stderr, flush=True))
+    timer = threading.Timer(PATIENCE, lambda: print(f"thousandfold: {message}", file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
     try:

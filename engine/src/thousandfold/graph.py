@@ -65,18 +65,13 @@ class AtenGraph:
     forms: list[Form] = field(default_factory=list)  # form of each tensor, by number
     known: dict[int, Tensor] = field(default_factory=dict)
     operations: list[AtenOperation] = field(default_factory=list)
-    given: int = 0
+    input_count: int = 0
     results: Any = ()
     equal: dict[tuple[Any, str], Any] = field(default_factory=dict)  # operation and arguments -> result
     places: dict[int, str] = field(default_factory=dict)  # tensor number -> file and line of the user's code, if noted
 
-    def give(self, one: Form) -> Ref:
-        """Add an input tensor."""
-        self.given += 1
-        return self.number(one)
-
-    def number(self, one: Form) -> Ref:
-        self.forms.append(one)
+    def number(self, form: Form) -> Ref:
+        self.forms.append(form)
         return Ref(len(self.forms) - 1)
 
     def keep(self, value: Tensor) -> Ref:
@@ -105,26 +100,26 @@ class AtenGraph:
     def form_in(self, x: Any) -> Any:
         return replace_in(x, Ref, lambda ref: self.forms[ref.number])
 
-    def insert(self, other: "AtenGraph", given: Sequence[Ref]) -> Any:
+    def insert(self, other: "AtenGraph", inputs: Sequence[Ref]) -> Any:
         """Add the operations of another graph to tensors of this one, and return its results as tensors of this graph."""
-        here = dict(enumerate(given))
-        made = {number for operation in other.operations for number in operation.outputs}
-        here |= {number: self.keep(value) for number, value in other.known.items() if number not in made}
-        translate = lambda x: replace_in(x, Ref, lambda ref: here[ref.number])  # noqa: E731
+        refs = dict(enumerate(inputs))
+        computed = {number for operation in other.operations for number in operation.outputs}
+        refs |= {number: self.keep(value) for number, value in other.known.items() if number not in computed}
+        translate = lambda x: replace_in(x, Ref, lambda ref: refs[ref.number])  # noqa: E731
         for operation in other.operations:
             args, kwargs = translate((operation.args, operation.kwargs))
             result = self.add(operation.target, args, kwargs, partial(other.form_in, operation.result))
-            here.update(zip(operation.outputs, map(Ref, numbers_in(result)), strict=True))
+            refs.update(zip(operation.outputs, map(Ref, numbers_in(result)), strict=True))
         return translate(other.results)
 
     def needed(self) -> list[AtenOperation]:
         """Return the operations on which a result depends, in order."""
-        wanted, found = set(numbers_in(self.results)), []
+        wanted, operations = set(numbers_in(self.results)), []
         for operation in reversed(self.operations):
             if not wanted.isdisjoint(operation.outputs):
-                found.append(operation)
+                operations.append(operation)
                 wanted.update(operation.inputs)
-        return found[::-1]
+        return operations[::-1]
 
 
 def numbers_in(x: Any) -> tuple[int, ...]:
@@ -133,7 +128,7 @@ def numbers_in(x: Any) -> tuple[int, ...]:
         return (x.number,)
     if isinstance(x, dict):
         x = tuple(x.values())
-    return tuple(number for one in x for number in numbers_in(one)) if isinstance(x, (list, tuple)) else ()
+    return tuple(number for item in x for number in numbers_in(item)) if isinstance(x, (list, tuple)) else ()
 
 
 def replace_in(x: Any, kind: type, by: Callable[[Any], Any]) -> Any:
@@ -141,8 +136,8 @@ def replace_in(x: Any, kind: type, by: Callable[[Any], Any]) -> Any:
     if isinstance(x, kind):
         return by(x)
     if isinstance(x, (list, tuple)):
-        made = [replace_in(one, kind, by) for one in x]
-        return made if isinstance(x, list) else tuple(made)
+        items = [replace_in(item, kind, by) for item in x]
+        return items if isinstance(x, list) else tuple(items)
     if isinstance(x, dict):
-        return {name: replace_in(one, kind, by) for name, one in x.items()}
+        return {name: replace_in(item, kind, by) for name, item in x.items()}
     return x

@@ -38,7 +38,7 @@ class Field:
 
 
 FIELDS = {
-    code: [Field(*found) for found in re.findall(r"(\w+)([.#\[]?)(?:(\w+)\])?", text)] for code, text in TEXT.items()
+    code: [Field(*parts) for parts in re.findall(r"(\w+)([.#\[]?)(?:(\w+)\])?", text)] for code, text in TEXT.items()
 }
 
 
@@ -46,7 +46,7 @@ def read_instructions(words: np.ndarray, count: int) -> Iterator[tuple[int, np.n
     """Return the code and the words of each instruction of a program."""
     begin = 0
     for _ in range(count):
-        code, length = (int(one) for one in words[begin : begin + 2])
+        code, length = (int(word) for word in words[begin : begin + 2])
         yield code, words[begin : begin + length]
         begin += length
 
@@ -57,26 +57,26 @@ class WordReader:
     def __init__(self, words: np.ndarray) -> None:
         self.words, self.next = words.tolist(), 0
 
-    def one(self) -> int:
+    def word(self) -> int:
         self.next += 1
         return int(self.words[self.next - 1])
 
-    def some(self, count: int) -> list[int]:
+    def take(self, count: int) -> list[int]:
         self.next += count
         return self.words[self.next - count : self.next]
 
     def place(self) -> Place:
-        return self.one(), self.one()
+        return self.word(), self.word()
 
     def number(self) -> float:
-        return float(struct.unpack("d", struct.pack("q", self.one()))[0])
+        return float(struct.unpack("d", struct.pack("q", self.word()))[0])
 
     def fields(self, code: int) -> Any:
         """Return an object with the fields of an instruction, in the layout of its code."""
         values: dict[str, Any] = {}
-        for one in FIELDS[code]:
-            if one.kind == "[":
-                values[one.name] = self.some(values[one.size])
+        for field in FIELDS[code]:
+            if field.kind == "[":
+                values[field.name] = self.take(values[field.size])
             else:
-                values[one.name] = {".": self.place, "#": self.number, "": self.one}[one.kind]()
+                values[field.name] = {".": self.place, "#": self.number, "": self.word}[field.kind]()
         return SimpleNamespace(**values)

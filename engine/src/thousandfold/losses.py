@@ -32,13 +32,12 @@ class LossModule(nn.Module):
         if not isinstance(metrics, Mapping):
             raise EngineError(f"expected a loss, or a loss and a dictionary of metrics; found {type(metrics).__name__}")
         if not isinstance(value, Tensor) or value.numel() != 1:
-            found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise EngineError(
-                f"expected a loss of one number; found {found}: return a mean or sum, or that and a dictionary"
+                f"expected a loss of one number; found {shape}: return a mean or sum, or that and a dictionary"
             )
-        if (
-            self.differentiated
-        ):  # here, since a checkpointed part runs again in the backward pass, with the weights that are in place
+        if self.differentiated:
+            # Here, since a checkpointed part runs again in the backward pass, with the weights that are in place.
             self.gradient = torch.autograd.grad(value, self.differentiated, allow_unused=True)
         results = {LOSS: value.detach().reshape(()) if self.differentiated else value.reshape(())}
         for name, metric in metrics.items():
@@ -54,8 +53,7 @@ class LossModule(nn.Module):
 def call_loss(module: LossModule, values: Mapping[str, Tensor], tensors: Sequence[Tensor]) -> dict[Name, Tensor]:
     """Return the results of a member. `values`: its weights and buffers by their names in the user's module."""
     named = {f"module.{name}": value for name, value in values.items()}
-    found: dict[Name, Tensor] = torch.func.functional_call(module, named, tuple(tensors))
-    return found
+    return dict(torch.func.functional_call(module, named, tuple(tensors)))
 
 
 def flatten(batch: Batch) -> list[Tensor]:
@@ -70,11 +68,11 @@ def flatten(batch: Batch) -> list[Tensor]:
 
 def unflatten(like: Batch, tensors: Sequence[Tensor]) -> Batch:
     """Return tensors in the form of the batch `like`."""
-    left = iter(tensors)
+    remaining = iter(tensors)
 
     def fill(part: Batch) -> Batch:
         if isinstance(part, Tensor):
-            return next(left)
+            return next(remaining)
         if isinstance(part, Mapping):
             return {name: fill(value) for name, value in part.items()}
         if hasattr(part, "_fields"):  # a named tuple

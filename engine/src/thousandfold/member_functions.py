@@ -120,7 +120,7 @@ RECURRENT: dict[Any, Any] = {
 def recurrent(operation: Any) -> Callable[..., Any]:
     """Return the decomposition of a recurrent layer. That of an LSTM would call a kernel in float32 which no trace has."""
     layers = get_decompositions([operation])[operation]
-    by_steps = {"select_one_layer_lstm_function": lambda *given: layers.__globals__["one_layer_lstm"]}
+    by_steps = {"select_one_layer_lstm_function": lambda *args: layers.__globals__["one_layer_lstm"]}
     return FunctionType(layers.__code__, layers.__globals__ | by_steps)
 
 
@@ -136,10 +136,10 @@ def embedding(
     """Return rows of a table. The row of padding has no gradient, which `vmap` of PyTorch's own function gets wrong."""
     if max_norm is not None or scale_grad_by_freq or sparse:
         return F.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
-    found = F.embedding(input, weight)
+    rows = F.embedding(input, weight)
     if padding_idx is None:
-        return found
-    return torch.where((input == padding_idx % weight.shape[0]).unsqueeze(-1), found.detach(), found)
+        return rows
+    return torch.where((input == padding_idx % weight.shape[0]).unsqueeze(-1), rows.detach(), rows)
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
@@ -164,8 +164,8 @@ def scale_of(threshold: int) -> float:
 
 def traced_mask(x: Tensor, site: int, threshold: int) -> Tensor:
     """Return a mask that the engine draws."""
-    found: Tensor = torch.ops.thousandfold.dropout_mask(x.detach(), site, threshold, scale_of(threshold))
-    return found
+    mask: Tensor = torch.ops.thousandfold.dropout_mask(x.detach(), site, threshold, scale_of(threshold))
+    return mask
 
 
 def keys_of(seeds: Sequence[int]) -> np.ndarray:

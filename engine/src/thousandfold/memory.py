@@ -24,7 +24,7 @@ OUTS = 64
 class Memory:
     """The buffers of a step of one form, besides the members' rows."""
 
-    given: tuple[Tensor, ...]  # (K, N) for each tensor of a batch
+    batch: tuple[Tensor, ...]  # (K, N) for each tensor of a batch
     out: Tensor  # (K, OUTS)
     rates: Tensor  # (K, RATES)
     changing: Tensor  # (CHANGES,)
@@ -37,10 +37,10 @@ class Memory:
         fixed = np.zeros(0) if program is None else program.constants
         constants = zeros(fixed.size)
         constants.copy_(torch.from_numpy(fixed))
-        given = tuple(rows(zeros, count, int(np.prod(shape))) for shape in shapes)
-        own = rows(zeros, count, OUTS), rows(zeros, count, OF_MEMBER)
+        batch = tuple(rows(zeros, count, int(np.prod(shape))) for shape in shapes)
+        outputs = rows(zeros, count, OUTS), rows(zeros, count, OF_MEMBER)
         step = torch.zeros(1, dtype=torch.int64, device=constants.device)
-        return Memory(given, *own, zeros(CHANGES), step, constants)
+        return Memory(batch, *outputs, zeros(CHANGES), step, constants)
 
 
 Zeros = Callable[[int], Tensor]  # count -> zeros (count,) followed by readable memory
@@ -92,9 +92,9 @@ def move(members: Rows, zeros: Zeros) -> None:
         start += size
 
 
-def rows(zeros: Zeros, count: int, each: int) -> Tensor:
+def rows(zeros: Zeros, count: int, size: int) -> Tensor:
     """Allocate one row per member (K, each)."""
-    return zeros(count * each).view(count, each)
+    return zeros(count * size).view(count, size)
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:

@@ -82,4 +82,4 @@ OPERATIONS = (
     Operation("MULMUL", "", "x * y * z"),
     Operation("SUBMUL", "", "(x - y) * z"),
 )
-CODES = {one.name: code for code, one in enumerate(OPERATIONS)}
+CODES = {operation.name: code for code, operation in enumerate(OPERATIONS)}

@@ -37,7 +37,7 @@ KINDS = {
 @dataclass(frozen=True)
 class Spent:
     kind: str
-    what: str  # sizes of a product, operations of a group
+    details: str  # sizes of a product, operations of a group
     seconds: float
     operations: float  # floating-point operations of a product, else 0
 
@@ -55,15 +55,15 @@ def describe(code: int, reader: WordReader) -> tuple[str, float]:
         return f"{p.rows} x {p.columns}, {p.terms} runs of {p.run}", 2.0 * p.rows * p.columns * p.terms * p.run
     if code in (BMM, GEN):
         lanes = p.lanes if code == BMM else 1
-        what = f"{p.outer} of {p.rows} x {p.columns} x {p.terms}, {lanes} sequences"
-        return what, 2.0 * p.outer * p.rows * p.columns * p.terms * lanes
+        sizes = f"{p.outer} of {p.rows} x {p.columns} x {p.terms}, {lanes} sequences"
+        return sizes, 2.0 * p.outer * p.rows * p.columns * p.terms * lanes
     return "", 0.0
 
 
 def seconds_of(run: Callable[[], Any]) -> float:
     """Return the seconds of a call, the least of some rounds."""
     run()
-    count, found = 1, []
+    count, seconds = 1, []
     while True:  # as often as takes long enough to tell
         began = time.perf_counter()
         for _ in range(count):
@@ -75,8 +75,8 @@ def seconds_of(run: Callable[[], Any]) -> float:
         began = time.perf_counter()
         for _ in range(count):
             run()
-        found.append((time.perf_counter() - began) / count)
-    return min(found)
+        seconds.append((time.perf_counter() - began) / count)
+    return min(seconds)
 
 
 def profile(engine: Engine, members: Rows, work: Work) -> tuple[list[Spent], float]:
@@ -94,12 +94,12 @@ def profile(engine: Engine, members: Rows, work: Work) -> tuple[list[Spent], flo
     call = run(np.zeros(2, np.int64), 0)
     programs: list[Program] = [launch.program.program, *([launch.descent] if launch.descent else [])]
     whole = sum(run(program.words, program.count) - call for program in programs)
-    found = []
+    spent = []
     for program in programs:
         for code, words in read_instructions(program.words, program.count):
-            what, operations = describe(code, WordReader(words[2:]))
-            found.append(Spent(INSTRUCTIONS[code], what, run(words.copy(), 1) - call, operations))
-    return found, whole
+            details, operations = describe(code, WordReader(words[2:]))
+            spent.append(Spent(INSTRUCTIONS[code], details, run(words.copy(), 1) - call, operations))
+    return spent, whole
 
 
 def peak(dtype: torch.dtype) -> float:
@@ -112,24 +112,24 @@ def peak(dtype: torch.dtype) -> float:
         torch.set_num_threads(threads)
 
 
-def report(name: str, found: Sequence[Spent], whole: float, best: float, most: int = 12) -> Iterator[str]:
+def report(name: str, spent: Sequence[Spent], whole: float, best: float, most: int = 12) -> Iterator[str]:
     """Return the lines of a profile. `best`: operations a second at the peak."""
-    total, operations = (sum(getattr(one, of) for one in found) for of in ("seconds", "operations"))
+    total, operations = (sum(getattr(entry, field) for entry in spent) for field in ("seconds", "operations"))
     yield (
         f"{name}: {1000 * whole:.3f} ms a member-step, {1000 * total:.3f} ms by instructions alone; "
         f"{operations / whole / best:.0%} of the peak of a core, {best / 1e9:.0f} GFLOP/s"
     )
 
-    def line(ones: Sequence[Spent]) -> str:
-        seconds, operations = (sum(getattr(one, of) for one in ones) for of in ("seconds", "operations"))
+    def line(entries: Sequence[Spent]) -> str:
+        seconds, operations = (sum(getattr(entry, field) for entry in entries) for field in ("seconds", "operations"))
         pace = f" {operations / seconds / best:5.0%} of the peak" if operations else ""
-        return f"{seconds / total:6.1%} {1e6 * seconds:9.1f} us {len(ones):4} x {KINDS.get(ones[0].kind, ones[0].kind)}{pace}"
+        return f"{seconds / total:6.1%} {1e6 * seconds:9.1f} us {len(entries):4} x {KINDS.get(entries[0].kind, entries[0].kind)}{pace}"
 
     by_kind, alike = defaultdict(list), defaultdict(list)
-    for one in found:
-        by_kind[one.kind].append(one)
-        alike[one.kind, one.what].append(one)
-    in_order = lambda groups: sorted(groups.values(), key=lambda ones: -sum(one.seconds for one in ones))  # noqa: E731
+    for entry in spent:
+        by_kind[entry.kind].append(entry)
+        alike[entry.kind, entry.details].append(entry)
+    in_order = lambda groups: sorted(groups.values(), key=lambda entries: -sum(entry.seconds for entry in entries))  # noqa: E731
     yield from map(line, in_order(by_kind))
     yield "of which:"
-    yield from (f"{line(ones)}: {ones[0].what}" for ones in in_order(alike)[:most])
+    yield from (f"{line(entries)}: {entries[0].details}" for entries in in_order(alike)[:most])

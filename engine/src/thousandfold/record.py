@@ -44,11 +44,11 @@ of_tensor, of_number = cache(OfTensor), cache(OfNumber)  # one object for each v
 
 
 @dataclass(eq=False)
-class Noted:
+class OperationNode:
     """An operation, and the operations that have followed it, by target and arguments. The path to a node determines the shapes."""
 
     operation: OptimizerOperation | None = None
-    following: dict[Any, "Noted"] = field(default_factory=dict)
+    following: dict[Any, "OperationNode"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ class Recorded:
 
 
 def record(
-    optimizer: Optimizer, weights: int, decays: bool, dtype: torch.dtype, t: int, before: Noted
+    optimizer: Optimizer, weights: int, decays: bool, dtype: torch.dtype, t: int, root: OperationNode
 ) -> tuple[Recorded, list[float]]:
     """Record step t on rows (1, P), and return the step and its Python numbers. The inputs are weights, gradient, slots, learning rate,
-    scratch, and decay if used. `before`: the root of the recorded operations of other steps."""
-    row, one = ((lambda n=n: torch.empty(1, n, dtype=dtype, device="meta")) for n in (weights, 1))
-    w, grads, slots, lr, scratch = row(), row(), tuple(row() for _ in range(optimizer.slots)), one(), row()
-    decay = one() if decays else None
-    given = [w, grads, *slots, lr, scratch, *([] if decay is None else [decay])]
-    recorder = OptimizerRecorder(given, before)
+    scratch, and decay if used. `root`: the tree of the recorded operations of other steps."""
+    row, scalar = ((lambda n=n: torch.empty(1, n, dtype=dtype, device="meta")) for n in (weights, 1))
+    w, grads, slots, lr, scratch = row(), row(), tuple(row() for _ in range(optimizer.slots)), scalar(), row()
+    decay = scalar() if decays else None
+    inputs = [w, grads, *slots, lr, scratch, *([] if decay is None else [decay])]
+    recorder = OptimizerRecorder(inputs, root)
     try:
         with recorder, torch.no_grad():
             optimizer.step(w, grads, slots, lr, decay, t, scratch)
@@ -76,16 +76,16 @@ def record(
         raise
     except Exception as error:
         raise Untraceable(f"the optimiser: {type(error).__name__}: {error}") from error
-    return Recorded(tuple(recorder.operations), tuple(recorder.now[id(x)] for x in given)), recorder.numbers
+    return Recorded(tuple(recorder.operations), tuple(recorder.now[id(x)] for x in inputs)), recorder.numbers
 
 
 class OptimizerRecorder(DispatchRecorder):
-    def __init__(self, given: Sequence[Tensor], before: Noted) -> None:
+    def __init__(self, inputs: Sequence[Tensor], root: OperationNode) -> None:
         super().__init__()
-        self.last = before
-        self.held = list(given)  # keep references, so that no id is reused
-        self.now = {id(x): i for i, x in enumerate(given)}
-        self.first = len(given)
+        self.last = root
+        self.held = list(inputs)  # keep references, so that no id is reused
+        self.now = {id(x): i for i, x in enumerate(inputs)}
+        self.first = len(inputs)
         self.operations: list[OptimizerOperation] = []
         self.numbers: list[float] = []
         self.shared: set[int] = set()  # ids of tensors that share memory with another
@@ -95,36 +95,33 @@ class OptimizerRecorder(DispatchRecorder):
         known = known_operation(func, "out" in kwargs)
         changed = kwargs.pop("out") if "out" in kwargs else args[0] if known.in_place else None
         if known.copies and args[0].shape == args[1].shape:
-            found = args[1]
+            result = args[1]
         elif known.lowered:
-            found = self.note(known, args, kwargs)
+            result = self.note(known, args, kwargs)
         else:
-            found = self.by_others(known.target, args, kwargs)
+            decomposition = decompositions().get(known.target)
+            if decomposition is None:
+                raise Untraceable(f"the optimiser's operation {known.target}")
+            with self:
+                result = decomposition(*args, **kwargs)
         if changed is None:
-            return found
-        if id(changed) in self.shared or changed.shape != found.shape or changed.dtype != found.dtype:
+            return result
+        if id(changed) in self.shared or changed.shape != result.shape or changed.dtype != result.dtype:
             raise Untraceable(f"the optimiser changes a part of a tensor ({func})")
-        self.now[id(changed)] = self.now[id(found)]
-        self.held.append(found)
+        self.now[id(changed)] = self.now[id(result)]
+        self.held.append(result)
         return changed
 
-    def by_others(self, target: Any, args: Any, kwargs: Any) -> Any:
-        made = decompositions().get(target)
-        if made is None:
-            raise Untraceable(f"the optimiser's operation {target}")
-        with self:
-            return made(*args, **kwargs)
-
     def note(self, known: "KnownOperation", args: Any, kwargs: Any) -> Tensor:
-        noted = tuple([self.note_value(x, is_number) for x, is_number in zip(args, known.numbers)])
-        others = tuple([(name, self.note_value(x, known.named[name])) for name, x in kwargs.items()])
-        ident = known, noted, others
+        positional = tuple([self.note_value(x, is_number) for x, is_number in zip(args, known.numbers)])
+        keywords = tuple([(name, self.note_value(x, known.named[name])) for name, x in kwargs.items()])
+        ident = known, positional, keywords
         if ident not in self.last.following:
-            found = known.target(*map(of_zeros, args), **{name: of_zeros(x) for name, x in kwargs.items()})
-            if not isinstance(found, Tensor):
+            example = known.target(*map(of_zeros, args), **{name: of_zeros(x) for name, x in kwargs.items()})
+            if not isinstance(example, Tensor):
                 raise Untraceable(f"the optimiser's operation {known.target}, which gives no tensor")
-            made = OptimizerOperation(known.target, noted, others, found.shape, found.dtype)
-            self.last.following[ident] = Noted(made)
+            recorded = OptimizerOperation(known.target, positional, keywords, example.shape, example.dtype)
+            self.last.following[ident] = OperationNode(recorded)
         self.last = self.last.following[ident]
         operation = self.last.operation
         assert operation is not None
@@ -146,13 +143,13 @@ class OptimizerRecorder(DispatchRecorder):
         if is_number and isinstance(x, (int, float)) and not isinstance(x, bool):
             self.numbers.append(float(x))
             return of_number(len(self.numbers) - 1)
-        return tuple(self.note_value(one, False) for one in x) if isinstance(x, (list, tuple)) else x
+        return tuple(self.note_value(item, False) for item in x) if isinstance(x, (list, tuple)) else x
 
 
 def of_zeros(x: Any) -> Any:
     """Return zeros for a tensor or a list of tensors without values. Operations on meta tensors would make PyTorch import its compiler."""
     if isinstance(x, (list, tuple)):
-        return [of_zeros(one) for one in x]
+        return [of_zeros(item) for item in x]
     return torch.zeros(x.shape, dtype=x.dtype) if isinstance(x, Tensor) and x.is_meta else x
 
 
@@ -178,7 +175,10 @@ def known_operation(func: Any, writes_out: bool) -> KnownOperation:
     elif name.endswith("_") and func._schema.is_mutable:
         target, in_place = like(func, name[:-1]), True
     schema = target._schema
-    named = {one.name: str(one.type).removeprefix("Optional[").removesuffix("]") in NUMBERS for one in schema.arguments}
+    named = {
+        argument.name: str(argument.type).removeprefix("Optional[").removesuffix("]") in NUMBERS
+        for argument in schema.arguments
+    }
     aliases = schema.returns[0].alias_info is not None
     lowered = name_of(target) in LOWERINGS
     return KnownOperation(target, in_place, name == "copy_", lowered, tuple(named.values()), named, aliases)
@@ -186,12 +186,15 @@ def known_operation(func: Any, writes_out: bool) -> KnownOperation:
 
 def like(func: Any, name: str) -> Any:
     """Return the operation with this name and the arguments of `func`, except its output argument."""
-    wanted = [str(one.type) for one in func._schema.arguments if not one.is_out]
+    wanted = [str(argument.type) for argument in func._schema.arguments if not argument.is_out]
     packet = getattr(torch.ops.aten, name, None)
     for overload in packet.overloads() if packet is not None else ():
-        found = getattr(packet, overload)
-        if not found._schema.is_mutable and [str(one.type) for one in found._schema.arguments] == wanted:
-            return found
+        operation = getattr(packet, overload)
+        if (
+            not operation._schema.is_mutable
+            and [str(argument.type) for argument in operation._schema.arguments] == wanted
+        ):
+            return operation
     return func
 
 

@@ -33,14 +33,6 @@ class Numberless(Tensor):
     recorder: "AtenRecorder"
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
-    @staticmethod
-    def wrap(one: Form, ref: Ref, recorder: "AtenRecorder") -> "Numberless":
-        made: Numberless = Tensor._make_wrapper_subclass(
-            Numberless, one.shape, strides=one.strides, dtype=one.dtype, device=CPU
-        )
-        made.ref, made.recorder = ref, recorder
-        return made
-
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:  # type: ignore[override]
         raise Untraceable(f"{func} outside of the trace")
@@ -59,9 +51,10 @@ class AtenRecorder(DispatchRecorder):
         self.graph = AtenGraph()
         self.constants: dict[int, tuple[Tensor, Ref]] = {}  # by id; the reference keeps the id from being reused
 
-    def run(self, function: Callable[..., Any], *given: Any, **others: Any) -> AtenGraph:
+    def run(self, function: Callable[..., Any], *inputs: Any, **named: Any) -> AtenGraph:
         """Return the graph of `function`. Each form among the arguments becomes a tensor."""
-        args, kwargs = replace_in((given, others), Form, lambda one: self.tensor(self.graph.give(one)))
+        args, kwargs = replace_in((inputs, named), Form, lambda form: self.tensor(self.graph.number(form)))
+        self.graph.input_count = len(self.graph.forms)
         with self:
             self.graph.results = self.refs(function(*args, **kwargs))
         return self.graph
@@ -79,26 +72,30 @@ class AtenRecorder(DispatchRecorder):
         if func is torch.ops.prim.device.default:
             return args[0].device
         args, kwargs = self.refs(args), self.refs(kwargs or {})
-        given = numbers_in((args, kwargs))
-        is_known = all(number in self.graph.known for number in given)
-        made = None if is_known and func in own_decompositions() else made_of(func)
-        if made is not None and is_known:  # it may depend on values
+        numbers = numbers_in((args, kwargs))
+        is_known = all(number in self.graph.known for number in numbers)
+        decomposition = None if is_known and func in own_decompositions() else decomposition_of(func)
+        if decomposition is not None and is_known:  # it may depend on values
             with self:
-                return made(*self.tensors(args), **self.tensors(kwargs))
-        if made is not None:
-            return self.tensors(self.graph.insert(self.parts(func, made, args, kwargs), list(map(Ref, given))))
+                return decomposition(*self.tensors(args), **self.tensors(kwargs))
+        if decomposition is not None:
+            return self.tensors(
+                self.graph.insert(self.parts(func, decomposition, args, kwargs), list(map(Ref, numbers)))
+            )
         if torch.Tag.data_dependent_output in func.tags and is_known:
             return func(*self.graph.values(args))
         check(func)
         return self.tensors(self.graph.add(func, args, kwargs, partial(self.forms, func, args, kwargs)))
 
-    def parts(self, func: Any, made: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> AtenGraph:
+    def parts(
+        self, func: Any, decomposition: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> AtenGraph:
         """Return the graph of a composite operation."""
         args, kwargs = self.graph.form_in((args, kwargs))
         key = func, repr((args, kwargs))
         if key not in PARTS:
             make_room(PARTS)
-            PARTS[key] = AtenRecorder().run(made, *args, **kwargs)
+            PARTS[key] = AtenRecorder().run(decomposition, *args, **kwargs)
         return PARTS[key]
 
     def refs(self, x: Any) -> Any:
@@ -118,19 +115,23 @@ class AtenRecorder(DispatchRecorder):
         return replace_in(x, Ref, self.tensor)
 
     def tensor(self, ref: Ref) -> Numberless:
-        return Numberless.wrap(self.graph.forms[ref.number], ref, self)
+        form = self.graph.forms[ref.number]
+        sizes = {"strides": form.strides, "dtype": form.dtype, "device": CPU}
+        tensor: Numberless = Tensor._make_wrapper_subclass(Numberless, form.shape, **sizes)
+        tensor.ref, tensor.recorder = ref, self
+        return tensor
 
     def forms(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the forms of an operation's result."""
-        about = self.graph.form_in((args, kwargs))
-        key = func, repr(about)
+        arguments = self.graph.form_in((args, kwargs))
+        key = func, repr(arguments)
         if key not in RESULTS:
-            given, named = replace_in(about, Form, empty)
+            positional, named = replace_in(arguments, Form, empty)
             if "device" in named:
                 named["device"] = torch.device("meta")
             make_room(RESULTS)
             try:
-                RESULTS[key] = replace_in(func(*given, **named), Tensor, form_of)
+                RESULTS[key] = replace_in(func(*positional, **named), Tensor, form_of)
             except Exception as error:
                 if torch.Tag.dynamic_output_shape in func.tags:
                     raise Untraceable(f"a size depends on numbers of the data ({func})") from error
@@ -163,8 +164,8 @@ def is_of_user(file: str) -> bool:
     return os.path.exists(file) and not file.startswith(LIBRARIES)
 
 
-def empty(one: Form) -> Tensor:
-    return torch.empty_strided(one.shape, one.strides, dtype=one.dtype, device="meta")
+def empty(form: Form) -> Tensor:
+    return torch.empty_strided(form.shape, form.strides, dtype=form.dtype, device="meta")
 
 
 def check(func: Any) -> None:
@@ -180,12 +181,12 @@ def check(func: Any) -> None:
 
 
 @cache
-def made_of(func: Any) -> Callable[..., Any] | None:
+def decomposition_of(func: Any) -> Callable[..., Any] | None:
     """Return the decomposition of an operation, or None if it has none."""
     if not isinstance(func, torch._ops.OpOverload):
         return None
-    has = partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
-    by_autograd = has("CompositeImplicitAutograd") and not has("CPU")
+    has_kernel = partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
+    by_autograd = has_kernel("CompositeImplicitAutograd") and not has_kernel("CPU")
     return decompositions().get(func) or (func.decompose if by_autograd else None)
 
 

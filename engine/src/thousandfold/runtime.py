@@ -25,13 +25,13 @@ def prepare_all() -> None:
         prepare(dtype)
 
 
-def of_its_types(dtype: str) -> tuple[Any, ...]:
+def zero_arguments(dtype: str) -> tuple[Any, ...]:
     """Return arguments of `run_members` for zero members."""
     integers = np.zeros(1, np.int64)
     return np.zeros(1, dtype), *(integers,) * 3, 0, 0, 0, *(integers,) * 4
 
 
-ARGUMENTS = {dtype: partial(of_its_types, dtype) for dtype in ("float32", "float64")}
+ARGUMENTS = {dtype: partial(zero_arguments, dtype) for dtype in ("float32", "float64")}
 
 
 class Machine:
@@ -41,25 +41,19 @@ class Machine:
         self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)
 
     def run(
-        self, program: np.ndarray, count: int, bases: np.ndarray, strides: np.ndarray, first: int, last: int
-    ) -> None:
-        """Run a program for members first .. last - 1."""
-        counts = np.array([count, 0, 0])
-        run_members(self.scratch, self.table, bases, strides, first, last, 0, program, NOTHING, counts, NOTHING)
-
-    def step(
         self,
         program: np.ndarray,
         count: int,
-        optimiser: np.ndarray,
-        instructions: int,
         bases: np.ndarray,
         strides: np.ndarray,
         first: int,
         last: int,
-        weights: int,
-        alive: np.ndarray,
+        optimiser: np.ndarray | None = None,
+        instructions: int = 0,
+        weights: int = 0,
+        alive: np.ndarray = NOTHING,
     ) -> None:
-        """Run the program of the gradient and, where gradient and loss are finite, that of the optimiser."""
+        """Run a program for members first .. last - 1 and, where gradient and loss are finite, the optimiser's `instructions`."""
+        steps, after = (0, NOTHING) if optimiser is None else (1, optimiser)
         counts = np.array([count, instructions, weights])
-        run_members(self.scratch, self.table, bases, strides, first, last, 1, program, optimiser, counts, alive)
+        run_members(self.scratch, self.table, bases, strides, first, last, steps, program, after, counts, alive)

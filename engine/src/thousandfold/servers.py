@@ -6,7 +6,7 @@
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -57,31 +57,32 @@ class ProgramServer:
         self.engine = kind(stack, torch.from_numpy(keys_of(stack.seeds)))
         self.programs: dict[Forms, StepProgram] = {}
         self.idle: dict[Forms, Tensor] = {}  # parameters that the loss does not use
-        self.last: Tensor | None = None  # those of the last step; `left`: on the device
+        self.last: Tensor | None = None  # those of the last step
         self.largest = 1
 
     def steps_at_once(self, members: int) -> int:
         return self.engine.steps_at_once(members)
 
     def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
+        """Take a step for each batch. Parameters that the loss does not use stay as they are."""
         idle = [self.idle_for(stack, batch) for batch in batches]
-        if any(not torch.equal(one, idle[0]) for one in idle):
-            return [found for batch in batches for found in self.steps(stack, [batch])]
+        if any(not torch.equal(unused, idle[0]) for unused in idle):
+            return [results for batch in batches for results in self.steps(stack, [batch])]
         changes = self.last is None or not torch.equal(idle[0], self.last)
         if changes:
-            self.last, self.left = idle[0], idle[0].to(stack.device)
-        stack.idle.copy_(self.left)
+            self.last, self.last_on_device = idle[0], idle[0].to(stack.device)
+        stack.idle.copy_(self.last_on_device)
         if changes:
             self.counts_alike = torch.equal(stack.used, stack.counted())
         if not self.counts_alike:  # a parameter was left at earlier steps: PyTorch takes these steps
-            found = [self.passes(stack, batches[0])]
-            stack.update(found[0][LOSS])
-            return found + (self.steps(stack, batches[1:]) if batches[1:] else [])
+            results = [self.passes(stack, batches[0])]
+            stack.update(results[0][LOSS])
+            return results + (self.steps(stack, batches[1:]) if batches[1:] else [])
         works = [self.work(batch) for batch in batches]
         with stack.leaving(idle[0]):
-            found = self.engine.steps(stack, works)
+            results = self.engine.steps(stack, works)
         stack.used.copy_(stack.counted())
-        return found
+        return results
 
     def passes(self, stack: Stack, batch: Batch) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`."""
@@ -104,10 +105,10 @@ class ProgramServer:
             self.programs.clear()
         forms = forms_of(batch)
         if forms not in self.programs:
-            one = [torch.zeros(shape, dtype=dtype) for shape, dtype in forms]
+            example = [torch.zeros(shape, dtype=dtype) for shape, dtype in forms]
             module = LossModule(self.template, self.loss, batch)
             with keeping_generators():
-                self.programs[forms] = module_program(module, one, self.apart, self.largest, self.engine.divide)
+                self.programs[forms] = module_program(module, example, self.apart, self.largest, self.engine.divide)
         return Work(self.programs[forms], [*tensors, *self.packed])
 
 
@@ -123,11 +124,11 @@ def module_program(
         name.removeprefix("module."): value.detach() for name, value in module.named_parameters() if value.requires_grad
     }
 
-    def function(values: Mapping[str, Tensor], *given: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
-        parts = given[-1].split(sizes) if apart else ()
-        own = {name: part.view(held[name].shape) for name, part in zip(apart, parts)}
+    def function(values: Mapping[str, Tensor], *inputs: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
+        parts = inputs[-1].split(sizes) if apart else ()
+        buffers = {name: part.view(held[name].shape) for name, part in zip(apart, parts)}
         with MemberFunctions(traced_mask), unvalidated():
-            results = call_loss(module, {**values, **own}, given[: len(tensors)])
+            results = call_loss(module, {**values, **buffers}, inputs[: len(tensors)])
         for kind, name in results:
             if kind == BUFFER:
                 raise Untraceable(f"it replaces the buffer {name}")
@@ -152,11 +153,11 @@ class AutogradServer:
         return 1
 
     def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
-        found = []
+        results = []
         for batch in batches:
-            found.append(self.passes(stack, batch))
-            stack.update(found[-1][LOSS])
-        return found
+            results.append(self.passes(stack, batch))
+            stack.update(results[-1][LOSS])
+        return results
 
     def passes(self, stack: Stack, batch: Batch, only: Sequence[int] | None = None, as_double: bool = False) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`. `only`: compute these members, and no others.
@@ -168,11 +169,11 @@ class AutogradServer:
             weights: Mapping[str, Tensor],
             buffers: Mapping[str, Tensor],
             drawn: Sequence[Tensor],
-            *given: Tensor,
+            *inputs: Tensor,
         ) -> Results:
             # Fused attention has no rule for `vmap`, and would be computed member by member.
             with MemberFunctions(lambda x, site, threshold: drawn[site]), sdpa_kernel(SDPBackend.MATH):
-                return call_loss(module, {**weights, **buffers}, given)
+                return call_loss(module, {**weights, **buffers}, inputs)
 
         if self.together and only is None:
             module = LossModule(stack.templates[0], self.loss, batch)
@@ -182,7 +183,7 @@ class AutogradServer:
             replaced = [(slice(None), take_buffers(results))]
             stack.differentiate(results[LOSS])
         else:
-            each, replaced = [], []
+            per_member, replaced = [], []
             stack.clear_gradients()
             with keeping_generators():
                 for k in range(len(stack)) if only is None else only:
@@ -191,26 +192,25 @@ class AutogradServer:
                     before = attributes_of(template) if only is not None else {}
                     sites = self.find_sites(stack, module, batch, k if stack.apart else 0)
                     masks = drawn_masks(stack.seeds[k : k + 1], sites, stack.step_count, stack.weights)
+                    convert = to_double if as_double else lambda x: x
                     # Changes in place of one member's buffers would spoil the gradients of others, were these not copies.
-                    own = {name: value[k].clone() for name, value in stack.buffers.items()}
-                    weights = {name: value.detach()[k] for name, value in values.items()}
-                    others = [pick(masks, 0), pick(tensors, k)]
-                    if as_double:
-                        weights, own, others = (to_double(some) for some in (weights, own, others))
+                    member_buffers = {name: convert(value[k].clone()) for name, value in stack.buffers.items()}
+                    weights = {name: convert(value.detach()[k]) for name, value in values.items()}
+                    drawn, inputs = [convert(mask[0]) for mask in masks], [convert(x[k]) for x in tensors]
                     for value in weights.values():
                         value.requires_grad_()
                     seed_generators((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
                     module.differentiated = list(weights.values())
-                    each.append(compute(module, weights, own, others[0], *others[1]))
+                    per_member.append(compute(module, weights, member_buffers, drawn, *inputs))
                     stack.write_gradient(k, module.gradient)
-                    replaced.append((slice(k, k + 1), own | take_buffers(each[-1])))
+                    replaced.append((slice(k, k + 1), member_buffers | take_buffers(per_member[-1])))
                     if only is not None:
                         check_attributes(before, attributes_of(template))
-            results = {name: torch.stack([one[name] for one in each]) for name in each[0]}
+            results = {name: torch.stack([member[name] for member in per_member]) for name in per_member[0]}
         results = {name: value.detach().clone() for name, value in results.items()}  # some may be views of buffers
-        for those, buffers in replaced:  # after the gradient, which may need the old ones
+        for owners, buffers in replaced:  # after the gradient, which may need the old ones
             if not as_double:
-                stack.replace(those, buffers)
+                stack.replace(owners, buffers)
         return results
 
     def find_sites(self, stack: Stack, module: LossModule, batch: Batch, k: int) -> list[Site]:
@@ -224,11 +224,11 @@ class AutogradServer:
                 return torch.full_like(x, scale_of(threshold))
 
             values = dict(zip(stack.names, stack.parameters)) | stack.buffers
-            own = {name: value[k].detach().clone() for name, value in values.items()}
+            held = {name: value[k].detach().clone() for name, value in values.items()}
             for name in stack.names:
-                own[name].requires_grad_()  # a loss may differentiate by them
+                held[name].requires_grad_()  # a loss may differentiate by them
             with keeping_generators(), MemberFunctions(note):
-                call_loss(module, own, pick(tensors, k))
+                call_loss(module, held, [x[k] for x in tensors])
             self.sites[forms, k] = sites
         return self.sites[forms, k]
 
@@ -282,19 +282,6 @@ def is_integer(x: Tensor) -> bool:
     return not x.is_floating_point() and x.dtype != torch.bool
 
 
-def pick(x: Any, k: int) -> Any:
-    """Return the k-th member of all tensors in nested lists and dictionaries."""
-    return map_tensors(x, lambda tensor: tensor[k])
-
-
-def to_double(x: Any) -> Any:
-    """Return nested lists and dictionaries with all tensors of real numbers in float64."""
-    return map_tensors(x, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
-
-
-def map_tensors(x: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(x, Tensor):
-        return function(x)
-    if isinstance(x, Mapping):
-        return {name: map_tensors(value, function) for name, value in x.items()}
-    return [map_tensors(value, function) for value in x]
+def to_double(x: Tensor) -> Tensor:
+    """Return a tensor of real numbers in float64, and any other tensor as it is."""
+    return x.double() if x.is_floating_point() else x

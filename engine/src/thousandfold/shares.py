@@ -47,32 +47,35 @@ def shares(members: int, steps: int, threads: int) -> list[Share]:
     # Ends of the shares: a member, and the number of its steps that the thread computes.
     cuts = [divmod(members * steps // threads * i, steps) for i in range(threads + 1)]
     return [
-        Share(start + (taken > 0), last, range(steps - taken if taken else 0), range(steps - left, steps))
-        for (start, taken), (last, left) in pairwise(cuts)
+        Share(start + (taken > 0), last, range(steps - taken if taken else 0), range(steps - remaining, steps))
+        for (start, taken), (last, remaining) in pairwise(cuts)
     ]
 
 
-def compute_shares(given: Sequence[Share], steps: int, compute: Compute) -> None:
+def compute_shares(portions: Sequence[Share], steps: int, compute: Compute) -> None:
     """Compute the shares, each in its thread."""
-    if len(given) == 1:
-        take(0, given, steps, compute, [])
+    if len(portions) == 1:
+        take(0, portions, steps, compute, [])
         return
-    begun = [threading.Event() for _ in given]  # set when the steps `before` of a thread are done
-    with ThreadPoolExecutor(len(given)) as pool:
-        list(pool.map(lambda thread: take(thread, given, steps, compute, begun), range(len(given))))
+    begun = [threading.Event() for _ in portions]  # set when the steps `before` of a thread are done
+    with ThreadPoolExecutor(len(portions)) as pool:
+        list(pool.map(lambda thread: take(thread, portions, steps, compute, begun), range(len(portions))))
 
 
-def take(thread: int, given: Sequence[Share], steps: int, compute: Compute, begun: Sequence[threading.Event]) -> None:
-    own = given[thread]
+def take(
+    thread: int, portions: Sequence[Share], steps: int, compute: Compute, begun: Sequence[threading.Event]
+) -> None:
+    """Compute the share of a thread. `begun`: set by each thread after its first steps, for which the previous one waits."""
+    share = portions[thread]
     try:
-        for step in own.before:
-            compute(own.first - 1, own.first, step, thread)
+        for step in share.before:
+            compute(share.first - 1, share.first, step, thread)
     finally:  # after an error too, so that no thread waits forever
         if begun:
             begun[thread].set()
-    for step in range(steps if own.last > own.first else 0):
-        compute(own.first, own.last, step, thread)
-    if own.behind:
+    for step in range(steps if share.last > share.first else 0):
+        compute(share.first, share.last, step, thread)
+    if share.behind:
         begun[thread + 1].wait()
-    for step in own.behind:
-        compute(own.last, own.last + 1, step, thread)
+    for step in share.behind:
+        compute(share.last, share.last + 1, step, thread)

@@ -29,12 +29,12 @@ class Stack:
         check_alike(modules)
         check_apart(modules, seeds)
         self.modules, self.seeds, self.optimizer, self.device = modules, list(seeds), optimizer, device
-        self.apart = what_differs(modules)  # an attribute; then each member needs its own module
+        self.apart = differing_attribute(modules)  # an attribute; then each member needs its own module
         self.templates = [deepcopy(module).to(device) for module in (modules if self.apart else modules[:1])]
         trained = [trained_parameters(module) for module in modules]
         self.names = list(trained[0])
         self.weights = torch.cat(
-            [torch.stack([one[name].detach().flatten() for one in trained]) for name in self.names], 1
+            [torch.stack([tensors[name].detach().flatten() for tensors in trained]) for name in self.names], 1
         ).to(device)  # (K, P)
         start, self.parameters, self.parts = 0, list[Tensor](), list[slice]()
         for value in trained[0].values():
@@ -42,8 +42,8 @@ class Stack:
             self.parameters.append(part.detach().requires_grad_())
             self.parts.append(slice(start, start + value.numel()))
             start += value.numel()
-        others = [other_tensors(module) for module in modules]
-        self.buffers = {name: torch.stack([one[name] for one in others]).to(device) for name in others[0]}
+        held = [other_tensors(module) for module in modules]
+        self.buffers = {name: torch.stack([tensors[name] for tensors in held]).to(device) for name in held[0]}
 
         self.slots = tuple(torch.zeros_like(self.weights) for _ in range(optimizer.slots))
         self.grads, self.scratch = torch.empty_like(self.weights), torch.empty_like(self.weights)
@@ -64,18 +64,21 @@ class Stack:
 
     def column(self, name: str, values: PerMember) -> Tensor:
         """Return a number for each member (K, 1)."""
-        given = torch.as_tensor(values, dtype=self.weights.dtype, device=self.device).flatten()
-        if len(given) not in (1, len(self)):
-            raise EngineError(f"expected one {name}, or one for each of {len(self)} members; found {len(given)}")
-        if not (given >= 0).all():
+        numbers = torch.as_tensor(values, dtype=self.weights.dtype, device=self.device).flatten()
+        if len(numbers) not in (1, len(self)):
+            raise EngineError(f"expected one {name}, or one for each of {len(self)} members; found {len(numbers)}")
+        if not (numbers >= 0).all():
             raise EngineError(f"expected no negative {name}; found {values}")
-        return given.expand(len(self)).contiguous().unsqueeze(1)
+        return numbers.expand(len(self)).contiguous().unsqueeze(1)
 
     def differentiate(self, loss: Tensor) -> None:
         """Write the gradient of each member's own loss (K,) to `grads`."""
-        found = torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)
-        self.idle[:] = torch.tensor([one is None for one in found])
-        parts = [torch.zeros_like(own) if one is None else one for own, one in zip(self.parameters, found)]
+        gradients = torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)
+        self.idle[:] = torch.tensor([gradient is None for gradient in gradients])
+        parts = [
+            torch.zeros_like(weights) if gradient is None else gradient
+            for weights, gradient in zip(self.parameters, gradients)
+        ]
         torch.cat([part.reshape(len(part), -1) for part in parts], 1, out=self.grads)
 
     def clear_gradients(self) -> None:
@@ -96,7 +99,7 @@ class Stack:
     @contextmanager
     def leaving(self, idle: Tensor) -> Iterator[None]:
         """Leave these parameters and their slots as they are, as `torch.optim` leaves parameters without a gradient."""
-        parts = [part for part, left in zip(self.parts, idle.tolist()) if left]
+        parts = [part for part, unused in zip(self.parts, idle.tolist()) if unused]
         kept = [[tensor[:, part].clone() for part in parts] for tensor in (self.weights, *self.slots)]
         yield
         for tensor, old in zip((self.weights, *self.slots), kept):
@@ -125,30 +128,29 @@ class Stack:
         if self.clip is not None:
             self.grads.mul_((self.clip / (norm + NORM_EPS)).clamp_(max=1.0))
         self.grads.masked_fill_(~running, 0.0)
-        stepping = (
-            running & ~self.idle
-        )  # as in `torch.optim`, a parameter without a gradient is left, and counts no step
+        # As in `torch.optim`, a parameter without a gradient is left, and counts no step.
+        stepping = running & ~self.idle
         self.used += stepping
         counts = self.used[stepping].unique().tolist()
         whole = len(counts) == 1 and bool(stepping.all())
         sizes = torch.tensor([part.stop - part.start for part in self.parts], device=self.device)
         for t in counts:
-            own = self.weights, self.grads, *self.slots
-            now = own if whole else tuple(one.clone() for one in own)
+            tensors = self.weights, self.grads, *self.slots
+            now = tensors if whole else tuple(tensor.clone() for tensor in tensors)
             with torch.no_grad():
                 self.optimizer.step(now[0], now[1], now[2:], self.lr_now, self.decay, t, self.scratch)
             if not whole:
-                mine = (stepping & (self.used == t)).repeat_interleave(sizes, 1)  # (K, P)
-                for one, other in zip(own, now):
-                    one.copy_(torch.where(mine, other, one))
+                mask = (stepping & (self.used == t)).repeat_interleave(sizes, 1)  # (K, P)
+                for tensor, stepped in zip(tensors, now):
+                    tensor.copy_(torch.where(mask, stepped, tensor))
 
     def replace(self, members: slice, buffers: Mapping[str, Tensor]) -> None:
         """Write the values that a step gives to buffers of some members."""
         for name, value in buffers.items():
-            own = self.buffers[name][members] if name in self.buffers else None
-            if own is None or value.dtype != own.dtype or value.shape not in (own.shape, own.shape[1:]):
+            buffer = self.buffers[name][members] if name in self.buffers else None
+            if buffer is None or value.dtype != buffer.dtype or value.shape not in (buffer.shape, buffer.shape[1:]):
                 raise EngineError(f"a step gives the buffer {name} another shape or format: {tuple(value.shape)}")
-            own.copy_(value)
+            buffer.copy_(value)
 
     def module(self, k: int) -> nn.Module:
         """Return the module of a member with its trained weights."""
@@ -174,21 +176,23 @@ class Stack:
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Continue from the state of an earlier result. Raise if it belongs to other members or another optimiser."""
-        own = self.state()
+        current = self.state()
         if not isinstance(state, Mapping) or any(name not in state for name in ("weights", "seeds", "optimizer")):
             raise EngineError("resume: expected the `state` of an earlier result; found something else")
-        known, seeds = bytes(state["optimizer"].tolist()).decode(), state["seeds"]
-        if known != type(self.optimizer).__name__:
-            raise EngineError(f"resume: the state is of the optimiser {known}; found {type(self.optimizer).__name__}")
+        optimizer, seeds = bytes(state["optimizer"].tolist()).decode(), state["seeds"]
+        if optimizer != type(self.optimizer).__name__:
+            raise EngineError(
+                f"resume: the state is of the optimiser {optimizer}; found {type(self.optimizer).__name__}"
+            )
         if len(seeds) != len(self):
             raise EngineError(f"resume: the state has {len(seeds)} members; found {len(self)} seeds")
-        if not torch.equal(seeds.cpu(), own["seeds"]):
+        if not torch.equal(seeds.cpu(), current["seeds"]):
             raise EngineError(f"resume: the state is of the seeds {seeds.tolist()}; found {self.seeds}")
-        for name, value in own.items():
+        for name, value in current.items():
             if name not in state or state[name].shape != value.shape:
-                found = tuple(state[name].shape) if name in state else "none"
-                raise EngineError(f"resume: expected {name} of the shape {tuple(value.shape)}; found {found}")
-        for name, value in own.items():
+                shape = tuple(state[name].shape) if name in state else "none"
+                raise EngineError(f"resume: expected {name} of the shape {tuple(value.shape)}; found {shape}")
+        for name, value in current.items():
             value.copy_(state[name])
         self.step_count = int(state["step_count"])
 
@@ -211,98 +215,90 @@ def check_alike(modules: Sequence[nn.Module]) -> None:
     for module in modules:
         if not isinstance(module, nn.Module):
             raise EngineError(f"expected a build that returns a module; found {module!r:.60}")
-    forms = [describe_tensors(module) for module in modules]
+    tensors = [[*module.named_parameters(), *module.named_buffers()] for module in modules]
+    forms = [
+        [f"{name} {tuple(x.shape)} {x.dtype}" + " (trained)" * x.requires_grad for name, x in named]
+        for named in tensors
+    ]
     for k, form in enumerate(forms):
         if form != forms[0]:
-            one, other = next(((a, b) for a, b in zip(forms[0], form) if a != b), (len(forms[0]), len(form)))
+            expected, actual = next(((a, b) for a, b in zip(forms[0], form) if a != b), (len(forms[0]), len(form)))
             raise EngineError(
-                f"expected modules that differ in numbers alone; member 0 has {one}, member {k} has {other}"
+                f"expected modules that differ in numbers alone; member 0 has {expected}, member {k} has {actual}"
             )
     formats = {value.dtype for value in trained_parameters(modules[0]).values()}
     if len(formats) != 1 or not formats <= {torch.float32, torch.float64}:
         raise EngineError(f"expected weights in float32 or float64; found {sorted(map(str, formats)) or 'none'}")
 
 
-def what_differs(modules: Sequence[nn.Module]) -> str:
+def differing_attribute(modules: Sequence[nn.Module]) -> str:
     """Return the name of an attribute in which modules differ, or an empty text."""
     first = attributes_of(modules[0])
     for module in modules[1:]:
-        own = attributes_of(module)
-        for name in first | own:
-            if not is_same(first.get(name), own.get(name)) and "_torchdynamo" not in name:
+        attributes = attributes_of(module)
+        for name in first | attributes:
+            if not is_same(first.get(name), attributes.get(name)) and "_torchdynamo" not in name:
                 return name
     return ""
 
 
 def attributes_of(module: nn.Module) -> dict[str, Any]:
     """Return the types of a module and its parts, and their attributes, by name."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for name, part in module.named_modules():
-        found[f"the type of {name or 'the module'}"] = type(part).__name__
-        own = {
-            key: value for key, value in vars(part).items() if f"{key}_orig" not in part._parameters
-        }  # not by a norm
-        found |= {f"{name}.{key}".removeprefix("."): value for key, value in own.items()}
-    return found
+        attributes[f"the type of {name or 'the module'}"] = type(part).__name__
+        for key, value in vars(part).items():
+            if f"{key}_orig" not in part._parameters:  # those are computed by a norm of weights
+                attributes[f"{name}.{key}".removeprefix(".")] = value
+    return attributes
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(a: Any, b: Any) -> bool:
     """Return whether two attributes are the same, as far as numbers, texts, functions and tensors that are not trained tell."""
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        given = isinstance(one, nn.Parameter) or one.requires_grad  # compared elsewhere, or computed from parameters
-        return given or (one.shape == other.shape and torch.equal(one, other))
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    if isinstance(one, FunctionType) and isinstance(other, FunctionType):
-        return one.__code__ is other.__code__
-    return type(one) is type(other) and (not isinstance(one, int | float | str) or one == other)
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        trained = isinstance(a, nn.Parameter) or a.requires_grad  # compared elsewhere, or computed from parameters
+        return trained or (a.shape == b.shape and torch.equal(a, b))
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(is_same, a, b))
+    if isinstance(a, FunctionType) and isinstance(b, FunctionType):
+        return a.__code__ is b.__code__
+    return type(a) is type(b) and (not isinstance(a, int | float | str) or a == b)
 
 
 def check_apart(modules: Sequence[nn.Module], seeds: Sequence[int]) -> None:
     """Raise if two modules are the same object, or train the same parameter."""
     owners: dict[int, int] = {}
     for module, seed in zip(modules, seeds):
-        for one in {id(module), *map(id, trained_parameters(module).values())}:
-            if one in owners:
+        for identity in {id(module), *map(id, trained_parameters(module).values())}:
+            if identity in owners:
                 raise EngineError(
-                    f"expected a build that returns a new module for each seed; seeds {owners[one]} and {seed} share one"
+                    f"expected a build that returns a new module for each seed; seeds {owners[identity]} and {seed} share one"
                 )
-            owners[one] = seed
+            owners[identity] = seed
 
 
 def check_optimizer(optimizer: RowOptimizer) -> None:
     if not isinstance(optimizer, RowOptimizer):
-        found = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else type(optimizer).__name__
-        raise EngineError(f"expected an optimiser of this package, such as thousandfold.Adam(lr=1e-3); found {found}")
-
-
-def describe_tensors(module: nn.Module) -> list[str]:
-    """Return what parameters and buffers must have in common, in order."""
-    named = [*module.named_parameters(), *module.named_buffers()]
-    return [f"{name} {tuple(x.shape)} {x.dtype}" + " (trained)" * x.requires_grad for name, x in named]
-
-
-def count_weights(module: nn.Module) -> int:
-    """Return the number of trained weights of a module."""
-    return sum(math.prod(value.shape) for value in trained_parameters(module).values())
+        kind = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else type(optimizer).__name__
+        raise EngineError(f"expected an optimiser of this package, such as thousandfold.Adam(lr=1e-3); found {kind}")
 
 
 def one_line(error: BaseException) -> str:
     """Return the first line of an error's text, with its type if the text alone may say little."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    known = isinstance(error, EngineError | Untraceable | RuntimeError) or not str(error).strip()
-    return text if known else f"{type(error).__name__}: {text}"
+    is_clear = isinstance(error, EngineError | Untraceable | RuntimeError) or not str(error).strip()
+    return text if is_clear else f"{type(error).__name__}: {text}"
 
 
 def whole(number: Any, name: str) -> int:
     """Return a number as an integer. Raise if it is no whole number or negative."""
     try:
-        found = operator.index(number)
+        integer = operator.index(number)
     except TypeError:
-        found = -1
-    if found < 0:
+        integer = -1
+    if integer < 0:
         raise EngineError(f"expected {name} as a whole number, not negative; found {number!r}")
-    return found
+    return integer
 
 
 def seeds_of(seeds: Any) -> list[int]:
@@ -318,9 +314,9 @@ def seeds_of(seeds: Any) -> list[int]:
 def factor_of(schedule: Callable[[int], float], step: int) -> float:
     """Return the factor of all rates at a step."""
     try:
-        found = float(schedule(step))
+        factor = float(schedule(step))
     except (TypeError, ValueError, RuntimeError) as error:
         raise EngineError(f"schedule({step}): expected a number; {one_line(error)}") from error
-    if not math.isfinite(found):
-        raise EngineError(f"schedule({step}): expected a finite number; found {found}")
-    return found
+    if not math.isfinite(factor):
+        raise EngineError(f"schedule({step}): expected a finite number; found {factor}")
+    return factor

@@ -6,21 +6,28 @@ for them. A traced step cannot decide by data, since its tensors have no values.
 """
 
 import gc
+import io
+import json
+import math
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from thousandfold.codes import BUFFERS, GRAD, INPUT, OUT, PARAM, TARGET
+from thousandfold.disk import keep, read_kept
 from thousandfold.graph import AtenGraph, Untraceable, form_of
-from thousandfold.program.atoms import Unsupported
-from thousandfold.program.build import Placed, Program, finish, lower
+from thousandfold.program.atoms import Unsupported, Value, contiguous
+from thousandfold.program.build import Program, finish, lower
 from thousandfold.program.draft import LARGEST, ProgramDraft
 from thousandfold.program.fusion import Divide
 from thousandfold.recorder import AtenRecorder
@@ -46,48 +53,38 @@ with warnings.catch_warnings():
     DERIVED.impl("copy", lambda x, y, non_blocking=False: y.to(x.dtype).expand(x.shape).clone(), "Autograd")
 
 
-@dataclass(frozen=True)
-class Trace:
-    """A traced step. `graph` maps parameters and batch tensors to a gradient or None per parameter, and to the values in `names`."""
-
-    graph: AtenGraph
-    parameters: Mapping[str, Tensor]
-    gradient: bool  # whether the graph returns gradients; else only the values that `names` lists
-    names: tuple[Name, ...]
-    integers: tuple[bool, ...]  # which of these values are integers
-
-
 def trace(
-    function: StepFunction, parameters: Mapping[str, Tensor], tensors: Sequence[Tensor], gradient: bool = True
-) -> Trace:
-    """Trace a step of one member. Without `gradient` it is an evaluation."""
+    function: StepFunction, parameters: Mapping[str, Tensor], tensors: Sequence[Tensor], gradient: bool
+) -> tuple[AtenGraph, tuple[Name, ...], tuple[bool, ...]]:
+    """Trace a step of one member. Without `gradient` it is an evaluation. The graph maps parameters and batch to a gradient or None per
+    parameter, if any, and to values, whose names are returned, and whether they are integers."""
     names: list[Name] = []
     integers: list[bool] = []
 
-    def evaluate(values: list[Tensor], *given: Tensor) -> tuple[Tensor, list[Tensor]]:
-        loss, results = function(dict(zip(parameters, values)), *given)
+    def evaluate(values: list[Tensor], *inputs: Tensor) -> tuple[Tensor, list[Tensor]]:
+        loss, results = function(dict(zip(parameters, values)), *inputs)
         names[:] = list(results)
         integers[:] = [not value.is_floating_point() for value in results.values()]
         return loss.sum(), list(results.values())
 
-    def passes(*given: Tensor) -> tuple[Any, ...]:
+    def passes(*inputs: Tensor) -> tuple[Any, ...]:
         # Changes in place become operations that return new tensors before autograd sees them.
         differentiated = torch.func.grad_and_value(torch.func.functionalize(evaluate), has_aux=True)
-        gradients, (_, results) = differentiated(list(given[: len(parameters)]), *given[len(parameters) :])
+        gradients, (_, results) = differentiated(list(inputs[: len(parameters)]), *inputs[len(parameters) :])
         return (*gradients, *results)
 
-    def evaluates(*given: Tensor) -> tuple[Any, ...]:
-        return tuple(evaluate(list(given[: len(parameters)]), *given[len(parameters) :])[1])
+    def evaluates(*inputs: Tensor) -> tuple[Any, ...]:
+        return tuple(evaluate(list(inputs[: len(parameters)]), *inputs[len(parameters) :])[1])
 
     graph = as_graph(passes if gradient else evaluates, *parameters.values(), *tensors)
-    return Trace(graph, parameters, gradient, tuple(names), tuple(integers))
+    return graph, tuple(names), tuple(integers)
 
 
-def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
+def as_graph(function: Callable[..., Any], *inputs: Tensor) -> AtenGraph:
     """Return a function as a graph of few kinds of ATen operations, none of which changes a tensor."""
     try:
         with sdpa_kernel(SDPBackend.MATH):  # split PyTorch's fused attention into its operations
-            return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, given))
+            return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, inputs))
     except Untraceable:
         raise
     except Exception as error:
@@ -97,7 +94,7 @@ def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
         raise Untraceable(f"{type(error).__name__}: {first}") from error
 
 
-GIVEN = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of the tensors of a batch
+BATCH = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of the tensors of a batch
 ROOM = 2**26  # largest number of elements of an arena; each thread has one
 OUTS = 60  # largest number of results besides gradients, a few fewer than `memory.py` has room for
 
@@ -131,10 +128,23 @@ def step_program(
     size = max(x.numel() for x in tensors)
     if size > LARGEST:
         raise Untraceable(f"batches of {size} numbers, more than {LARGEST}")
-    if len(tensors) > len(GIVEN):
-        raise Untraceable(f"batches of {len(tensors)} tensors, more than {len(GIVEN)}")
+    if len(tensors) > len(BATCH):
+        raise Untraceable(f"batches of {len(tensors)} tensors, more than {len(BATCH)}")
     with collect_nothing():
-        return write_program(trace(function, parameters, tensors, gradient), layout, divide)
+        graph, names, integers = trace(function, parameters, tensors, gradient)
+        if len(names) > OUTS:
+            raise Untraceable(f"an objective with {len(names)} numbers, more than {OUTS}")
+        try:
+            program, strayed = write_step(graph, list(parameters.values()), layout, gradient, divide)
+        except Unsupported as error:
+            refused = Untraceable(str(error))
+            refused.place = error.place
+            raise refused from error
+        except Exception as error:  # an unforeseen kind of graph is refused like any other
+            raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
+    if program.arena > ROOM:
+        raise Untraceable(f"a step that holds {program.arena} numbers at once, more than {ROOM}")
+    return StepProgram(program, names, integers, strayed)
 
 
 @contextmanager
@@ -149,42 +159,55 @@ def collect_nothing() -> Iterator[None]:
             gc.enable()
 
 
-def write_program(traced: Trace, layout: Layout, divide: Divide | None = None) -> StepProgram:
-    if len(traced.names) > OUTS:
-        raise Untraceable(f"an objective with {len(traced.names)} numbers, more than {OUTS}")
-    try:
-        found = write_step(traced, layout, divide)
-    except Unsupported as error:
-        refused = Untraceable(str(error))
-        refused.place = error.place
-        raise refused from error
-    except Exception as error:  # an unforeseen kind of graph is refused like any other
-        raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
-    if found.program.arena > ROOM:
-        raise Untraceable(f"a step that holds {found.program.arena} numbers at once, more than {ROOM}")
-    return found
-
-
-def write_step(traced: Trace, layout: Layout, divide: Divide | None) -> StepProgram:
-    dtype = next(iter(traced.parameters.values())).dtype
+def write_step(
+    graph: AtenGraph, parameters: Sequence[Tensor], layout: Layout, gradient: bool, divide: Divide | None
+) -> tuple[Program, int | None]:
+    """Return the program of a traced step, and the position in OUT of the count of indices outside their tables, if it has any."""
     draft = ProgramDraft(layout.length, layout.largest)
-    offsets, size = [], 0
-    for value in traced.parameters.values():
-        offsets.append(size)
-        size += value.numel()
-    given = [Placed(PARAM, offset) for offset in offsets]
-    given += [Placed(buffer, 0, lane) for buffer, lane in zip(GIVEN, layout.lanes)]
-    results = lower(draft, traced.graph, given, dtype)
-    others = results
-    if traced.gradient:
-        for gradient, offset, value in zip(results, offsets, traced.parameters.values()):
-            draft.write(0.0 if gradient is None else gradient, (GRAD, offset), tuple(value.shape))
-        others = results[len(offsets) :]
-    for i, one in enumerate(others):
-        draft.write(one, (OUT, i), tuple(getattr(one, "shape", ())) or ())
+    offsets = [0, *accumulate(value.numel() for value in parameters)][:-1]
+    places = [(PARAM, offset, None) for offset in offsets]
+    places += [(buffer, 0, lane) for buffer, lane in zip(BATCH, layout.lanes)]
+    inputs = [
+        contiguous(Value(math.prod(form.shape), (buffer, offset)), form.shape, lane)
+        for form, (buffer, offset, lane) in zip(graph.forms, places)
+    ]
+    outputs = lower(draft, graph, inputs, parameters[0].dtype)
+    if gradient:
+        for result, offset, value in zip(outputs, offsets, parameters):
+            draft.write(0.0 if result is None else result, (GRAD, offset), tuple(value.shape))
+        outputs = outputs[len(offsets) :]
+    for i, output in enumerate(outputs):
+        draft.write(output, (OUT, i), tuple(getattr(output, "shape", ())))
     strayed = None
     if draft.strayed:
-        strayed = len(others)
+        strayed = len(outputs)
         add = lambda a, b: draft.pointwise("ADD", [a, b], ())  # noqa: E731
         draft.write(reduce(add, [view.with_dims(()) for view in draft.strayed]), (OUT, strayed), ())
-    return StepProgram(finish(draft, divide=divide), traced.names, traced.integers, strayed)
+    return finish(draft, divide=divide), strayed
+
+
+# A trace takes a second or more, and reading its program is much faster. So the user's cache folder keeps programs for other processes. The
+# caller names a program by a digest of all that it is made of: code, the version of torch, the network, and the form of a batch.
+
+
+def load_program(name: str) -> StepProgram | None:
+    """Return the program with this name, or None if it is not in the cache or damaged."""
+    content = read_kept("programs", f"{name}.npz")
+    if content is None:
+        return None
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            header = json.loads(str(file["about"]))
+            program = Program(file["words"], header["count"], header["arena"], file["constants"])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+    names = tuple((kind, metric) for kind, metric in header["names"])
+    return StepProgram(program, names, tuple(header["integers"]), header["strayed"])
+
+
+def keep_program(name: str, step: StepProgram) -> None:
+    program, content = step.program, io.BytesIO()
+    header = {"count": program.count, "arena": program.arena, "names": step.names, "integers": step.integers}
+    text = json.dumps(header | {"strayed": step.strayed})
+    np.savez_compressed(content, about=np.array(text), words=program.words, constants=program.constants)
+    keep("programs", f"{name}.npz", content.getvalue())

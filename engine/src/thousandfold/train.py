@@ -11,14 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thousandfold.engine import Engine, Results
-from thousandfold.errors import EngineError, saying
+from thousandfold.engine import Results
+from thousandfold.errors import EngineError, say_if_slow
 from thousandfold.graph import Untraceable
 from thousandfold.losses import LOSS, Batch, Loss, flatten, unflatten
 from thousandfold.optimizers import DIVERGED, Adam, RowOptimizer
 from thousandfold.recorder import is_of_user, noting_places
 from thousandfold.servers import AutogradServer, ProgramServer, Server
-from thousandfold.stack import Stack, count_weights, factor_of, one_line, seeds_of, whole
+from thousandfold.stack import Stack, factor_of, one_line, seeds_of, whole
+from thousandfold.step import Name
 
 Build = Callable[[int], nn.Module]  # seed -> module
 CHECKED = 500  # steps from one comparison with autograd to the next, after those at powers of two: under 1% of the time
@@ -34,9 +35,8 @@ class TrainedMembers:
     losses: Tensor  # (steps, K)
     metrics: dict[str, Tensor]  # by name, each (steps, K)
     modules: "Modules"  # modules[k] has the trained weights of member k
-    diverged: list[
-        int | None
-    ]  # the step at which a member's loss or gradient was not finite, and from which it is frozen
+    # The step at which a member's loss or gradient was not finite, and from which it is frozen.
+    diverged: list[int | None]
     engine: str  # program, stack or loop
     reason: str  # why no faster engine served
     state: dict[str, Tensor] = field(repr=False)  # `resume` of a longer training
@@ -53,7 +53,7 @@ class Modules(Sequence[nn.Module]):
 
     def __getitem__(self, k: Any) -> Any:
         if isinstance(k, slice):
-            return [self.stack.module(one) for one in range(len(self))[k]]
+            return [self.stack.module(member) for member in range(len(self))[k]]
         return self.stack.module(range(len(self))[k])
 
 
@@ -97,32 +97,32 @@ def train_many(
         stack.restore(resume)
     first = stack.step_count
     batch = stacked(batches, first, stack)
-    with saying("tracing the step, and comparing it with autograd"):
+    with say_if_slow("tracing the step, and comparing it with autograd"):
         server, reason = choose(stack, loss, batch, engine)
     records: list[Results] = []
     while stack.step_count < steps:  # even if all members are frozen: what one yields does not depend on others
         step, schedule = stack.step_count, stack.optimizer.schedule
         count = min(steps - step, next_check(step) - step, 1 if schedule else server.steps_at_once(len(stack)))
-        some = [stacked(batches, step + i, stack) for i in range(count)]
+        chunk = [stacked(batches, step + i, stack) for i in range(count)]
         if schedule is not None:
             stack.lr_now = stack.lr * factor_of(schedule, step)
         checked = server.name != "loop" and step > first and step == next_check(step - 1)
         member = (step // CHECKED + step.bit_length()) % len(stack)
         try:
-            if checked and (what := difference(server, stack, loss, some[0], [member])):
-                warnings.warn(f"step {step}: {what}; autograd takes the steps from here", stacklevel=2)
-                server, reason = server_of("loop", stack, loss), what
-            records += server.steps(stack, some)
+            if checked and (mismatch := difference(server, stack, loss, chunk[0], [member])):
+                warnings.warn(f"step {step}: {mismatch}; autograd takes the steps from here", stacklevel=2)
+                server, reason = server_of("loop", stack, loss), mismatch
+            records += server.steps(stack, chunk)
         except Exception as error:
-            raise EngineError(place_in_run(error, stack, loss, step, some)) from error
+            raise EngineError(place_in_run(error, stack, loss, step, chunk)) from error
     names = records[0] if records else untrained(server, stack, batch)
+
+    def over_steps(name: Name) -> Tensor:
+        return torch.stack([results[name] for results in records]) if records else torch.empty(0, len(stack))
+
     return TrainedMembers(
-        losses=torch.stack([one[LOSS] for one in records]) if records else torch.empty(0, len(stack)),
-        metrics={
-            name: torch.stack([one[kind, name] for one in records]) if records else torch.empty(0, len(stack))
-            for kind, name in names
-            if kind == "metric"
-        },
+        losses=over_steps(LOSS),
+        metrics={name: over_steps((kind, name)) for kind, name in names if kind == "metric"},
         modules=Modules(stack),
         diverged=[int(last) if status == DIVERGED else None for status, last in zip(stack.status, stack.last_step)],
         engine=server.name,
@@ -143,9 +143,7 @@ def explain(build: Build, loss: Loss, batch: Batch, *, device: torch.device | st
         began = time.perf_counter()
         server.steps(stack, [all_members])
         seconds.append((time.perf_counter() - began) / len(stack))
-    return Explanation(
-        server.name, reason, "".join(where[:1]), count_weights(stack.templates[0]), statistics.median(seconds)
-    )
+    return Explanation(server.name, reason, "".join(where[:1]), stack.weights.shape[1], statistics.median(seconds))
 
 
 def build_stack(build: Build, seeds: Sequence[int], optimizer: RowOptimizer, device: torch.device) -> Stack:
@@ -163,23 +161,23 @@ def build_stack(build: Build, seeds: Sequence[int], optimizer: RowOptimizer, dev
 
 def stacked(batches: Callable[[int, int], Batch], step: int, stack: Stack) -> Batch:
     """Return a batch whose tensors are (K, ...)."""
-    each = []
+    member_batches = []
     for seed in stack.seeds:
         try:
-            each.append(batches(step, seed))
+            member_batches.append(batches(step, seed))
         except Exception as error:
             raise EngineError(f"batches({step}, {seed}): {one_line(error)}") from error
-    forms = [[(tuple(x.shape), x.dtype) for x in flatten(one)] for one in each]
+    forms = [[(tuple(x.shape), x.dtype) for x in flatten(batch)] for batch in member_batches]
     if not forms[0]:
         raise EngineError(f"batches({step}, {stack.seeds[0]}): expected at least one tensor; found none")
-    for seed, found in zip(stack.seeds, forms):
-        if found != forms[0]:
-            both = f"{shapes(forms[0])} for seed {stack.seeds[0]} and {shapes(found)} for seed {seed}"
+    for seed, form in zip(stack.seeds, forms):
+        if form != forms[0]:
+            shapes_of_both = f"{shapes(forms[0])} for seed {stack.seeds[0]} and {shapes(form)} for seed {seed}"
             raise EngineError(
-                f"step {step}: expected batches of the same shapes and formats for all seeds; found {both}"
+                f"step {step}: expected batches of the same shapes and formats for all seeds; found {shapes_of_both}"
             )
-    tensors = [torch.stack(column).to(stack.device) for column in zip(*map(flatten, each), strict=True)]
-    return unflatten(each[0], tensors)
+    tensors = [torch.stack(column).to(stack.device) for column in zip(*map(flatten, member_batches), strict=True)]
+    return unflatten(member_batches[0], tensors)
 
 
 def choose(stack: Stack, loss: Loss, batch: Batch, engine: str, where: list[str] | None = None) -> tuple[Server, str]:
@@ -208,16 +206,12 @@ def server_of(name: str, stack: Stack, loss: Loss) -> Server:
     if stack.apart and name != "loop":
         raise Untraceable(f"members differ in {stack.apart}, which is no parameter or buffer")
     if name == "program":
-        return ProgramServer(stack, loss, engine_kind(stack.device))
+        if stack.device.type == "cpu":
+            return ProgramServer(stack, loss)
+        from thousandfold.gpu.engine import GpuEngine
+
+        return ProgramServer(stack, loss, GpuEngine)
     return AutogradServer(stack, loss, together=name == "stack")
-
-
-def engine_kind(device: torch.device) -> type[Engine]:
-    if device.type == "cpu":
-        return Engine
-    from thousandfold.gpu.engine import GpuEngine
-
-    return GpuEngine
 
 
 def difference(server: Server, stack: Stack, loss: Loss, batch: Batch, members: Iterable[int]) -> str:
@@ -227,11 +221,11 @@ def difference(server: Server, stack: Stack, loss: Loss, batch: Batch, members: 
     with stack.keeping_buffers():
         wanted = AutogradServer(stack, loss, together=False).passes(stack, batch, chosen)
     pairs = {"gradient": (gradients, stack.grads[chosen]), "loss": (results[LOSS][chosen, None], wanted[LOSS][:, None])}
-    for what, (one, other) in pairs.items():
-        size, away = other.norm(dim=1), (one - other).norm(dim=1)
-        far = other.isfinite().all(1) & ~(away <= FAR * size + torch.finfo(size.dtype).eps)
+    for name, (value, reference) in pairs.items():
+        size, away = reference.norm(dim=1), (value - reference).norm(dim=1)
+        far = reference.isfinite().all(1) & ~(away <= FAR * size + torch.finfo(size.dtype).eps)
         if far.any() and not is_rounding(stack, loss, batch, chosen, pairs, far):
-            return f"its {what} is {float((away / size).max()):.1g} of its size away from autograd's"
+            return f"its {name} is {float((away / size).max()):.1g} of its size away from autograd's"
     return ""
 
 
@@ -250,10 +244,10 @@ def is_rounding(
             exact = AutogradServer(stack, loss, together=False).passes(stack, batch, chosen, as_double=True)
     except RuntimeError:  # a module that makes tensors in float32
         return False
-    known = {"gradient": stack.grads[chosen].double(), "loss": exact[LOSS][:, None]}
-    for what, (one, other) in pairs.items():
-        size, own, usual = (x.norm(dim=1) for x in (known[what], one - known[what], other - known[what]))
-        if (far & ~(own <= AS_FAR * usual + FAR * size)).any():
+    precise = {"gradient": stack.grads[chosen].double(), "loss": exact[LOSS][:, None]}
+    for name, (value, reference) in pairs.items():
+        size, error, usual = (x.norm(dim=1) for x in (precise[name], value - precise[name], reference - precise[name]))
+        if (far & ~(error <= AS_FAR * usual + FAR * size)).any():
             return False
     return True
 
@@ -276,8 +270,8 @@ def place_in_run(error: Exception, stack: Stack, loss: Loss, step: int, batches:
         for k, seed in enumerate(stack.seeds):
             try:
                 single.passes(stack, batch, [k])
-            except Exception as own:
-                return f"step {step + i}, member {k} (seed {seed}): {one_line(own)}"
+            except Exception as cause:
+                return f"step {step + i}, member {k} (seed {seed}): {one_line(cause)}"
     return f"step {step}" + f" to {step + len(batches) - 1}" * (len(batches) > 1) + f": {one_line(error)}"
 
 
@@ -287,9 +281,9 @@ def shapes(forms: Sequence[tuple[tuple[int, ...], torch.dtype]]) -> str:
 
 def places_of(error: BaseException | None) -> list[str]:
     """Return the files and lines of the user's code in a traceback, innermost first."""
-    found = []
+    places = []
     while error is not None:
         frames = reversed(traceback.extract_tb(error.__traceback__))
-        found += [f"{one.filename}, line {one.lineno}" for one in frames if is_of_user(one.filename)]
+        places += [f"{frame.filename}, line {frame.lineno}" for frame in frames if is_of_user(frame.filename)]
         error = error.__cause__
-    return found
+    return places

@@ -13,7 +13,7 @@ HELD_OUTPUTS = 24  # largest number of outputs of a product in a thread, which h
 
 
 def reduction(writer: Writer, p: Any) -> None:
-    tables = [writer.table(one) for one in (p.io, p.oo, p.ro)]
+    tables = [writer.table(table) for table in (p.io, p.oo, p.ro)]
     if p.kind == ARGMAX:
         writer.call("place_of_largest", (p.rows, p.run, p.terms, *tables), (p.out, p.x))
         return
@@ -22,18 +22,18 @@ def reduction(writer: Writer, p: Any) -> None:
 
 
 def linear(writer: Writer, p: Any) -> None:
-    tables = [writer.table(one) for one in (p.kx, p.kw, p.nw, p.nc, p.ob, p.rx)]
+    tables = [writer.table(table) for table in (p.kx, p.kw, p.nw, p.nc, p.ob, p.rx)]
     flag = "true" if p.biased else "false"
-    if any(one != p.rw[0] for one in p.rw):
-        own = (p.rows, p.run, p.columns, p.terms, flag, *tables, writer.table(p.rw), writer.table(p.rc))
-        writer.call("linear_by_row", own, (p.out, p.x, p.w, p.bias))
+    if any(offset != p.rw[0] for offset in p.rw):
+        template = (p.rows, p.run, p.columns, p.terms, flag, *tables, writer.table(p.rw), writer.table(p.rc))
+        writer.call("linear_by_row", template, (p.out, p.x, p.w, p.bias))
         return
     cost = lambda l, n: tasks(-(-p.rows * p.run // l) * -(-p.columns // n), writer) * (l * n + 4 * l + n)  # noqa: E731
     tiles = [(l, n) for l in (1, 2, 4) for n in (4, 8, 12, 16, 24) if l * n <= HELD_OUTPUTS]
     lanes, wide = min(tiles, key=lambda pair: cost(*pair))
     first = "true" if p.terms > 1 and abs(p.kw[1] - p.kw[0]) == 1 else "false"
-    own = (p.rows, p.run, p.columns, p.terms, lanes, wide, flag, first, *tables, writer.table(p.rc))
-    writer.call("linear", own, (p.out, p.x, (p.w[0], p.w[1] + p.rw[0]), p.bias))
+    template = (p.rows, p.run, p.columns, p.terms, lanes, wide, flag, first, *tables, writer.table(p.rc))
+    writer.call("linear", template, (p.out, p.x, (p.w[0], p.w[1] + p.rw[0]), p.bias))
 
 
 def tasks(count: int, writer: Writer) -> int:
@@ -42,9 +42,9 @@ def tasks(count: int, writer: Writer) -> int:
 
 
 def weight_gradient(writer: Writer, p: Any) -> None:
-    tables = [writer.table(one) for one in (p.ma, p.nb, p.mc, p.ka, p.kb)]
-    own = (p.rows, p.columns, p.terms, p.run, *tile(p.rows, p.columns, writer), *tables)
-    writer.call("weights_gradient", own, (p.out, p.a, p.b))
+    tables = [writer.table(table) for table in (p.ma, p.nb, p.mc, p.ka, p.kb)]
+    template = (p.rows, p.columns, p.terms, p.run, *tile(p.rows, p.columns, writer), *tables)
+    writer.call("weights_gradient", template, (p.out, p.a, p.b))
 
 
 def tile(rows: int, columns: int, writer: Writer) -> tuple[int, int]:
@@ -57,36 +57,36 @@ def tile(rows: int, columns: int, writer: Writer) -> tuple[int, int]:
 
 def product(writer: Writer, p: Any) -> None:
     la, lb, lanes = (getattr(p, name, default) for name, default in (("la", 0), ("lb", 0), ("lanes", 1)))
-    tables = [writer.table(one) for one in (p.oa, p.ob, p.oc, p.ma, p.ka, p.nb, p.kb, p.mc, p.nc)]
+    tables = [writer.table(table) for table in (p.oa, p.ob, p.oc, p.ma, p.ka, p.nb, p.kb, p.mc, p.nc)]
 
     def cost(m: int, n: int) -> int:
         return tasks(p.outer * -(-p.rows // m) * -(-p.columns // n) * lanes, writer) * (m * n + 4 * (m + n))
 
     tiles = [(m, n) for m in (1, 2, 4, 6, 8) for n in (1, 2, 4, 6, 8) if m * n <= HELD_OUTPUTS]
     tall, wide = min(tiles, key=lambda pair: cost(*pair))
-    own = (p.outer, p.rows, p.columns, p.terms, lanes, la, lb, tall, wide, *tables)
-    writer.call("product", own, (p.out, p.a, p.b))
+    template = (p.outer, p.rows, p.columns, p.terms, lanes, la, lb, tall, wide, *tables)
+    writer.call("product", template, (p.out, p.a, p.b))
 
 
 def gathering(writer: Writer, p: Any) -> None:
-    tables = [writer.table(one) for one in (p.io, p.xo, p.oo, p.xd, p.od)]
+    tables = [writer.table(table) for table in (p.io, p.xo, p.oo, p.xd, p.od)]
     writer.call("gather", (p.places, p.features, p.stride, *tables), (p.out, p.x, p.index))
 
 
 def scattering(writer: Writer, p: Any) -> None:
-    io, xo, vo = (np.array(one) for one in (p.io, p.xo, p.vo))
+    io, xo, vo = (np.array(table) for table in (p.io, p.xo, p.vo))
     # Places with different xo differ in the other dimensions of the output, so only places with equal xo can collide.
     order = np.argsort(xo, kind="stable")
     groups = len(np.unique(xo))
     if len(set(np.unique(xo, return_counts=True)[1])) > 1:
         groups, order = 1, np.arange(p.places)
-    tables = [writer.table(one) for one in (io[order], xo[order], vo[order], p.xd, p.vd)]
-    own = (p.zeros, "true" if p.adds else "false", groups, p.places // groups, p.features, p.stride, *tables)
-    writer.call("scatter", own, (p.out, p.index, p.v))
+    tables = [writer.table(table) for table in (io[order], xo[order], vo[order], p.xd, p.vd)]
+    template = (p.zeros, "true" if p.adds else "false", groups, p.places // groups, p.features, p.stride, *tables)
+    writer.call("scatter", template, (p.out, p.index, p.v))
 
 
 def dropout(writer: Writer, p: Any) -> None:
-    tables = [writer.table(one) for one in (getattr(p, "from"), p.into)]
+    tables = [writer.table(table) for table in (getattr(p, "from"), p.into)]
     numbers = -(-p.size // 16) * 32 // writer.bytes
     fits = numbers <= writer.shared
     writer.scratch = max(writer.scratch, 0 if fits else numbers)

@@ -34,15 +34,15 @@ def load_kernel(text: str, name: str, device: torch.device) -> Launch:
             loaded: Any = _cuda_load_module(code, [name])
         except (ImportError, OSError, RuntimeError) as error:
             raise NoKernel(NO_COMPILER.format(torch.__version__, str(error).splitlines()[0])) from error
-    found: Launch = loaded[name] if isinstance(loaded, dict) else getattr(loaded, name)
+    kernel: Launch = loaded[name] if isinstance(loaded, dict) else getattr(loaded, name)
 
-    def launch(**given: Any) -> None:
+    def launch(**arguments: Any) -> None:
         with torch.cuda.device(device):
-            found(**given)
+            kernel(**arguments)
 
     return launch
 
 
 def name_of(text: str, device: torch.device) -> str:
-    about = text, OPTIONS, torch.__version__, torch.version.cuda, torch.cuda.get_device_capability(device)
-    return f"{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}.cubin"
+    identity = text, OPTIONS, torch.__version__, torch.version.cuda, torch.cuda.get_device_capability(device)
+    return f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}.cubin"

@@ -51,8 +51,8 @@ class GpuEngine(Engine):
 
     def compute(self, members: Rows, launches: Sequence[PreparedStep], alive: Tensor) -> Tensor:
         running = torch.empty(len(launches), len(members), dtype=torch.bool, device=members.device)
-        for step, one in enumerate(launches):
-            self.launch_kernel(one.program.program, one.descent, members, one.bases, one.strides, alive)
+        for step, launch in enumerate(launches):
+            self.launch_kernel(launch.program.program, launch.descent, members, launch.bases, launch.strides, alive)
             running[step] = alive != 0
         return running
 
@@ -74,40 +74,40 @@ class GpuEngine(Engine):
         if self.arena.numel() < blocks * kernel.arena:
             self.arena = members.weights.new_empty(blocks * kernel.arena)
         steps = kernel.instructions, len(kernel.records) - kernel.instructions
-        given = [records, *steps, self.on_device(bases, strides), self.arena, kernel.arena]
+        arguments = [records, *steps, self.on_device(bases, strides), self.arena, kernel.arena]
         sizes = [len(members), members.weights.shape[1], alive]
-        launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1), args=[*given, *sizes])
+        launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1), args=[*arguments, *sizes])
 
     def find_kernel(self, program: Program, descent: Program | None, device: torch.device) -> tuple[Kernel, Tensor]:
         if (program, descent) not in self.kernels:
-            made = write_kernel(
+            kernel = write_kernel(
                 program, descent, self.numbers.name, THREADS, BLOCKS, SHARED * 4 // self.numbers.itemsize
             )
-            self.kernels[program, descent] = made, torch.from_numpy(made.records).to(device)
+            self.kernels[program, descent] = kernel, torch.from_numpy(kernel.records).to(device)
         return self.kernels[program, descent]
 
     def on_device(self, bases: np.ndarray, strides: np.ndarray) -> Tensor:
         """Return addresses and strides (2 BUFFERS,) on the GPU, cached because they rarely change."""
         bases[ARENA] = strides[ARENA] = 0  # each block has its own arena
-        both = np.concatenate([bases, strides])
-        if both.tobytes() not in self.bases:
-            self.bases[both.tobytes()] = torch.from_numpy(both).to(self.strayed.device)
-        return self.bases[both.tobytes()]
+        addresses = np.concatenate([bases, strides])
+        if addresses.tobytes() not in self.bases:
+            self.bases[addresses.tobytes()] = torch.from_numpy(addresses).to(self.strayed.device)
+        return self.bases[addresses.tobytes()]
 
     def check_range(self, values: Tensor, below: int) -> None:
         """Check a range without waiting for the GPU. The next call of `check_strayed` raises the error."""
         self.strayed |= ((values < 0) | (values >= below)).any()
 
-    def read(self, one: PreparedStep) -> Results:
-        if one.program.strayed is not None:
-            self.strayed |= (one.memory.out[:, one.program.strayed] != 0).any()
-        return read_results(one.program, one.memory.out)
+    def read(self, step: PreparedStep) -> Results:
+        if step.program.strayed is not None:
+            self.strayed |= (step.memory.out[:, step.program.strayed] != 0).any()
+        return read_results(step.program, step.memory.out)
 
 
 def count_blocks(members: int, arena: int, device: torch.device) -> int:
     """Return the number of blocks that the GPU runs at once, limited by the memory for their arenas of `arena` bytes each."""
     if device.type != "cuda":
         return 1
-    about = torch.cuda.get_device_properties(device)
-    room = int(ARENAS * about.total_memory) // arena
-    return max(1, min(members, BLOCKS * about.multi_processor_count, room))
+    properties = torch.cuda.get_device_properties(device)
+    room = int(ARENAS * properties.total_memory) // arena
+    return max(1, min(members, BLOCKS * properties.multi_processor_count, room))

@@ -36,12 +36,12 @@ class Group:
 
     @staticmethod
     def read(p: WordReader) -> "Group":
-        dims, _, _, _, streams, operations, constants, _ = p.some(8)
-        sizes = p.some(dims)
-        found = [Stream(p.place(), p.one() == ADDED_UP, p.one(), p.some(dims)) for _ in range(streams)]
-        values = {p.one(): p.number() for _ in range(constants)}
-        code = [p.some(5) for _ in range(operations)]
-        return Group(sizes, found, values, code)
+        dims, _, _, _, streams, operations, constants, _ = p.take(8)
+        sizes = p.take(dims)
+        listed = [Stream(p.place(), p.word() == ADDED_UP, p.word(), p.take(dims)) for _ in range(streams)]
+        values = {p.word(): p.number() for _ in range(constants)}
+        code = [p.take(5) for _ in range(operations)]
+        return Group(sizes, listed, values, code)
 
     @property
     def numbers(self) -> list[int]:
@@ -54,18 +54,12 @@ class Group:
 
     def used(self) -> tuple[list[int], list[int]]:
         """Return the streams that are read before they are written, and those that are written."""
-        of = {self.streams[i].register: i for i in self.numbers}
+        stream_of = {self.streams[i].register: i for i in self.numbers}
         read, written = set[int](), set[int]()
         for operation in self.code:
-            read |= {of[one] for one in operands(operation) if one in of} - written
-            written |= {of[one] for one in operation[1:2] if one in of}
+            read |= {stream_of[register] for register in operands(operation) if register in stream_of} - written
+            written |= {stream_of[register] for register in operation[1:2] if register in stream_of}
         return sorted(read), sorted(written)
-
-    def inner(self) -> int:
-        """Return the number of elements behind the boundary between summed and other dimensions."""
-        strides = self.streams[self.sums[0]].strides
-        cut = next(k for k in range(1, len(strides) + 1) if k == len(strides) or bool(strides[k]) != bool(strides[0]))
-        return math.prod(self.sizes[cut:])
 
 
 def split_of(sizes: Sequence[int], strides: Sequence[int], least: bool = True) -> tuple[bool, int] | None:
@@ -100,9 +94,10 @@ class Function:
         self.group, self.threads, self.shared, self.runs = group, writer.threads, writer.shared, runs
         divided = {split_of(group.sizes, group.streams[k].strides, least=False) for k in group.sums}
         assert None not in divided and len(divided) < 2, "sums of one group divide its numbers in one way"
+        self.divided = divided.pop() if divided else None
         self.total = math.prod(group.sizes)
         self.read, self.written = group.used()
-        held = {one for operation in group.code for one in operation[1:2] + operands(operation)}
+        held = {register for operation in group.code for register in operation[1:2] + operands(operation)}
         self.registers = sorted(held - set(group.constants))
         self.most = max(1, min(UNROLLED, HELD // max(1, len(held))))  # numbers at once
 
@@ -111,11 +106,11 @@ class Function:
         parameters = [f"{'' if i in outputs else 'const '}real* s{i}" for i in range(len(self.group.streams))]
         parameters += ["int count"] * self.runs
         lines = [" ".join(f"GLOBAL(s{i});" for i in range(len(self.group.streams)))]
-        if not self.group.sums:
+        if self.divided is None:
             lines += self.each()
         else:
-            strides = self.group.streams[self.group.sums[0]].strides
-            lines += self.rows() if strides[0] else self.columns()
+            ends, inner = self.divided
+            lines += self.rows(inner) if ends else self.columns(inner)
         return f"({', '.join(parameters)}) {{\n" + "\n".join(lines) + "\n}\n"
 
     def each(self) -> list[str]:
@@ -128,9 +123,8 @@ class Function:
             "}",
         ]
 
-    def rows(self) -> list[str]:
-        """Return the code of sums over the last dimensions."""
-        run = self.group.inner()
+    def rows(self, run: int) -> list[str]:
+        """Return the code of sums over the last dimensions, which have `run` elements."""
         unrolled = min(self.most, -(-run // 32))
         condition = "" if run % (unrolled * 32) == 0 else f"first + u * 32 < {run}"
         lines = [f"for (int row = threadIdx.x / 32; row < {self.total // run}; row += THREADS / 32) {{"]
@@ -140,9 +134,8 @@ class Function:
         lines += [f"  t{k} = sum_of_32(t{k});" for k in self.group.sums]
         return [*lines, f"  if (threadIdx.x % 32 == 0) {{ int i = row * {run};", *self.store_sums(), "  }", "}"]
 
-    def columns(self) -> list[str]:
-        """Return the code of sums over the first dimensions."""
-        columns = self.group.inner()
+    def columns(self, columns: int) -> list[str]:
+        """Return the code of sums over the first dimensions, with so many results."""
         terms = self.total // columns
         parts = max(1, min(terms, self.threads // columns, self.shared // (columns * len(self.group.sums))))
         unrolled = min(self.most, -(-terms // parts))
@@ -168,7 +161,7 @@ class Function:
         loop = f"#pragma unroll\n  for (int u = 0; u < {unrolled}; ++u) {{ int i = {at}; {guard} {{"
         index = [] if self.runs else indices(g.sizes)
         address = {i: self.address(g.streams[i].strides) for i in g.numbers}
-        lines = [f"  real {', '.join(f'r{one}[{unrolled}]' for one in self.registers)};"]
+        lines = [f"  real {', '.join(f'r{register}[{unrolled}]' for register in self.registers)};"]
         lines += [loop, *index, *(f"    r{g.streams[i].register}[u] = s{i}[{address[i]}];" for i in self.read), "  } }"]
         lines += [f"#pragma unroll\n  for (int u = 0; u < {unrolled}; ++u) {{"]
         for kind, out, *ins in g.code:
@@ -198,13 +191,13 @@ class Function:
 def operands(operation: Sequence[int]) -> list[int]:
     """Return the operands without the repeated ones of operations with one or two operands."""
     used = OPERAND.findall(text_of(operation[0], "xyz"))
-    return [one for one, name in zip(operation[2:], "xyz") if name in used]
+    return [register for register, name in zip(operation[2:], "xyz") if name in used]
 
 
 def text_of(code: int, operands: Iterable[str]) -> str:
     """Return the text of an operation of these operands."""
-    given = dict(zip("xyz", operands))
-    return OPERAND.sub(lambda name: given[name[0]], OPERATIONS[code].gpu or OPERATIONS[code].text)
+    names = dict(zip("xyz", operands))
+    return OPERAND.sub(lambda name: names[name[0]], OPERATIONS[code].gpu or OPERATIONS[code].text)
 
 
 def indices(sizes: Sequence[int]) -> list[str]:

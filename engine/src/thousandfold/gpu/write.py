@@ -94,10 +94,10 @@ def write_kernel(
     program: Program, descent: Program | None, dtype: str, threads: int, blocks: int, shared: int
 ) -> Kernel:
     """Return the kernel of a program. `blocks`: concurrent blocks of a multiprocessor. `shared`: numbers of shared memory per block."""
-    whole = max(one.arena for one in (program, descent) if one is not None)
+    whole = max(part.arena for part in (program, descent) if part is not None)
     writer = Writer(threads, shared, 4 if dtype == "float32" else 8, -(-whole // LINE) * LINE + LINE)
-    for one in (program, descent):
-        for code, words in read_instructions(one.words, one.count) if one is not None else ():
+    for part in (program, descent):
+        for code, words in read_instructions(part.words, part.count) if part is not None else ():
             reader = WordReader(words[2:])
             if code == codes.PW:
                 pointwise(writer, reader)

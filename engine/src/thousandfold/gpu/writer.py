@@ -24,25 +24,27 @@ class Writer:
 
     def table(self, offsets: Iterable[int]) -> str:
         """Return the C++ type that computes the offsets of elements."""
-        own = tuple(int(one) for one in offsets)
-        stride, size = own[1] - own[0] if len(own) > 1 else 0, 1
-        while size < len(own) and own[size] == own[0] + size * stride:
+        table = tuple(int(offset) for offset in offsets)
+        stride, size = table[1] - table[0] if len(table) > 1 else 0, 1
+        while size < len(table) and table[size] == table[0] + size * stride:
             size += 1
-        if size == len(own) and own[0] == 0:
+        if size == len(table) and table[0] == 0:
             return f"Run<{stride}>"
-        outer = own[::size]
-        if 1 < size < len(own) and all(one == outer[i // size] + i % size * stride for i, one in enumerate(own)):
+        outer = table[::size]
+        if 1 < size < len(table) and all(
+            offset == outer[i // size] + i % size * stride for i, offset in enumerate(table)
+        ):
             return f"Split<{size}, {stride}, {self.table(outer)}>"
-        if own not in self.table_at:
-            self.table_at[own] = len(self.tables)
-            self.tables += own
-        return f"Table<{self.table_at[own]}>"
+        if table not in self.table_at:
+            self.table_at[table] = len(self.tables)
+            self.tables += table
+        return f"Table<{self.table_at[table]}>"
 
     def call(self, name: str, template: Sequence[object], places: Sequence[Place], *others: str) -> None:
         """Add an instruction. `others`: arguments after the places."""
-        own = f"<{', '.join(str(one) for one in template)}>" if template else ""
-        given = ", ".join([*(f"place({k})" for k in range(len(places))), *others])
-        number = self.calls.setdefault(f"{name}{own}({given});", len(self.calls))
+        parameters = f"<{', '.join(str(value) for value in template)}>" if template else ""
+        arguments = ", ".join([*(f"place({k})" for k in range(len(places))), *others])
+        number = self.calls.setdefault(f"{name}{parameters}({arguments});", len(self.calls))
         self.records.append([number, *(word for place in places for word in place)])
 
 

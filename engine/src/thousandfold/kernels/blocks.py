@@ -17,13 +17,13 @@ from thousandfold.kernels.memory import (
     double_of,
     lanes_of,
     load,
-    load_some,
     pointer_to,
     real,
     spread,
     store,
 )
 from thousandfold.kernels.pointwise import apply
+from thousandfold.kernels.reduce import add_run
 
 FILL, EMPTY, ADD = range(3)
 
@@ -52,16 +52,9 @@ def empty(d, x, step, n):  # type: ignore[no-untyped-def]
 @joint
 def add(d, x, step, n):  # type: ignore[no-untyped-def]
     """Add d to x."""
-    lanes = lanes_of(d)
     if step == 0:
-        first = second = spread(d, real(d, 0.0))
-        i = 0
-        while i + 2 * lanes <= n:
-            first, second = first + load(d, i), second + load(d, i + lanes)
-            i += 2 * lanes
-        while i < n:
-            first = first + load_some(d, i, n - i)
-            i += lanes
+        zero = spread(d, real(d, 0.0))
+        first, second = add_run(zero, zero, d, n)
         x[0] += sum_of_lanes(first + second)
     else:
         for i in range(n):
@@ -137,12 +130,13 @@ def stream_at(like, bases, q, at, split, j):  # type: ignore[no-untyped-def]
 
 @compiled
 def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run PW: fill the streams of each block, run its operations, and empty its streams."""
     atoms, split, most, inner = p[0], p[1], p[2], p[3]
     streams, operations, constants, sums = p[4], p[5], p[6], p[7]
     sizes = ahead(p, 8)
     first = ahead(sizes, atoms)
-    each = 4 + atoms
-    constant = ahead(first, streams * each)
+    size = 4 + atoms
+    constant = ahead(first, streams * size)
     operation = ahead(constant, 2 * constants)
     sum_ = ahead(operation, 5 * operations)
     at, inside = ahead(table, AT), ahead(table, INSIDE)
@@ -157,7 +151,7 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
             steps = min(most, sizes[split] - j)
             n = steps * inner
             for k in range(streams):
-                q = ahead(first, k * each)
+                q = ahead(first, k * size)
                 if q[2] == ADDED_UP:
                     continue
                 x = stream_at(scratch, bases, q, at, split, j)
@@ -171,7 +165,7 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
                 d, a = register(scratch, table, u[1]), register(scratch, table, u[2])
                 apply(u[0], d, a, register(scratch, table, u[3]), register(scratch, table, u[4]), n)
             for k in range(streams):
-                q = ahead(first, k * each)
+                q = ahead(first, k * size)
                 if q[2] >= COPIED_OUT:
                     x, strides = stream_at(scratch, bases, q, at, split, j), ahead(q, 4 + split)
                     d, kind = register(scratch, table, q[3]), ADD if q[2] == ADDED_UP else EMPTY

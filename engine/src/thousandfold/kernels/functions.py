@@ -129,8 +129,8 @@ def exponential_less_one(x):  # type: ignore[no-untyped-def]
     limited = select(x > most(x), most(x), x)
     _, n, e = reduce_argument(select(below, -50.0, limited))
     power = power_of_two(n - 1.0)
-    found = fma(e, power, power - 0.5) * 2.0
-    return select(n == 0.0, select(x == 0.0, x, e), found)
+    result = fma(e, power, power - 0.5) * 2.0
+    return select(n == 0.0, select(x == 0.0, x, e), result)
 
 
 @joint
@@ -141,16 +141,16 @@ def logarithm_with(x, more):  # type: ignore[no-untyped-def]
     f = x * power_of_two(-half_e) * power_of_two(half_e - e) - 1.0
     s = f / (f + 2.0)
     z, square = s * s, f * f * 0.5
-    rest = s * (square + z * logarithm_rest(z))
-    return fma(e, ln2_high(x), f - (square - (rest + fma(e, ln2_low(x), more))))
+    remainder = s * (square + z * logarithm_rest(z))
+    return fma(e, ln2_high(x), f - (square - (remainder + fma(e, ln2_low(x), more))))
 
 
 @joint
-def special(x, found):  # type: ignore[no-untyped-def]
+def special(x, result):  # type: ignore[no-untyped-def]
     """Replace the logarithm of zero, negative numbers, infinity and NaN."""
-    found = select(x == 0.0, -math.inf, found)
-    found = select(x < 0.0, math.nan, found)
-    return select((x == math.inf) | (x != x), x, found)
+    result = select(x == 0.0, -math.inf, result)
+    result = select(x < 0.0, math.nan, result)
+    return select((x == math.inf) | (x != x), x, result)
 
 
 @joint
@@ -158,8 +158,8 @@ def logarithm(x):  # type: ignore[no-untyped-def]
     tiny = x < smallest(x)
     e = select(tiny, -raised(x), 0.0)
     normal = select(tiny, x * raise_(x), x)
-    found = logarithm_with(normal, select(tiny, e * ln2_low(x), 0.0))
-    return special(x, fma(e, ln2_high(x), found))
+    result = logarithm_with(normal, select(tiny, e * ln2_low(x), 0.0))
+    return special(x, fma(e, ln2_high(x), result))
 
 
 @joint
@@ -167,8 +167,8 @@ def logarithm_of_more(x):  # type: ignore[no-untyped-def]
     """Return ln(1 + x)."""
     y = x + 1.0
     lost = select(y > 2.0, 1.0 - (y - x), x - (y - 1.0))
-    found = special(y, logarithm_with(y, lost / y))
-    return select((x == 0.0) | (y == math.inf), x, found)
+    result = special(y, logarithm_with(y, lost / y))
+    return select((x == 0.0) | (y == math.inf), x, result)
 
 
 @joint
@@ -214,10 +214,10 @@ def normal_below(x, e):  # type: ignore[no-untyped-def]
 def power64(x, y):  # type: ignore[no-untyped-def]
     """Return x^y of doubles with the precision that floats need."""
     whole, odd = floor(y) == y, floor(y * 0.5) * 2.0 != y
-    found = exponential(y * logarithm(absolute(x)))
-    signed = select(whole & odd, with_sign(found, x), found)
-    found = select((x < 0.0) & (x > -math.inf) & (y != floor(y)), math.nan, signed)
-    return select((y == 0.0) | (x == 1.0), 1.0, found)
+    result = exponential(y * logarithm(absolute(x)))
+    signed = select(whole & odd, with_sign(result, x), result)
+    result = select((x < 0.0) & (x > -math.inf) & (y != floor(y)), math.nan, signed)
+    return select((y == 0.0) | (x == 1.0), 1.0, result)
 
 
 def power(x, y):  # type: ignore[no-untyped-def]

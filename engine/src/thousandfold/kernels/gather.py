@@ -7,12 +7,13 @@ SCATTER: out, index, values, zeros, adds, places, features, step | index offsets
 """
 
 from thousandfold.kernels.inner import compiled
-from thousandfold.kernels.memory import ahead, operand_at
+from thousandfold.kernels.memory import ahead, three_operands
 
 
 @compiled
 def gather(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    x, index, out = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
+    """Set out[to + d] = x[from + index * step + d] for all places and features d."""
+    x, index, out = three_operands(scratch, bases, p)
     places, features, step = p[6], p[7], p[8]
     at = ahead(p, 9)
     from_ = ahead(at, places)
@@ -27,11 +28,8 @@ def gather(scratch, table, bases, p):  # type: ignore[no-untyped-def]
 
 @compiled
 def scatter(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    out, index, values = (
-        operand_at(scratch, bases, p, 0),
-        operand_at(scratch, bases, p, 2),
-        operand_at(scratch, bases, p, 4),
-    )
+    """Set out to zeros, and write or add the values at their indices."""
+    out, index, values = three_operands(scratch, bases, p)
     zeros, adds, places, features, step = p[6], p[7], p[8], p[9], p[10]
     at = ahead(p, 11)
     to = ahead(at, places)

@@ -41,8 +41,8 @@ class InnerLowering(NativeLowering):  # type: ignore[misc]
         state.library.enable_object_caching()
         state.flags.no_compile = True
         super().run_pass(state)
-        own: list[Any] = []  # numba needs a distinct Python function for each of its functions; it is never called
-        state.cr = state.cr._replace(cfunc=own.append)
+        calls: list[Any] = []  # numba needs a distinct Python function for each of its functions; it is never called
+        state.cr = state.cr._replace(cfunc=calls.append)
         state.targetctx.insert_user_function(state.cr.cfunc, state.cr.fndesc, [state.library])
         return True
 
@@ -56,7 +56,7 @@ class InnerCompiler(CompilerBase):  # type: ignore[misc]
             steps.define_nopython_lowering_pipeline,
         ):
             manager.passes.extend(part(self.state).passes)
-        manager.passes = [(InnerLowering if one is NativeLowering else one, text) for one, text in manager.passes]
+        manager.passes = [(InnerLowering if step is NativeLowering else step, text) for step, text in manager.passes]
         manager.finalize()
         return [manager]
 

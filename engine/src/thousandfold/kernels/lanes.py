@@ -1,6 +1,6 @@
 """Operations on vectors other than arithmetic: selection, roots, sums over lanes, and bits of numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -16,10 +16,10 @@ def fma(context, x, y, z):  # type: ignore[no-untyped-def]
     """Return x y + z, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        cast = (context.cast(builder, one, given, kind) for one, given in zip(args, signature.args))
+        cast = (context.cast(builder, value, source, kind) for value, source in zip(args, signature.args))
         return call_lanewise(builder, "fma", *cast)
 
-    kind = next(one for one in (x, y, z) if isinstance(one, Vector))
+    kind = next(operand for operand in (x, y, z) if isinstance(operand, Vector))
     return kind(x, y, z), generate
 
 
@@ -29,41 +29,43 @@ def select(context, truths, x, y):  # type: ignore[no-untyped-def]
     kind = x if isinstance(x, Vector) else y
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, y = (context.cast(builder, one, given, kind) for one, given in zip(args[1:], signature.args[1:]))
+        x, y = (context.cast(builder, value, source, kind) for value, source in zip(args[1:], signature.args[1:]))
         return builder.select(args[0], x, y)
 
     return kind(truths, x, y), generate
 
 
-def one_by_one(name: str) -> Any:
-    """Return an LLVM intrinsic of one vector, applied to each lane."""
+def of_vector(build: Callable[[Any, Any], Any]) -> Any:
+    """Return a function of a vector with a result of its type. `build` writes its LLVM code from a builder and the operand."""
 
     @intrinsic
     def function(context, x):  # type: ignore[no-untyped-def]
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return call_lanewise(builder, name, *args)
-
-        return x(x), generate
+        return x(x), lambda context, builder, signature, args: build(builder, *args)
 
     return function
 
 
-square_root, absolute, floor = one_by_one("sqrt"), one_by_one("fabs"), one_by_one("floor")
+def of_two_vectors(build: Callable[[Any, Any, Any], Any]) -> Any:
+    """Return a function of two vectors of one type, with a result of this type."""
+
+    @intrinsic
+    def function(context, x, y):  # type: ignore[no-untyped-def]
+        return x(x, y), lambda context, builder, signature, args: build(builder, *args)
+
+    return function
+
+
+def one_by_one(name: str) -> Any:
+    """Return an LLVM intrinsic of one vector, applied to each lane."""
+    return of_vector(lambda builder, x: call_lanewise(builder, name, x))
 
 
 def two_by_two(name: str) -> Any:
     """Return an LLVM intrinsic of two vectors, applied to each lane."""
-
-    @intrinsic
-    def function(context, x, y):  # type: ignore[no-untyped-def]
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return call_lanewise(builder, name, *args)
-
-        return x(x, y), generate
-
-    return function
+    return of_two_vectors(lambda builder, x, y: call_lanewise(builder, name, x, y))
 
 
+square_root, absolute, floor = one_by_one("sqrt"), one_by_one("fabs"), one_by_one("floor")
 with_sign = two_by_two("copysign")  # |x| with the sign of y
 
 
@@ -83,60 +85,41 @@ def sum_of_lanes(context, x):  # type: ignore[no-untyped-def]
     return x.number(x), generate
 
 
-@intrinsic
-def power_of_two(context, n):  # type: ignore[no-untyped-def]
+@of_vector
+def power_of_two(builder: Any, n: Any) -> Any:
     """Return 2^n for an integer n whose power is a normal number."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector, (whole, places, bias) = args[0].type, layout(args[0].type)
-        bits = builder.bitcast(builder.fadd(args[0], fill_vector(vector, 1.5 * 2.0**places)), whole)
-        return builder.bitcast(
-            builder.shl(builder.add(bits, fill_vector(whole, bias)), fill_vector(whole, places)), vector
-        )
-
-    return n(n), generate
+    whole, places, bias = layout(n.type)
+    bits = builder.bitcast(builder.fadd(n, fill_vector(n.type, 1.5 * 2.0**places)), whole)
+    return builder.bitcast(builder.shl(builder.add(bits, fill_vector(whole, bias)), fill_vector(whole, places)), n.type)
 
 
-@intrinsic
-def whole_shift(context, like):  # type: ignore[no-untyped-def]
+@of_vector
+def whole_shift(builder: Any, like: Any) -> Any:
     """Return a constant that rounds a number to an integer when added, with the integer in the last bits of the sum."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return fill_vector(args[0].type, 1.5 * 2.0 ** layout(args[0].type)[1])
-
-    return like(like), generate
+    return fill_vector(like.type, 1.5 * 2.0 ** layout(like.type)[1])
 
 
-@intrinsic
-def times_power_of_two(context, x, shifted):  # type: ignore[no-untyped-def]
+@of_two_vectors
+def times_power_of_two(builder: Any, x: Any, shifted: Any) -> Any:
     """Return x 2^n from `shifted` = n + `whole_shift`, by two factors that do not overflow. The product may be subnormal."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector, (whole, places, bias) = args[0].type, layout(args[0].type)
-        one, by = fill_vector(whole, bias << places), fill_vector(whole, places)
-        n = builder.shl(builder.bitcast(args[1], whole), by)  # into the exponent; this drops the bits of the shift
-        first = builder.shl(builder.ashr(n, fill_vector(whole, places + 1)), by)
-        powers = (builder.bitcast(builder.add(part, one), vector) for part in (first, builder.sub(n, first)))
-        value = args[0]
-        for power in powers:
-            value = builder.fmul(value, power)
-        return value
-
-    return x(x, x), generate
+    whole, places, bias = layout(x.type)
+    unit, by = fill_vector(whole, bias << places), fill_vector(whole, places)
+    n = builder.shl(builder.bitcast(shifted, whole), by)  # into the exponent; this drops the bits of the shift
+    first = builder.shl(builder.ashr(n, fill_vector(whole, places + 1)), by)
+    powers = (builder.bitcast(builder.add(part, unit), x.type) for part in (first, builder.sub(n, first)))
+    for power in powers:
+        x = builder.fmul(x, power)
+    return x
 
 
-@intrinsic
-def exponent_of(context, x):  # type: ignore[no-untyped-def]
+@of_vector
+def exponent_of(builder: Any, x: Any) -> Any:
     """Return the integer e for which x / 2^e is between the roots of 1/2 and 2, for a normal x > 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector, (whole, places, _) = args[0].type, layout(args[0].type)
-        root = builder.bitcast(fill_vector(vector, 0.5**0.5), whole)
-        e = builder.ashr(builder.sub(builder.bitcast(args[0], whole), root), fill_vector(whole, places))
-        shift = fill_vector(vector, 1.5 * 2.0**places)
-        return builder.fsub(builder.bitcast(builder.add(e, builder.bitcast(shift, whole)), vector), shift)
-
-    return x(x), generate
+    whole, places, _ = layout(x.type)
+    root = builder.bitcast(fill_vector(x.type, 0.5**0.5), whole)
+    e = builder.ashr(builder.sub(builder.bitcast(x, whole), root), fill_vector(whole, places))
+    shift = fill_vector(x.type, 1.5 * 2.0**places)
+    return builder.fsub(builder.bitcast(builder.add(e, builder.bitcast(shift, whole)), x.type), shift)
 
 
 @intrinsic
@@ -165,8 +148,12 @@ def join_lanes(context, x, y):  # type: ignore[no-untyped-def]
 
 def layout(vector: Any) -> tuple[Any, int, int]:
     """Return the integer type of a vector's bits, the number of bits of the mantissa, and the bias of the exponent."""
-    single = vector.element == ir.FloatType()
-    return ir.VectorType(ir.IntType(32 if single else 64), vector.count), *((23, 127) if single else (52, 1023))
+    bits, places, bias = (32, 23, 127) if is_single(vector) else (64, 52, 1023)
+    return ir.VectorType(ir.IntType(bits), vector.count), places, bias
+
+
+def is_single(vector: Any) -> bool:
+    return bool(vector.element == ir.FloatType())
 
 
 def fill_vector(vector: Any, number: float) -> Any:
@@ -175,32 +162,21 @@ def fill_vector(vector: Any, number: float) -> Any:
 
 def constant(single: float, double: float) -> Any:
     """Return a function of a vector that returns one constant for floats and another for doubles."""
-
-    @intrinsic
-    def function(context, like):  # type: ignore[no-untyped-def]
-        number = single if like.number == types.float32 else double
-        return like(like), lambda context, builder, signature, args: fill_vector(args[0].type, number)
-
-    return function
+    return of_vector(lambda builder, like: fill_vector(like.type, single if is_single(like.type) else double))
 
 
 def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
     """Return a function that evaluates a polynomial in each lane. Coefficients begin with the constant term; floats need fewer of them."""
 
-    @intrinsic
-    def function(context, x):  # type: ignore[no-untyped-def]
-        terms = single if x.number == types.float32 else double
+    @of_vector
+    def evaluate(builder: Any, x: Any) -> Any:
+        terms = single if is_single(x.type) else double
+        value = fill_vector(x.type, terms[-1])
+        for term in terms[-2::-1]:
+            value = call_lanewise(builder, "fma", value, x, fill_vector(x.type, term))
+        return value
 
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            vector = args[0].type
-            value = fill_vector(vector, terms[-1])
-            for term in terms[-2::-1]:
-                value = call_lanewise(builder, "fma", value, args[0], fill_vector(vector, term))
-            return value
-
-        return x(x), generate
-
-    return function
+    return evaluate
 
 
 @intrinsic

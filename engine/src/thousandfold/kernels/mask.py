@@ -45,7 +45,7 @@ def blocks_of_words(context, key0, key1, site, step, first, into):  # type: igno
     """Write the four words of each block first .. first + LANES - 1 to an address, one block after another. NumPy counts blocks from 1."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        k0, k1, c2, c3, block = (broadcast(builder, one, LANES) for one in args[:5])
+        k0, k1, c2, c3, block = (broadcast(builder, word, LANES) for word in args[:5])
         c0, c1 = builder.add(block, ir.Constant(WORDS, list(range(1, LANES + 1)))), constant(0)
         for _ in range(ROUNDS):
             high0, low0 = product(builder, MULTIPLIERS[0], c0)
@@ -53,8 +53,8 @@ def blocks_of_words(context, key0, key1, site, step, first, into):  # type: igno
             c0, c2 = builder.xor(builder.xor(high1, c1), k0), builder.xor(builder.xor(high0, c3), k1)
             c1, c3 = low1, low0
             k0, k1 = builder.add(k0, constant(STEPS[0])), builder.add(k1, constant(STEPS[1]))
-        both = list(range(2 * LANES))
-        first, second = shuffle(builder, c0, c1, both), shuffle(builder, c2, c3, both)
+        pair = list(range(2 * LANES))
+        first, second = shuffle(builder, c0, c1, pair), shuffle(builder, c2, c3, pair)
         order = [lane + word * LANES for lane in range(LANES) for word in range(4)]
         store(builder, shuffle(builder, first, second, order), args[5], 8)
         return context.get_dummy_value()

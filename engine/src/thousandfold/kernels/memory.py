@@ -41,19 +41,12 @@ def pointer_to(context, like, address, offset):  # type: ignore[no-untyped-def]
 @intrinsic
 def ahead(context, pointer, count):  # type: ignore[no-untyped-def]
     """Return a pointer moved by `count` numbers."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.gep(args[0], [args[1]])
-
-    return pointer(pointer, types.int64), generate
+    return pointer(pointer, types.int64), lambda context, builder, signature, args: builder.gep(args[0], [args[1]])
 
 
 @intrinsic
 def address_of(context, pointer):  # type: ignore[no-untyped-def]
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ptrtoint(args[0], INT)
-
-    return types.int64(pointer), generate
+    return types.int64(pointer), lambda context, builder, signature, args: builder.ptrtoint(args[0], INT)
 
 
 @intrinsic
@@ -97,8 +90,8 @@ def store_some(context, pointer, index, value, count):  # type: ignore[no-untype
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer, index, value, count = args
-        place, some = at(builder, pointer, index, value.type), first_of(builder, count, value.type.count)
-        store_masked(builder, value, place, some, width(value.type))
+        place, mask = at(builder, pointer, index, value.type), first_of(builder, count, value.type.count)
+        store_masked(builder, value, place, mask, width(value.type))
         return context.get_dummy_value()
 
     return types.void(pointer, types.int64, value, types.int64), generate
@@ -179,3 +172,9 @@ whole_numbers = pointer_from(types.int64)
 def operand_at(like, bases, p, i):  # type: ignore[no-untyped-def]
     """Return the pointer to an operand with buffer p[i] and offset p[i + 1]."""
     return pointer_to(like, bases[p[i]], p[i + 1])
+
+
+@joint
+def three_operands(like, bases, p):  # type: ignore[no-untyped-def]
+    """Return the pointers to the operands at the begin of an instruction."""
+    return operand_at(like, bases, p, 0), operand_at(like, bases, p, 2), operand_at(like, bases, p, 4)

@@ -15,13 +15,13 @@ from thousandfold.operations import OPERATIONS
 @joint
 def loop(f, d, a, b, c, n):  # type: ignore[no-untyped-def]
     """Compute d = f(a, b, c). The compiler drops the loads of operands that f does not use."""
-    each = lanes_of(d)
-    if n < each:
+    width = lanes_of(d)
+    if n < width:
         store_some(d, 0, f(load_some(a, 0, n), load_some(b, 0, n), load_some(c, 0, n)), n)
         return
-    end = n - each
+    end = n - width
     last = f(load(a, end), load(b, end), load(c, end))
-    for i in range(0, end, each):
+    for i in range(0, end, width):
         store(d, i, f(load(a, i), load(b, i), load(c, i)))
     store(d, end, last)
 

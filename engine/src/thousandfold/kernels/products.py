@@ -1,23 +1,18 @@
-"""LIN and WGRAD: products of activations with weights, and of activations with gradients, summed over the batch.
+"""Products of matrices. `layouts.py` lists the words of each instruction in order.
 
-LIN: X, W, C, bias (buffer, offset each), has bias, N, K, runs, run | X offsets (K) | W offsets (K) | W offsets (N) | C offsets (N)
-| bias offsets (N) | X offsets (runs) | W offsets (runs) | C offsets (runs)
-C[n, r] = bias[n] + sum over k of W[k, n] X[k, r], r < run
-WGRAD: A, B, C, M, N, runs, run | A offsets (M) | B offsets (N) | C offsets (M) | A offsets (runs) | B offsets (runs)
-C[m, n] = sum over all r of A[m, r] B[n, r]; n is contiguous
+LIN and WGRAD: products of activations with weights, and of activations with gradients, summed over the batch.
+
+LIN: C[n, r] = bias[n] + sum over k of W[k, n] X[k, r], r < run
+WGRAD: C[m, n] = sum over all r of A[m, r] B[n, r]; n is contiguous
 
 BMM: a product of matrices for each sequence of a batch, with sequences side by side in vectors.
 
-    A, B, C (buffer, offset each), A has lanes, B has lanes, outer, M, N, K, lanes | A offsets (outer) | B offsets | C offsets
-    | A offsets (M) | A offsets (K) | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
     C[m, n] = sum over k of A[m, k] B[n, k], where each operand has one number for all sequences or one for each
 
 Sums of two terms add rounded products, so that x y - u v is exactly -(u v - x y).
 
 GEN: all other products of matrices.
 
-    A, B, C (buffer, offset each), outer, M, N, K | A offsets (outer) | B offsets | C offsets | A offsets (M) | A offsets (K)
-    | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
     C[m, n] = sum over k of A[m, k] B[n, k]
 
 The longer side is first packed into vectors.
@@ -38,6 +33,7 @@ from thousandfold.kernels.memory import (
     real,
     register_lanes,
     store,
+    three_operands,
 )
 from thousandfold.kernels.tiles import ADDED, BIAS, MOST_ROWS, MOST_VECTORS, SQUARE, part_block, tile, whole_block
 
@@ -50,16 +46,16 @@ def strip(columns: int, masked: bool) -> Any:
     tall, four, single = (tile(rows, columns, False, False, masked) for rows in (MOST_ROWS, 4, 1))
 
     @compiled
-    def rows_of(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how):  # type: ignore[no-untyped-def]
+    def rows_of(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how):  # type: ignore[no-untyped-def]
         i = 0
         while i + MOST_ROWS <= rows:
-            tall(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, left, first, ahead(mf, i), how)
+            tall(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, used, first, ahead(mf, i), how)
             i += MOST_ROWS
         while i + 4 <= rows:
-            four(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, left, first, ahead(mf, i), how)
+            four(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, used, first, ahead(mf, i), how)
             i += 4
         while i < rows:
-            single(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, left, first, ahead(mf, i), how)
+            single(A, ahead(ma, i), ka, B, kb, kb, C, ahead(mc, i), kb, count, used, first, ahead(mf, i), how)
             i += 1
 
     return rows_of
@@ -71,23 +67,23 @@ def strip(columns: int, masked: bool) -> Any:
 
 
 @compiled
-def columns_of(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how):  # type: ignore[no-untyped-def]
-    """Compute all rows of at most three vectors, of which `left` numbers are used."""
+def columns_of(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how):  # type: ignore[no-untyped-def]
+    """Compute all rows of at most three vectors, of which `used` numbers are used."""
     lanes = register_lanes(A)
-    if left > 2 * lanes:
-        if left >= 3 * lanes:
-            THREE(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+    if used > 2 * lanes:
+        if used >= 3 * lanes:
+            THREE(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
         else:
-            THREE_PART(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
-    elif left > lanes:
-        if left == 2 * lanes:
-            TWO(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+            THREE_PART(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
+    elif used > lanes:
+        if used == 2 * lanes:
+            TWO(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
         else:
-            TWO_PART(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
-    elif left == lanes:
-        ONE(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+            TWO_PART(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
+    elif used == lanes:
+        ONE(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
     else:
-        ONE_PART(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how)
+        ONE_PART(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
 
 
 @compiled
@@ -101,25 +97,26 @@ def panels(A, ma, ka, B, kb, C, mc, rows, count, run, first, mf, how, packs, roo
             near[k] = k * wide
     lanes = register_lanes(A)
     for r in range(0, run, wide):
-        left = run - r
-        whole = -(-left // lanes) * lanes
-        if left < wide and whole <= run and how != ADDED:
+        used = run - r
+        whole = -(-used // lanes) * lanes
+        if used < wide and whole <= run and how != ADDED:
             # Compute whole vectors, of which the first overlaps the previous panel.
-            r, left = run - whole, whole
+            r, used = run - whole, whole
         y = ahead(C, r)
         if packs:
             for k in range(count):
-                if left >= wide:
+                if used >= wide:
                     copy(ahead(room, k * wide), ahead(B, kb[k] + r), wide)
                 else:
-                    copy(ahead(room, k * wide), ahead(B, kb[k] + r), left)
-            columns_of(A, ma, ka, room, near, y, mc, rows, count, left, first, mf, how)
+                    copy(ahead(room, k * wide), ahead(B, kb[k] + r), used)
+            columns_of(A, ma, ka, room, near, y, mc, rows, count, used, first, mf, how)
         else:
-            columns_of(A, ma, ka, ahead(B, r), kb, y, mc, rows, count, left, first, mf, how)
+            columns_of(A, ma, ka, ahead(B, r), kb, y, mc, rows, count, used, first, mf, how)
 
 
 @compiled
 def linear(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run LIN."""
     X, W = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2)
     C, bias = operand_at(scratch, bases, p, 4), operand_at(scratch, bases, p, 6)
     biased, rows, count, runs, run = p[8], p[9], p[10], p[11], p[12]
@@ -163,7 +160,8 @@ def transpose(x, rows, count, y, row, run):  # type: ignore[no-untyped-def]
 
 @compiled
 def weights_gradient(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
+    """Run WGRAD: transpose B to `across`, TERMS terms at a time, and add the partial sums."""
+    A, B, C = three_operands(scratch, bases, p)
     rows, columns, runs, run = p[6], p[7], p[8], p[9]
     ma = ahead(p, 10)
     nb = ahead(ma, rows)
@@ -173,18 +171,18 @@ def weights_gradient(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     lanes = register_lanes(A)
     width = -(-columns // lanes) * lanes
     across, ka, kb = room_in(scratch), ahead(table, TERMS_A), ahead(table, TERMS_B)
-    found, how = 0, 0
+    terms, how = 0, 0
     for i in range(runs):
         r = 0
         while r < run:
-            some = min(run - r, TERMS - found)
-            transpose(ahead(B, from_b[i] + r), nb, columns, ahead(across, found * width), width, some)
-            for j in range(some):
-                ka[found + j], kb[found + j] = from_a[i] + r + j, (found + j) * width
-            found, r = found + some, r + some
-            if found == TERMS or (i == runs - 1 and r == run):
-                panels(A, ma, ka, across, kb, C, mc, rows, found, columns, A, ma, how, False, across, table)
-                found, how = 0, ADDED
+            part = min(run - r, TERMS - terms)
+            transpose(ahead(B, from_b[i] + r), nb, columns, ahead(across, terms * width), width, part)
+            for j in range(part):
+                ka[terms + j], kb[terms + j] = from_a[i] + r + j, (terms + j) * width
+            terms, r = terms + part, r + part
+            if terms == TERMS or (i == runs - 1 and r == run):
+                panels(A, ma, ka, across, kb, C, mc, rows, terms, columns, A, ma, how, False, across, table)
+                terms, how = 0, ADDED
 
 
 ROWS, COLUMNS = SQUARE
@@ -192,13 +190,13 @@ OFTEN = 16  # number of rows and columns from which it is faster to pack the ope
 
 
 def product(vectors: bool, masked: bool, rounded: bool) -> Any:
-    """Return a function that computes all rows and columns for one vector of sequences, of which `left` lanes are used."""
+    """Return a function that computes all rows and columns for one vector of sequences, of which `used` lanes are used."""
     square, row, column, single = (
         tile(i, j, vectors, True, masked, rounded) for i, j in (SQUARE, (1, COLUMNS), (ROWS, 1), (1, 1))
     )
 
     @compiled
-    def product_of(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left):  # type: ignore[no-untyped-def]
+    def product_of(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used):  # type: ignore[no-untyped-def]
         # The area of the squares. The last square overlaps the previous one and computes a part again, which is faster than smaller tiles.
         tall, wide = rows if rows >= ROWS else 0, columns if columns >= COLUMNS else 0
         for after in range(0, wide, COLUMNS):
@@ -206,16 +204,16 @@ def product(vectors: bool, masked: bool, rounded: bool) -> Any:
             n, c = ahead(nb, j), ahead(nc, j)
             for below in range(0, tall, ROWS):
                 i = min(below, rows - ROWS)
-                square(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+                square(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, used, A, ma, 0)
             for i in range(tall, rows):
-                row(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+                row(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, used, A, ma, 0)
         for j in range(wide, columns):
             n, c = ahead(nb, j), ahead(nc, j)
             for below in range(0, tall, ROWS):
                 i = min(below, rows - ROWS)
-                column(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+                column(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, used, A, ma, 0)
             for i in range(tall, rows):
-                single(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, left, A, ma, 0)
+                single(A, ahead(ma, i), ka, B, n, kb, C, ahead(mc, i), c, count, used, A, ma, 0)
 
     return product_of
 
@@ -229,72 +227,78 @@ VECTORS, VECTORS_PART, VECTORS_TWO = product(True, False, False), product(True, 
 
 
 @compiled
-def lanes_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left):  # type: ignore[no-untyped-def]
-    full = left >= register_lanes(A)
+def lanes_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used):  # type: ignore[no-untyped-def]
+    full = used >= register_lanes(A)
     if both:
         if count == 2:
-            VECTORS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+            VECTORS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
         elif full:
-            VECTORS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+            VECTORS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
         else:
-            VECTORS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+            VECTORS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
     elif count == 2:
-        NUMBERS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+        NUMBERS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
     elif full:
-        NUMBERS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+        NUMBERS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
     else:
-        NUMBERS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left)
+        NUMBERS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
 
 
 @compiled
-def pack(x, rows, terms, count, many, left, to):  # type: ignore[no-untyped-def]
-    """Copy vectors of x (count, many), of which `left` lanes are used, one after another."""
-    each, at = register_lanes(x), 0
+def pack(x, rows, terms, count, many, used, to):  # type: ignore[no-untyped-def]
+    """Copy vectors of x (count, many), of which `used` lanes are used, one after another."""
+    width, at = register_lanes(x), 0
     for i in range(count):
         row = ahead(x, rows[i])
         for k in range(many):  # the next vector overwrites the part that is wider than a register
-            store(to, at, load(row, terms[k]) if left >= lanes_of(x) else load_some(row, terms[k], left))
-            at += each
+            store(to, at, load(row, terms[k]) if used >= lanes_of(x) else load_some(row, terms[k], used))
+            at += width
 
 
 @compiled
 def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lanes, room, table):  # type: ignore[no-untyped-def]
     """Compute a product in which B has lanes, and A has lanes if `both`. Vectors that many sums read are packed first, since unaligned
     vectors take two cache lines."""
-    each, most = register_lanes(A), max(rows, columns)
-    packs = both and min(rows, columns) >= OFTEN and most + count <= TABLE - NEAR and 2 * most * count * each < ROOM
+    width, most = register_lanes(A), max(rows, columns)
+    packs = both and min(rows, columns) >= OFTEN and most + count <= TABLE - NEAR and 2 * most * count * width < ROOM
     near, apart = ahead(table, NEAR), ahead(table, NEAR + count)
-    second = ahead(room, rows * count * each)
+    second = ahead(room, rows * count * width)
     if packs:
         for k in range(count):
-            near[k] = k * each
+            near[k] = k * width
         for i in range(most):
-            apart[i] = i * count * each
-    for beyond in range(0, lanes, each):
-        lane = max(0, min(beyond, lanes - each))  # the last vector overlaps the previous one, as in `pointwise.py`
-        left, b, c = lanes - lane, ahead(B, lane), ahead(C, lane)
+            apart[i] = i * count * width
+    for beyond in range(0, lanes, width):
+        lane = max(0, min(beyond, lanes - width))  # the last vector overlaps the previous one, as in `pointwise.py`
+        used, b, c = lanes - lane, ahead(B, lane), ahead(C, lane)
         a = ahead(A, lane) if both else A
         if packs:
-            pack(a, ma, ka, rows, count, left, room)
-            pack(b, nb, kb, columns, count, left, second)
-            lanes_product(both, room, apart, near, second, apart, near, c, mc, nc, rows, columns, count, left)
+            pack(a, ma, ka, rows, count, used, room)
+            pack(b, nb, kb, columns, count, used, second)
+            lanes_product(both, room, apart, near, second, apart, near, c, mc, nc, rows, columns, count, used)
         else:
-            lanes_product(both, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, left)
+            lanes_product(both, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, used)
 
 
-@compiled
-def multiply_batch(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
-    lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
-    oa = ahead(p, 13)
-    ob = ahead(oa, outer)
+@joint
+def product_tables(at, outer, rows, columns, count):  # type: ignore[no-untyped-def]
+    """Return the offsets of outer places in A, B and C, then A (M), A (K), B (N), B (K), C (M) and C (N), which lie one after another."""
+    ob = ahead(at, outer)
     oc = ahead(ob, outer)
     ma = ahead(oc, outer)
     ka = ahead(ma, rows)
     nb = ahead(ka, count)
     kb = ahead(nb, columns)
     mc = ahead(kb, count)
-    nc = ahead(mc, rows)
+    return at, ob, oc, ma, ka, nb, kb, mc, ahead(mc, rows)
+
+
+@compiled
+def multiply_batch(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run BMM. If only A has lanes, the sides change places."""
+    A, B, C = three_operands(scratch, bases, p)
+    lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
+    oa, ob, oc, ma, ka, nb, kb, mc, nc = product_tables(ahead(p, 13), outer, rows, columns, count)
     room = room_in(scratch)
     for o in range(outer):
         a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
@@ -310,17 +314,10 @@ ROWS_AT_ONCE = TERMS_B - TERMS_A  # rows at once of a product that is computed i
 
 @compiled
 def general(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    A, B, C = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2), operand_at(scratch, bases, p, 4)
+    """Run GEN. The longer side is read in vectors."""
+    A, B, C = three_operands(scratch, bases, p)
     outer, rows, columns, count = p[6], p[7], p[8], p[9]
-    oa = ahead(p, 10)
-    ob = ahead(oa, outer)
-    oc = ahead(ob, outer)
-    ma = ahead(oc, outer)
-    ka = ahead(ma, rows)
-    nb = ahead(ka, count)
-    kb = ahead(nb, columns)
-    mc = ahead(kb, count)
-    nc = ahead(mc, rows)
+    oa, ob, oc, ma, ka, nb, kb, mc, nc = product_tables(ahead(p, 10), outer, rows, columns, count)
     room, free = room_in(scratch), scratch.size - REGISTERS * APART
     for o in range(outer):
         a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
@@ -345,6 +342,7 @@ def one_by_one(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count):  # type: 
 
 @compiled
 def in_vectors(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, room, table):  # type: ignore[no-untyped-def]
+    """Compute C (rows, columns) in `room`, with B packed to vectors, and write it to its places."""
     lanes = register_lanes(A)
     width = -(-columns // lanes) * lanes
     near, place_of = ahead(table, NEAR), ahead(table, TERMS_A)
@@ -353,13 +351,15 @@ def in_vectors(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, room, tabl
         b, to = ahead(B, kb[k]), ahead(room, k * width)
         for j in range(columns):
             to[j] = b[nb[j]]
-    found = ahead(room, count * width)
+    result = ahead(room, count * width)
     for first in range(0, rows, ROWS_AT_ONCE):
-        some = min(ROWS_AT_ONCE, rows - first)
-        for i in range(some):
+        part = min(ROWS_AT_ONCE, rows - first)
+        for i in range(part):
             place_of[i] = i * width
-        panels(A, ahead(ma, first), ka, room, near, found, place_of, some, count, columns, A, ma, 0, False, room, table)
-        for i in range(some):
-            c, from_ = ahead(C, mc[first + i]), ahead(found, i * width)
+        panels(
+            A, ahead(ma, first), ka, room, near, result, place_of, part, count, columns, A, ma, 0, False, room, table
+        )
+        for i in range(part):
+            c, from_ = ahead(C, mc[first + i]), ahead(result, i * width)
             for j in range(columns):
                 c[nc[j]] = from_[j]

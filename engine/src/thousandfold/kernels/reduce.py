@@ -24,6 +24,7 @@ from thousandfold.kernels.memory import (
 
 @compiled
 def reduce(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    """Run RED."""
     out, x = pointer_to(scratch, bases[p[1]], p[2]), pointer_to(scratch, bases[p[3]], p[4])
     kind, outputs, run, terms, together = p[0], p[5], p[6], p[7], p[8]
     begins = ahead(p, 9)
@@ -43,35 +44,42 @@ def reduce(scratch, table, bases, p):  # type: ignore[no-untyped-def]
             extremes(kind, from_, to, term, terms, run)
 
 
+@joint
+def add_run(first, second, x, n):  # type: ignore[no-untyped-def]
+    """Add n neighbours of x to two vectors in turn."""
+    lanes, i = lanes_of(x), 0
+    while i + 2 * lanes <= n:
+        first, second = first + load(x, i), second + load(x, i + lanes)
+        i += 2 * lanes
+    while i < n:
+        first = first + load_some(x, i, n - i)
+        i += lanes
+    return first, second
+
+
 @compiled
 def sum_of_runs(x, term, terms, together):  # type: ignore[no-untyped-def]
-    lanes = lanes_of(x)
     first = second = spread(x, real(x, 0.0))
     for k in range(terms):
-        z, i = ahead(x, term[k]), 0
-        while i + 2 * lanes <= together:
-            first, second = first + load(z, i), second + load(z, i + lanes)
-            i += 2 * lanes
-        while i < together:
-            first = first + load_some(z, i, together - i)
-            i += lanes
+        first, second = add_run(first, second, ahead(x, term[k]), together)
     return sum_of_lanes(first + second)
 
 
 @compiled
 def extreme_of_runs(kind, x, term, terms, together):  # type: ignore[no-untyped-def]
-    found = x[term[0]]
+    result = x[term[0]]
     for k in range(terms):
         z = ahead(x, term[k])
         for i in range(together):
             value = z[i]
-            if (value > found if kind == MAXIMUM else value < found) or value != value:
-                found = value
-    return found
+            if (value > result if kind == MAXIMUM else value < result) or value != value:
+                result = value
+    return result
 
 
 @compiled
 def sums(x, out, term, terms, run):  # type: ignore[no-untyped-def]
+    """Write the sums over all terms of `run` neighbours, four vectors at a time."""
     lanes, r = lanes_of(x), 0
     zero = spread(x, real(x, 0.0))
     while r + 4 * lanes <= run:
@@ -86,16 +94,17 @@ def sums(x, out, term, terms, run):  # type: ignore[no-untyped-def]
         store(out, r + 3 * lanes, d)
         r += 4 * lanes
     while r < run:
-        left = run - r
+        remaining = run - r
         a = zero
         for k in range(terms):
-            a = a + load_some(x, term[k] + r, left)
-        store_some(out, r, a, left)
+            a = a + load_some(x, term[k] + r, remaining)
+        store_some(out, r, a, remaining)
         r += lanes
 
 
 @compiled
 def extremes(kind, x, out, term, terms, run):  # type: ignore[no-untyped-def]
+    """Write the maximum or minimum over all terms of `run` neighbours."""
     lanes, r = lanes_of(x), 0
     while r + 2 * lanes <= run:
         z = ahead(x, term[0] + r)
@@ -107,11 +116,11 @@ def extremes(kind, x, out, term, terms, run):  # type: ignore[no-untyped-def]
         store(out, r + lanes, b)
         r += 2 * lanes
     while r < run:
-        left = run - r
-        a = load_some(x, term[0] + r, left)
+        remaining = run - r
+        a = load_some(x, term[0] + r, remaining)
         for k in range(1, terms):
-            a = extreme(kind, load_some(x, term[k] + r, left), a)
-        store_some(out, r, a, left)
+            a = extreme(kind, load_some(x, term[k] + r, remaining), a)
+        store_some(out, r, a, remaining)
         r += lanes
 
 
@@ -125,12 +134,12 @@ def places(x, out, term, terms, run):  # type: ignore[no-untyped-def]
     """Write the index of the first maximum. NaN is larger than any number."""
     lanes = lanes_of(x)
     for r in range(0, run, lanes):
-        left = run - r
-        best = load_some(x, term[0] + r, left)
-        found = spread(x, real(x, 0.0))
+        remaining = run - r
+        best = load_some(x, term[0] + r, remaining)
+        index = spread(x, real(x, 0.0))
         for k in range(1, terms):
-            value = load_some(x, term[k] + r, left)
+            value = load_some(x, term[k] + r, remaining)
             better = (value > best) | ((value != value) & (best == best))
             best = select(better, value, best)
-            found = select(better, spread(x, real(x, k)), found)
-        store_some(out, r, found, left)
+            index = select(better, spread(x, real(x, k)), index)
+        store_some(out, r, index, remaining)

@@ -21,9 +21,9 @@ from thousandfold.kernels.vector import (
     call_lanewise,
     first_of,
     host_features,
-    load_masked,
+    load_lanes,
     shuffle,
-    store_masked,
+    store_lanes,
 )
 
 REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16
@@ -35,13 +35,13 @@ BIAS, ADDED = 1, 2
 def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, rounded: bool = False) -> Any:
     """Return the loop for a number of rows and columns: (A, ma, ka, B, nb, kb, C, mc, nc, count, left, first, mf, how).
 
-    `vectors`: A consists of vectors. `apart`: columns are at the offsets nb and nc, and `left` lanes of each are used; otherwise columns
-    are consecutive vectors, and `left` of all their lanes are used. `masked`: unused lanes are neither read nor written. `rounded`:
+    `vectors`: A consists of vectors. `apart`: columns are at the offsets nb and nc, and `used` lanes of each are used; otherwise columns
+    are consecutive vectors, and `used` of all their lanes are used. `masked`: unused lanes are neither read nor written. `rounded`:
     products are rounded before they are added. `how`: BIAS starts sums at first[mf[i]] instead of zero; ADDED adds them to C.
     """
 
     @intrinsic
-    def loop(context, A, ma, ka, B, nb, kb, C, mc, nc, count, left, first, mf, how):  # type: ignore[no-untyped-def]
+    def loop(context, A, ma, ka, B, nb, kb, C, mc, nc, count, used, first, mf, how):  # type: ignore[no-untyped-def]
         table, whole = types.CPointer(types.int64), types.int64
         signature = types.void(A, table, table, A, table, table, A, table, table, whole, whole, A, table, whole)
         lanes = REGISTER * 8 // A.dtype.bitwidth
@@ -57,12 +57,12 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
         def __init__(self, builder: Any, vector: Any, *args: Any) -> None:
             self.builder, self.vector, self.align = builder, vector, REGISTER // vector.count
             (self.A, self.ma, self.ka, self.B, self.nb, self.kb, self.C, self.mc, self.nc) = args[:9]
-            self.count, self.left, self.first, self.mf, self.how = args[9:]
+            self.count, self.used, self.first, self.mf, self.how = args[9:]
             self.wanted: list[Any] = [None] * columns
             if masked:
                 for j in range(columns):
                     if apart or j == columns - 1:
-                        count = self.left if apart else builder.sub(self.left, INT(j * vector.count))
+                        count = self.used if apart else builder.sub(self.used, INT(j * vector.count))
                         self.wanted[j] = first_of(builder, count, vector.count)
 
         def entry(self, table: Any, i: Any) -> Any:
@@ -73,16 +73,11 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
 
         def read(self, pointer: Any, offset: Any, j: int) -> Any:
             place = self.builder.bitcast(self.builder.gep(pointer, [offset]), self.vector.as_pointer())
-            if self.wanted[j] is None:
-                return self.builder.load(place, align=self.align)
-            return load_masked(self.builder, place, self.wanted[j], self.vector, self.align)
+            return load_lanes(self.builder, place, self.wanted[j], self.vector, self.align)
 
         def write(self, value: Any, pointer: Any, offset: Any, j: int) -> None:
             place = self.builder.bitcast(self.builder.gep(pointer, [offset]), self.vector.as_pointer())
-            if self.wanted[j] is None:
-                self.builder.store(value, place, align=self.align)
-            else:
-                store_masked(self.builder, value, place, self.wanted[j], self.align)
+            store_lanes(self.builder, value, place, self.wanted[j], self.align)
 
         def spread(self, pointer: Any, offset: Any) -> Any:
             number = self.builder.load(self.builder.gep(pointer, [offset]))
@@ -101,13 +96,13 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
         zeros = [ir.Constant(self.vector, [0.0] * self.vector.count)] * rows
         before = builder.block
         with builder.if_then(has_first):
-            given = [self.spread(self.first, self.entry(self.mf, i)) for i in range(rows)]
-            there = builder.block
+            starts = [self.spread(self.first, self.entry(self.mf, i)) for i in range(rows)]
+            bias_block = builder.block
         firsts = []
-        for zero, value in zip(zeros, given, strict=True):
+        for zero, value in zip(zeros, starts, strict=True):
             phi = builder.phi(self.vector)
             phi.add_incoming(zero, before)
-            phi.add_incoming(value, there)
+            phi.add_incoming(value, bias_block)
             firsts.append(phi)
         before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
         builder.branch(loop)
@@ -119,15 +114,15 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
             phi.add_incoming(firsts[n // columns], before)
         b_row, a_column = builder.gep(self.B, [self.entry(self.kb, k)]), self.entry(self.ka, k)
         b = [self.read(b_row, at_b[j], j) for j in range(columns)]
-        found = []
+        totals = []
         for i in range(rows):
             a = self.read(begins[i], a_column, columns - 1) if vectors else self.spread(begins[i], a_column)
-            found += [self.term(a, b[j], sums[i * columns + j]) for j in range(columns)]
+            totals += [self.term(a, b[j], sums[i * columns + j]) for j in range(columns)]
         # LLVM would unroll two terms, which needs too many registers. Opaque inline assembly prevents this.
         builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
         following = builder.add(k, INT(1))
         k.add_incoming(following, loop)
-        for phi, value in zip(sums, found, strict=True):
+        for phi, value in zip(sums, totals, strict=True):
             phi.add_incoming(value, loop)
         builder.cbranch(builder.icmp_signed("<", following, self.count), loop, after)
         builder.position_at_end(after)
@@ -140,10 +135,10 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
             otherwise,
         ):
             with then:
-                for (row, j), value in zip(places, found, strict=True):
+                for (row, j), value in zip(places, totals, strict=True):
                     self.write(builder.fadd(self.read(row, at_c[j], j), value), row, at_c[j], j)
             with otherwise:
-                for (row, j), value in zip(places, found, strict=True):
+                for (row, j), value in zip(places, totals, strict=True):
                     self.write(value, row, at_c[j], j)
 
     return loop
@@ -159,16 +154,13 @@ def block(masked: bool) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             x_, rows_, last_, y_, row_, count_ = args
             vector = ir.VectorType(context.get_value_type(x.dtype), lanes)
-            align, some, found = REGISTER // lanes, first_of(builder, count_, lanes), []
+            align, mask, vectors = REGISTER // lanes, first_of(builder, count_, lanes) if masked else None, []
             for i in range(lanes):
                 index = builder.select(builder.icmp_signed("<", INT(i), last_), INT(i), last_)
                 place = builder.gep(x_, [builder.load(builder.gep(rows_, [index]))])
                 place = builder.bitcast(place, vector.as_pointer())
-                if masked:
-                    found.append(load_masked(builder, place, some, vector, align))
-                else:
-                    found.append(builder.load(place, align=align))
-            for j, value in enumerate(exchange(builder, found)):
+                vectors.append(load_lanes(builder, place, mask, vector, align))
+            for j, value in enumerate(exchange(builder, vectors)):
                 place = builder.gep(y_, [builder.mul(row_, INT(j))])
                 if masked:
                     with builder.if_then(builder.icmp_signed("<", INT(j), count_)):

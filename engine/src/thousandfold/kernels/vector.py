@@ -5,7 +5,7 @@ the same code gives the same bits with AVX-512, AVX2 and NEON. Addresses are poi
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import binding, ir
@@ -22,7 +22,7 @@ def host_features() -> set[str]:
     """Return the features of the processor for which numba compiles."""
     if SETTINGS.CPU_FEATURES is not None:  # NUMBA_CPU_FEATURES
         return {name[1:] for name in SETTINGS.CPU_FEATURES.split(",") if name.startswith("+")}
-    return {name for name, there in binding.get_host_cpu_features().items() if there}
+    return {name for name, is_there in binding.get_host_cpu_features().items() if is_there}
 
 
 def lanes(features: set[str]) -> int:
@@ -62,17 +62,31 @@ def call_lanewise(builder: Any, name: str, *args: Any) -> Any:
     return builder.call(declare_function(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector] * len(args)), args)
 
 
-def load_masked(builder: Any, place: Any, some: Any, vector: Any, align: int) -> Any:
-    """Return a vector of which only the lanes `some` are read. The others are zeros, and their memory is not read."""
-    kinds = [place.type, SHORT, some.type, vector]
+def load_masked(builder: Any, place: Any, mask: Any, vector: Any, align: int) -> Any:
+    """Return a vector of which only the lanes in `mask` are read. The others are zeros, and their memory is not read."""
+    kinds = [place.type, SHORT, mask.type, vector]
     function = declare_function(builder, f"llvm.masked.load.{suffix(vector)}.p0", vector, kinds)
-    return builder.call(function, [place, SHORT(align), some, ir.Constant(vector, [0.0] * vector.count)])
+    return builder.call(function, [place, SHORT(align), mask, ir.Constant(vector, [0.0] * vector.count)])
 
 
-def store_masked(builder: Any, value: Any, place: Any, some: Any, align: int) -> None:
-    kinds = [value.type, place.type, SHORT, some.type]
+def store_masked(builder: Any, value: Any, place: Any, mask: Any, align: int) -> None:
+    kinds = [value.type, place.type, SHORT, mask.type]
     function = declare_function(builder, f"llvm.masked.store.{suffix(value.type)}.p0", ir.VoidType(), kinds)
-    builder.call(function, [value, place, SHORT(align), some])
+    builder.call(function, [value, place, SHORT(align), mask])
+
+
+def load_lanes(builder: Any, place: Any, mask: Any, vector: Any, align: int) -> Any:
+    """Return a vector, of which only the lanes in `mask` are read, if there is one."""
+    if mask is None:
+        return builder.load(place, align=align)
+    return load_masked(builder, place, mask, vector, align)
+
+
+def store_lanes(builder: Any, value: Any, place: Any, mask: Any, align: int) -> None:
+    if mask is None:
+        builder.store(value, place, align=align)
+    else:
+        store_masked(builder, value, place, mask, align)
 
 
 def shuffle(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
@@ -120,9 +134,9 @@ class TruthsModel(models.PrimitiveModel):
 
 @lower_cast(types.Float, Vector)
 @lower_cast(types.Integer, Vector)
-def spread_number(context, builder, given, kind, number):  # type: ignore[no-untyped-def]
+def spread_number(context, builder, source, kind, number):  # type: ignore[no-untyped-def]
     """Broadcast a number that is combined with a vector."""
-    return broadcast(builder, context.cast(builder, number, given, kind.number), kind.lanes)
+    return broadcast(builder, context.cast(builder, number, source, kind.number), kind.lanes)
 
 
 def width(kind: Any) -> int:
@@ -130,70 +144,70 @@ def width(kind: Any) -> int:
     return BYTES // int(kind.count)
 
 
-# Operators of two vectors, or of a vector and a number.
-ARITHMETIC = {operator.add: "fadd", operator.sub: "fsub", operator.mul: "fmul", operator.truediv: "fdiv"}
-COMPARED = {
-    operator.eq: ("==", "ordered"),
-    operator.ne: ("!=", "unordered"),  # true for NaN, as everywhere
-    operator.lt: ("<", "ordered"),
-    operator.le: ("<=", "ordered"),
-    operator.gt: (">", "ordered"),
-    operator.ge: (">=", "ordered"),
+# The LLVM instruction of each operator, and its first argument if it has one.
+ARITHMETIC = {
+    operator.add: ("fadd",),
+    operator.sub: ("fsub",),
+    operator.mul: ("fmul",),
+    operator.truediv: ("fdiv",),
 }
-LOGIC = {operator.and_: "and_", operator.or_: "or_"}
+COMPARED = {
+    operator.eq: ("fcmp_ordered", "=="),
+    operator.ne: ("fcmp_unordered", "!="),  # true for NaN, as everywhere
+    operator.lt: ("fcmp_ordered", "<"),
+    operator.le: ("fcmp_ordered", "<="),
+    operator.gt: ("fcmp_ordered", ">"),
+    operator.ge: ("fcmp_ordered", ">="),
+}
+LOGIC = {operator.and_: ("and_",), operator.or_: ("or_",)}
 
 
 def vector_of(args: Any) -> Any:
     """Return the type of the vector among two arguments, of which one may be a number."""
-    found = [one for one in args if isinstance(one, Vector)]
+    vectors = [argument for argument in args if isinstance(argument, Vector)]
     if (
         len(args) == 2
-        and found
-        and all(one == found[0] or isinstance(one, types.Float | types.Integer) for one in args)
+        and vectors
+        and all(argument == vectors[0] or isinstance(argument, types.Float | types.Integer) for argument in args)
     ):
-        return found[0]
+        return vectors[0]
     return None
 
 
-def register(key: Any, build: Callable[..., Any], returned: Callable[[Any], Any]) -> None:
-    class PairTemplate(AbstractTemplate):
+def of_vectors(args: Any) -> Any:
+    kind = vector_of(args)
+    return signature(kind, kind, kind) if kind else None
+
+
+def of_comparison(args: Any) -> Any:
+    kind = vector_of(args)
+    return signature(Truths(kind.lanes), kind, kind) if kind else None
+
+
+def of_truths(args: Any) -> Any:
+    return signature(args[0], *args) if isinstance(args[0], Truths) and args[0] == args[1] else None
+
+
+def of_one_vector(args: Any) -> Any:
+    return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
+
+
+def register(key: Any, kinds: Sequence[Any], signature_of: Callable[[Any], Any], name: str, *first: str) -> None:
+    """Add an operator. `signature_of` returns its signature for these types of arguments, or None. `name`, `first`: its instruction."""
+
+    class OperatorTemplate(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
-            kind = vector_of(args)
-            return signature(returned(kind), kind, kind) if kind else None
+            return signature_of(args)
 
-    infer_global(key)(PairTemplate)
-    lower_builtin(key, Vector, Vector)(lambda context, builder, sig, args: build(builder, *args))
-
-
-for _key, _name in ARITHMETIC.items():
-    register(_key, lambda builder, x, y, name=_name: getattr(builder, name)(x, y), lambda kind: kind)
-for _key, (_sign, _kind) in COMPARED.items():
-    register(
-        _key,
-        lambda builder, x, y, sign=_sign, kind=_kind: getattr(builder, f"fcmp_{kind}")(sign, x, y),
-        lambda kind: Truths(kind.lanes),
-    )
+    infer_global(key)(OperatorTemplate)
+    lower_builtin(key, *kinds)(lambda context, builder, sig, args: getattr(builder, name)(*first, *args))
 
 
-def register_logic(key: Any, name: str) -> None:
-    class LogicTemplate(AbstractTemplate):
-        def generic(self, args: Any, kws: Any) -> Any:
-            return signature(args[0], *args) if isinstance(args[0], Truths) and args[0] == args[1] else None
-
-    infer_global(key)(LogicTemplate)
-    lower_builtin(key, Truths, Truths)(lambda context, builder, sig, args: getattr(builder, name)(*args))
-
-
-for _key, _name in LOGIC.items():
-    register_logic(_key, _name)
-
-
-@infer_global(operator.neg)
-class Negative(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
-
-
-@lower_builtin(operator.neg, Vector)
-def negative(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    return builder.fneg(args[0])
+for _table, _kind, _signature_of in (
+    (ARITHMETIC, Vector, of_vectors),
+    (COMPARED, Vector, of_comparison),
+    (LOGIC, Truths, of_truths),
+):
+    for _key, _instruction in _table.items():
+        register(_key, (_kind, _kind), _signature_of, *_instruction)
+register(operator.neg, (Vector,), of_one_vector, "fneg")

@@ -1,5 +1,6 @@
 """Lowerings of elementwise operations, and of dropout masks, which equal those of `member_functions.py`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,25 +12,28 @@ from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
     ProgramNode,
-    held,
     is_integer,
-    laid,
     lanes_last,
     lowers,
+    new_view,
     number_of,
     offsets_in,
     places,
+    stored_number,
 )
 
 UNARY, BINARY = (
-    {name: one.name for one in OPERATIONS if one.operands == count for name in one.aten.split()} for count in (1, 2)
+    {name: operation.name for operation in OPERATIONS if operation.operands == count for name in operation.aten.split()}
+    for count in (1, 2)
 )
 FOLDED = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
+Apply = Callable[..., View]  # (operation, *operands)
+Composition = Callable[..., Any]
 OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
 
 
 @lowers(*UNARY)
-def unary(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_unary(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if call.name in OF_BOOLEANS and not call.is_bool:
         raise Unsupported(f"{call.name} of integers")
@@ -40,7 +44,7 @@ def unary(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers(*BINARY)
-def binary(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_binary(draft: ProgramDraft, call: AtenCall) -> Any:
     a, b = (number_of(x) for x in call.args[:2])
     alpha = call.kwargs.get("alpha", 1)
     if call.is_bool and call.name in ("add", "sub"):
@@ -55,74 +59,107 @@ def binary(draft: ProgramDraft, call: AtenCall) -> Any:
         if rounding != "floor" or not is_integer(call.value.dtype):
             raise Unsupported(f"division with rounding_mode {rounding}")
         return draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
-    found = draft.pointwise(BINARY[call.name], [a, b], call.shape)
-    return times_one_hot(draft, a, b, found) if call.name == "mul" else found
+    result = draft.pointwise(BINARY[call.name], [a, b], call.shape)
+    return times_one_hot(draft, a, b, result) if call.name == "mul" else result
 
 
-def times_one_hot(draft: ProgramDraft, a: Any, b: Any, found: View) -> View:
+def times_one_hot(draft: ProgramDraft, a: Any, b: Any, product: View) -> View:
     """Return the product, as one-hot if one factor is one-hot and the other has one number for each row."""
     hot, other = (a, b) if isinstance(a, OneHot) else (b, a)
-    if not isinstance(hot, OneHot) or hot.shape != found.shape:
-        return found
+    if not isinstance(hot, OneHot) or hot.shape != product.shape:
+        return product
     if isinstance(other, View) and (len(other.dims) != len(hot.dims) or other.dims[hot.dim]):
-        return found
+        return product
     shape = tuple(1 if i == hot.dim else size for i, size in enumerate(hot.shape))
     number = draft.pointwise("MUL", [hot.number, other], shape)
-    return OneHot(found.value, found.offset, found.dims, hot.dim, number)
+    return OneHot(product.value, product.offset, product.dims, hot.dim, number)
 
 
-@lowers("where")
-def where(draft: ProgramDraft, call: AtenCall) -> Any:
-    return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)
+def lowers_pointwise(*names: str) -> Callable[[Composition], Composition]:
+    """Register a lowering to pointwise operations. It gets a function that applies one, the call, and the call's arguments as views or
+    numbers."""
+
+    def mark(function: Composition) -> Composition:
+        @lowers(*names)
+        def lower(draft: ProgramDraft, call: AtenCall) -> Any:
+            apply = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+            return function(apply, call, *(None if x is None else number_of(x) for x in call.args))
+
+        return function
+
+    return mark
 
 
-@lowers("clamp")
-def clamp(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = number_of(call.args[0])
-    lo, hi = call.kwargs.get("min", call.arg(1)), call.kwargs.get("max", call.arg(2))
-    if lo is not None:
-        x = draft.pointwise("MAXI", [x, number_of(lo)], call.shape)
-    if hi is not None:
-        x = draft.pointwise("MINI", [x, number_of(hi)], call.shape)
+@lowers_pointwise("where")
+def lower_where(apply: Apply, call: AtenCall, condition: Any, x: Any, y: Any) -> Any:
+    return apply("WHERE", condition, x, y)
+
+
+@lowers_pointwise("clamp")
+def lower_clamp(apply: Apply, call: AtenCall, x: Any, least: Any = None, most: Any = None) -> Any:
+    for op, bound in (("MAXI", call.kwargs.get("min", least)), ("MINI", call.kwargs.get("max", most))):
+        if bound is not None:
+            x = apply(op, x, number_of(bound))
     return x
 
 
-@lowers("relu")
-def relu(draft: ProgramDraft, call: AtenCall) -> Any:
-    return draft.pointwise("MAXI", [number_of(call.args[0]), 0.0], call.shape)
+@lowers_pointwise("relu")
+def lower_relu(apply: Apply, call: AtenCall, x: Any) -> Any:
+    return apply("MAXI", x, 0.0)
 
 
-@lowers("elu")
-def elu(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = draft.solid(call.args[0])
-    alpha, scale, inner = (float(call.arg(i, 1.0)) for i in (1, 2, 3))
-    made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
-    below = made("MUL", made("EXPM1", made("MUL", x, inner)), alpha * scale)
-    return made("WHERE", made("GT", x, 0.0), made("MUL", x, scale), below)
+@lowers_pointwise("elu")
+def lower_elu(apply: Apply, call: AtenCall, x: Any, alpha: Any = 1.0, scale: Any = 1.0, inner: Any = 1.0) -> Any:
+    below = apply("MUL", apply("EXPM1", apply("MUL", x, inner)), alpha * scale)
+    return apply("WHERE", apply("GT", x, 0.0), apply("MUL", x, scale), below)
 
 
-@lowers("pow")
-def power(draft: ProgramDraft, call: AtenCall) -> Any:
-    x, exponent = (number_of(x) for x in call.args[:2])
+@lowers_pointwise("pow")
+def lower_power(apply: Apply, call: AtenCall, x: Any, exponent: Any) -> Any:
     if is_integer(call.value.dtype):
         raise Unsupported("powers of integers")
     if not isinstance(x, View) or isinstance(exponent, View):
-        return draft.pointwise("POW", [x, exponent], call.shape)
-    made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+        return apply("POW", x, exponent)
     if exponent == 0:
         return Full(1.0, call.shape)
     if exponent == 1:
         return x
     if exponent in (2, 3, 4, -2):
-        square = made("MUL", x, x)
+        square = apply("MUL", x, x)
         if exponent in (3, 4):
-            return made("MUL", square, x if exponent == 3 else square)
-        return square if exponent == 2 else made("RECIP", square)
+            return apply("MUL", square, x if exponent == 3 else square)
+        return square if exponent == 2 else apply("RECIP", square)
     if exponent == -1.5:
-        return made("DIV", made("RSQRT", x), x)
+        return apply("DIV", apply("RSQRT", x), x)
     if exponent in (0.5, -0.5, -1):
-        return made({0.5: "SQRT", -0.5: "RSQRT", -1: "RECIP"}[exponent], x)
-    return made("POW", x, exponent)
+        return apply({0.5: "SQRT", -0.5: "RSQRT", -1: "RECIP"}[exponent], x)
+    return apply("POW", x, exponent)
+
+
+@lowers_pointwise("remainder")
+def lower_remainder(apply: Apply, call: AtenCall, a: Any, b: Any) -> Any:
+    """Lower a remainder of integers, such as indices counted from either end."""
+    if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
+        raise Unsupported("remainder of numbers that are no integers")
+    return apply("SUB", a, apply("MUL", apply("FLOOR", apply("DIV", a, b)), b))
+
+
+@lowers_pointwise("addcmul", "addcdiv")
+def lower_addcmul(apply: Apply, call: AtenCall, x: Any, a: Any, b: Any) -> Any:
+    """Return x + value * (a * b), or with a / b."""
+    product = apply("MUL" if call.name == "addcmul" else "DIV", a, b)
+    return apply("ADD", x, apply("MUL", product, number_of(call.kwargs.get("value", 1))))
+
+
+@lowers_pointwise("lerp")
+def lower_lerp(apply: Apply, call: AtenCall, x: Any, y: Any, weight: Any) -> Any:
+    """Return x + weight * (y - x), computed from the nearer end."""
+    if isinstance(weight, View):
+        raise Unsupported("lerp by a tensor")
+    apart = apply("SUB", y, x)
+    if weight < 0.5:
+        return apply("ADD", x, apply("MUL", apart, weight))
+    return apply("SUB", y, apply("MUL", apart, 1 - weight))
 
 
 @lowers("_to_copy", "convert_element_type")
@@ -137,51 +174,19 @@ def lower_conversion(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("full_like", "full")
-def full(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_full(draft: ProgramDraft, call: AtenCall) -> Any:
     if isinstance(call.args[1], View):
         raise Unsupported(f"{call.name} with a number that data enter")
-    return Full(held(number_of(call.args[1]), call.value.dtype), call.shape)
+    return Full(stored_number(number_of(call.args[1]), call.value.dtype), call.shape)
 
 
 @lowers("scalar_tensor")
-def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
-    return Full(held(call.args[0], call.value.dtype), ())
-
-
-@lowers("remainder")
-def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Lower a remainder of integers, such as indices counted from either end."""
-    if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
-        raise Unsupported("remainder of numbers that are no integers")
-    a, b = (number_of(one) for one in call.args[:2])
-    times = draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
-    return draft.pointwise("SUB", [a, draft.pointwise("MUL", [times, b], call.shape)], call.shape)
-
-
-@lowers("addcmul", "addcdiv")
-def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Return x + value * (a * b), or with a / b."""
-    x, a, b = (number_of(one) for one in call.args[:3])
-    value = call.kwargs.get("value", call.arg(3, 1))
-    both = draft.pointwise("MUL" if call.name == "addcmul" else "DIV", [a, b], call.shape)
-    scaled = draft.pointwise("MUL", [both, number_of(value)], call.shape)
-    return draft.pointwise("ADD", [x, scaled], call.shape)
-
-
-@lowers("lerp")
-def between(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Return x + weight * (y - x), computed from the nearer end."""
-    x, y, weight = (number_of(one) for one in call.args[:3])
-    if isinstance(weight, View):
-        raise Unsupported("lerp by a tensor")
-    apart = draft.pointwise("SUB", [y, x], call.shape)
-    if weight < 0.5:
-        return draft.pointwise("ADD", [x, draft.pointwise("MUL", [apart, weight], call.shape)], call.shape)
-    return draft.pointwise("SUB", [y, draft.pointwise("MUL", [apart, 1 - weight], call.shape)], call.shape)
+def lower_scalar(draft: ProgramDraft, call: AtenCall) -> Any:
+    return Full(stored_number(call.args[0], call.value.dtype), ())
 
 
 @lowers("dropout_mask")
-def mask(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_mask(draft: ProgramDraft, call: AtenCall) -> Any:
     """Lower a mask in the layout of its tensor. Elements are counted in logical order."""
     x, site, threshold, scale = call.args
     x = draft.solid(x)
@@ -189,17 +194,17 @@ def mask(draft: ProgramDraft, call: AtenCall) -> Any:
     order = lanes_last(extents, lambda extent: -extent.strides[0])
     where, size = places(order)
     logical = places(extents)[0]
-    out = laid(order, extents, len(x.dims))
-    rest, inner = order[:-1], order[-1:]
-    what = {
+    out = new_view(order, extents, len(x.dims))
+    outer, inner = order[:-1], order[-1:]
+    fields = {
         "site": site,
         "threshold": threshold,
         "scale": scale,
         "size": size,
         "run": inner[0].size if inner else 1,
         "stride": logical[id(inner[0])] if inner else 1,
-        "from": offsets_in(logical, rest),
-        "into": offsets_in(where, rest),
+        "from": offsets_in(logical, outer),
+        "into": offsets_in(where, outer),
     }
-    draft.nodes.append(ProgramNode(MASK, out, [], what))
+    draft.nodes.append(ProgramNode(MASK, out, [], fields))
     return out

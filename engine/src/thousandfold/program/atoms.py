@@ -36,7 +36,7 @@ class Value:
     """Memory that instructions write, or an input."""
 
     size: int
-    given: tuple[int, int] | None = None  # buffer and offset outside the arena
+    place: tuple[int, int] | None = None  # buffer and offset outside the arena
     first: int = -1  # first instruction that writes it
     last: int = -1  # last instruction that uses it
     offset: int = 0  # in the arena
@@ -82,7 +82,7 @@ def size_of(atoms: Iterable[Atom]) -> int:
 
 def split(atoms: Sequence[Atom], cuts: Iterable[int]) -> Atoms:
     """Refine the atoms of one dimension so that it can be cut into inner parts of these sizes."""
-    found: list[Atom] = []
+    refined: list[Atom] = []
     inner = 1
     for atom in reversed(atoms):
         inside = sorted(cut // inner for cut in cuts if inner < cut < inner * atom.size)
@@ -90,36 +90,36 @@ def split(atoms: Sequence[Atom], cuts: Iterable[int]) -> Atoms:
         for cut in [*inside, atom.size]:
             if cut % before or atom.size % cut:
                 raise Unsupported(
-                    f"a reshape that cuts a dimension of {[one.size for one in atoms]}, which was joined, into parts of {sorted(cuts)}"
+                    f"a reshape that cuts a dimension of {[atom.size for atom in atoms]}, which was joined, into parts of {sorted(cuts)}"
                 )
             if cut > before:
-                found.append(Atom(cut // before, atom.stride * before, atom.lane))
+                refined.append(Atom(cut // before, atom.stride * before, atom.lane))
             before = cut
         inner *= atom.size
-    return tuple(reversed(found))
+    return tuple(reversed(refined))
 
 
 def cuts_of(sizes: Iterable[int]) -> set[int]:
     """Return the sizes of the inner parts of a dimension whose atoms have these sizes, outer to inner."""
-    found, product = set(), 1
+    cuts, product = set(), 1
     for size in reversed(list(sizes)):
         product *= size
-        found.add(product)
-    return found
+        cuts.add(product)
+    return cuts
 
 
 def merge(atoms: Iterable[Atom]) -> Atoms:
     """Drop atoms of size 1 and merge contiguous neighbours, except lanes."""
-    found: list[Atom] = []
+    merged: list[Atom] = []
     for atom in atoms:
         if atom.size == 1:
             continue
-        before = found[-1] if found else None
+        before = merged[-1] if merged else None
         if before and not atom.lane and not before.lane and before.stride == atom.stride * atom.size:
-            found[-1] = Atom(before.size * atom.size, atom.stride)
+            merged[-1] = Atom(before.size * atom.size, atom.stride)
         else:
-            found.append(atom)
-    return tuple(found)
+            merged.append(atom)
+    return tuple(merged)
 
 
 def reshape(view: View, shape: Sequence[int]) -> View:
@@ -129,24 +129,20 @@ def reshape(view: View, shape: Sequence[int]) -> View:
     atoms = list(split([atom for dim in view.dims for atom in dim], cuts_of(sizes)))
     dims = []
     for size in reversed(sizes):
-        mine: list[Atom] = []
-        while size_of(mine) < size:
-            mine.append(atoms.pop())
-        if size_of(mine) != size:
+        part: list[Atom] = []
+        while size_of(part) < size:
+            part.append(atoms.pop())
+        if size_of(part) != size:
             raise Unsupported(
                 f"a reshape of {tuple(view.shape)} to {tuple(shape)}, which cuts dimensions and joins them again otherwise"
             )
-        dims.append(merge(reversed(mine)))
+        dims.append(merge(reversed(part)))
     return view.with_dims(reversed(dims))
 
 
 def contiguous(value: Value, shape: Shape, lane_dim: int | None = None) -> View:
-    dims: list[Atoms] = []
-    stride = 1
-    for i, size in reversed(list(enumerate(shape))):
-        dims.append((Atom(size, stride, i == lane_dim),) if size > 1 else ())
-        stride *= size
-    return View(value, 0, tuple(reversed(dims)))
+    atoms = [Atom(size, stride, i == lane_dim) for i, (size, stride) in enumerate(zip(shape, run_strides(shape)))]
+    return View(value, 0, tuple((atom,) if atom.size > 1 else () for atom in atoms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,32 +155,32 @@ class Extent:
     strides: tuple[int, ...]
 
 
-def does_not_fit(own: Sequence[Atoms]) -> str:
-    made = " and ".join(" x ".join(str(atom.size) for atom in dim) or "1" for dim in own)
-    return f"an operation on tensors whose dimension of one size was joined from other parts: {made}"
+def does_not_fit(dims: Sequence[Atoms]) -> str:
+    sizes = " and ".join(" x ".join(str(atom.size) for atom in dim) or "1" for dim in dims)
+    return f"an operation on tensors whose dimension of one size was joined from other parts: {sizes}"
 
 
 def align(views: Sequence[View], shape: Shape) -> list[list[Extent]]:
     """Refine the dimensions of tensors that are broadcast to one shape to common atoms."""
-    found = []
+    aligned = []
     for i, whole in enumerate(shape):
-        own = [
+        dims = [
             view.dims[j] if (j := i - (len(shape) - len(view.dims))) >= 0 else ()
             for view in views
         ]  # fmt: skip
-        cuts = set().union(*(cuts_of(atom.size for atom in dim) for dim in own)) | {whole}
-        parts = [split(dim, cuts) if dim else None for dim in own]
+        cuts = set().union(*(cuts_of(atom.size for atom in dim) for dim in dims)) | {whole}
+        parts = [split(dim, cuts) if dim else None for dim in dims]
         edges = [1, *sorted(cut for cut in cuts if cut > 1)]
         if any(b % a for a, b in pairwise(edges)):
-            raise Unsupported(does_not_fit(own))
+            raise Unsupported(does_not_fit(dims))
         extents = []
         for k, size in enumerate(reversed([b // a for a, b in pairwise(edges)])):
             if any(part is not None and part[k].size != size for part in parts):
-                raise Unsupported(does_not_fit(own))
+                raise Unsupported(does_not_fit(dims))
             lane = any(part is not None and part[k].lane for part in parts)
             extents.append(Extent(i, size, lane, tuple(0 if part is None else part[k].stride for part in parts)))
-        found.append(extents)
-    return found
+        aligned.append(extents)
+    return aligned
 
 
 def flat(extents: Iterable[Iterable[Extent]]) -> list[Extent]:
@@ -193,28 +189,28 @@ def flat(extents: Iterable[Iterable[Extent]]) -> list[Extent]:
 
 def collapse(sizes: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
     """Merge neighbouring sizes that are contiguous in every row of strides."""
-    found: list[int] = []
+    merged: list[int] = []
     strides: list[list[int]] = [[] for _ in rows]
     for i, size in enumerate(sizes):
         if size == 1:
             continue
-        if found and all(mine[-1] == row[i] * size for mine, row in zip(strides, rows)):
-            found[-1] *= size
-            for mine, row in zip(strides, rows):
-                mine[-1] = row[i]
+        if merged and all(joined[-1] == row[i] * size for joined, row in zip(strides, rows)):
+            merged[-1] *= size
+            for joined, row in zip(strides, rows):
+                joined[-1] = row[i]
         else:
-            found.append(size)
-            for mine, row in zip(strides, rows):
-                mine.append(row[i])
-    return found, strides
+            merged.append(size)
+            for joined, row in zip(strides, rows):
+                joined.append(row[i])
+    return merged, strides
 
 
 def offsets(sizes: Iterable[int], strides: Iterable[int]) -> np.ndarray:
     """Return the offset of each element. The last size varies fastest."""
-    found = np.zeros(1, np.int64)
+    table = np.zeros(1, np.int64)
     for size, stride in zip(sizes, strides):
-        found = (found[:, None] + np.arange(size) * stride).reshape(-1)
-    return found
+        table = (table[:, None] + np.arange(size) * stride).reshape(-1)
+    return table
 
 
 def offsets_of(extents: Sequence[Extent], k: int) -> np.ndarray:
@@ -224,8 +220,8 @@ def offsets_of(extents: Sequence[Extent], k: int) -> np.ndarray:
 
 def run_strides(sizes: Sequence[int]) -> list[int]:
     """Return the strides of a contiguous tensor."""
-    found, stride = [], 1
+    strides, stride = [], 1
     for size in reversed(sizes):
-        found.append(stride)
+        strides.append(stride)
         stride *= size
-    return found[::-1]
+    return strides[::-1]

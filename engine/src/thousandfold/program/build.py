@@ -11,7 +11,7 @@ import torch
 from thousandfold.codes import GRAD, OUT
 from thousandfold.graph import AtenGraph, AtenOperation, Form, Ref, replace_in
 from thousandfold.program import arithmetic, matmul, parts, sums, tables, views  # noqa: F401  (their lowerings)
-from thousandfold.program.atoms import Full, Unsupported, Value, contiguous
+from thousandfold.program.atoms import Full, Unsupported, View
 from thousandfold.program.draft import LOWERINGS, AtenCall, ProgramDraft, ProgramNode, is_integer
 from thousandfold.program.emit import allocate, emit
 from thousandfold.program.fusion import Divide, fuse
@@ -24,15 +24,6 @@ class Program:
     count: int  # instructions
     arena: int  # numbers
     constants: np.ndarray  # float64
-
-
-@dataclass(frozen=True)
-class Placed:
-    """An input of the program: its buffer and offset, and its dimension of samples, if any."""
-
-    buffer: int
-    offset: int
-    lane_dim: int | None = None
 
 
 def finish(
@@ -49,17 +40,14 @@ def finish(
     return Program(emit(draft.nodes, groups), len(groups), size, constants)
 
 
-def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype: torch.dtype) -> list[Any]:
-    """Lower a graph to nodes and return its results as views, full tensors or None."""
-    found: dict[int, Any] = {}  # by tensor number
-    for number, (one, form) in enumerate(zip(given, graph.forms)):
-        value = Value(math.prod(form.shape), (one.buffer, one.offset))
-        found[number] = contiguous(value, form.shape, one.lane_dim)
+def lower(draft: ProgramDraft, graph: AtenGraph, inputs: Sequence[View], dtype: torch.dtype) -> list[Any]:
+    """Lower a graph of these inputs to nodes and return its results as views, full tensors or None."""
+    tensors: dict[int, Any] = dict(enumerate(inputs))  # by tensor number
 
     def get(ref: Ref) -> Any:
-        if ref.number not in found:
-            found[ref.number] = draft.constant(graph.known[ref.number])
-        return found[ref.number]
+        if ref.number not in tensors:
+            tensors[ref.number] = draft.constant(graph.known[ref.number])
+        return tensors[ref.number]
 
     bounds = IntegerBounds(graph, draft.largest)
     for operation in graph.needed():
@@ -71,8 +59,8 @@ def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype:
                 error.place = graph.places.get(operation.outputs[0], "")
                 raise
             several = result if isinstance(operation.result, list | tuple) else [result]
-            found.update(zip(operation.outputs, several, strict=True))
-    return parts.solid(draft, [get(one) if isinstance(one, Ref) else one for one in graph.results])
+            tensors.update(zip(operation.outputs, several, strict=True))
+    return parts.solid(draft, [get(result) if isinstance(result, Ref) else result for result in graph.results])
 
 
 def lower_operation(
@@ -80,8 +68,8 @@ def lower_operation(
 ) -> Any:
     args, kwargs = replace_in((operation.args, operation.kwargs), Ref, get)
     name, value = operation.target._schema.name.split("::")[1], graph.form_in(operation.result)
-    if name == "add" and not kwargs and (found := parts.add_slices(draft, *args[:2])) is not None:
-        return found
+    if name == "add" and not kwargs and (total := parts.add_slices(draft, *args[:2])) is not None:
+        return total
     args, kwargs = parts.solid(draft, (args, kwargs))
     check_formats(operation, value, dtype)
     if isinstance(value, Form) and not math.prod(value.shape):
@@ -94,6 +82,6 @@ def lower_operation(
 
 def check_formats(operation: AtenOperation, value: Any, dtype: torch.dtype) -> None:
     """Raise if an operation computes in another number format than the program."""
-    for one in value if isinstance(value, (tuple, list)) else [value]:
-        if isinstance(one, Form) and one.dtype not in (dtype, torch.bool) and not is_integer(one.dtype):
-            raise Unsupported(f"{operation.target} in {one.dtype}, where the network has {dtype}")
+    for form in value if isinstance(value, (tuple, list)) else [value]:
+        if isinstance(form, Form) and form.dtype not in (dtype, torch.bool) and not is_integer(form.dtype):
+            raise Unsupported(f"{operation.target} in {form.dtype}, where the network has {dtype}")

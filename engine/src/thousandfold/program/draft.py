@@ -36,7 +36,7 @@ class ProgramNode:
     kind: int
     out: View
     ins: list[Any]  # View, or numbers
-    what: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
     order: tuple[int, ...] = ()
     strides: list[list[int]] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class ProgramDraft:
 
     def numbers_of(self, x: View) -> np.ndarray | None:
         """Return the numbers of a constant in order, or None if x is no constant."""
-        return self.constants[x.value.given[1]] if x.value.given and x.value.given[0] == CONST else None
+        return self.constants[x.value.place[1]] if x.value.place and x.value.place[0] == CONST else None
 
     def solid(self, x: Any) -> View:
         """Return x as a view. A `Full` is written to memory."""
@@ -81,27 +81,27 @@ class ProgramDraft:
         if out is None and (same := unchanged_operand(op, ins, views, shape)) is not None:
             return same
         extents = flat(align(views + ([out] if out else []), shape))
-        what: dict[str, Any] = {"op": op}
+        fields: dict[str, Any] = {"op": op}
         if out is None:
             order = order_like(extents, len(views))
-            out = laid(order, extents, len(shape))
+            out = new_view(order, extents, len(shape))
         else:
             order = sorted(extents, key=lambda extent: -extent.strides[-1])
-            what["written"] = [extent.strides[-1] for extent in order]
+            fields["written"] = [extent.strides[-1] for extent in order]
         strides = [[extent.strides[k] for extent in order] for k in range(len(views))]
-        self.nodes.append(ProgramNode(PW, out, list(ins), what, tuple(extent.size for extent in order), strides))
+        self.nodes.append(ProgramNode(PW, out, list(ins), fields, tuple(extent.size for extent in order), strides))
         return out
 
-    def write(self, x: Any, given: tuple[int, int], shape: Shape) -> None:
+    def write(self, x: Any, place: tuple[int, int], shape: Shape) -> None:
         """Write a result to its place. If it is a whole new value in that order, the value itself is put there without a copy."""
         x = self.solid(x if isinstance(x, (View, Full)) else Full(float(x), shape))
         extents = flat(align([x, contiguous(Value(1), shape)], shape))
         size = max(1, math.prod(shape))
         in_order = all(extent.strides[0] == extent.strides[1] for extent in extents)
-        if x.value.given is None and x.offset == 0 and in_order and x.value.size == size:
-            x.value.given = given
+        if x.value.place is None and x.offset == 0 and in_order and x.value.size == size:
+            x.value.place = place
         else:
-            self.pointwise("COPY", [x], shape, contiguous(Value(size, given), shape))
+            self.pointwise("COPY", [x], shape, contiguous(Value(size, place), shape))
 
 
 def unchanged_operand(op: str, ins: Sequence[Any], views: Sequence[View], shape: Shape) -> View | None:
@@ -119,7 +119,7 @@ def number_of(x: Any) -> Any:
     return x.number if isinstance(x, Full) else (x if isinstance(x, View) else float(x))
 
 
-def held(number: float, dtype: torch.dtype) -> float:
+def stored_number(number: float, dtype: torch.dtype) -> float:
     """Return a number as stored in a tensor of this format. Integers and booleans have no fractions."""
     return float(number) if dtype.is_floating_point else float(torch.tensor(number).to(dtype))
 
@@ -140,17 +140,17 @@ def order_like(extents: Sequence[Extent], views: int) -> list[Extent]:
         return list(extents)
     sizes = [math.prod(extent.size for extent in extents if extent.strides[k]) for k in range(views)]
     k = sizes.index(max(sizes))
-    own = sorted((extent for extent in extents if extent.strides[k]), key=lambda extent: -extent.strides[k])
-    return lanes_last([*(extent for extent in reversed(extents) if not extent.strides[k]), *own])
+    covered = sorted((extent for extent in extents if extent.strides[k]), key=lambda extent: -extent.strides[k])
+    return lanes_last([*(extent for extent in reversed(extents) if not extent.strides[k]), *covered])
 
 
-def laid(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
+def new_view(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
     """Return a view with `dims` dimensions of a new value, whose extents have this order, outer to inner."""
     where, stride = places(order)
-    found: list[list[Atom]] = [[] for _ in range(dims)]
+    atoms: list[list[Atom]] = [[] for _ in range(dims)]
     for extent in extents:
-        found[extent.dim].append(Atom(extent.size, where[id(extent)], extent.lane))
-    return View(Value(stride), 0, tuple(merge(dim) for dim in found))
+        atoms[extent.dim].append(Atom(extent.size, where[id(extent)], extent.lane))
+    return View(Value(stride), 0, tuple(merge(dim) for dim in atoms))
 
 
 def places(order: Sequence[Extent]) -> tuple[dict[int, int], int]:
@@ -187,8 +187,8 @@ class AtenCall:
 
     def arg(self, i: int, default: Any = None) -> Any:
         """Return a positional argument, or the default if it is missing or None."""
-        given = self.args[i] if len(self.args) > i else None
-        return default if given is None else given
+        value = self.args[i] if len(self.args) > i else None
+        return default if value is None else value
 
     @property
     def is_bool(self) -> bool:

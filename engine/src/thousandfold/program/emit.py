@@ -30,13 +30,13 @@ def allocate(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> i
                         x.value.stored = True
             value.first = g if value.first < 0 else value.first
             value.last = max(value.last, g)
-            value.stored = value.stored or value.given is not None or node.kind != PW
+            value.stored = value.stored or value.place is not None or node.kind != PW
             values[id(value)] = value
     placed: list[tuple[int, int, Value]] = []  # (begin, end, value), in order
     size = 0
-    for value in sorted((v for v in values.values() if v.given is None and v.stored), key=lambda v: v.first):
-        placed = [one for one in placed if one[2].last >= value.first]
-        needed, at, place = room(value), 0, len(placed)
+    for value in sorted((v for v in values.values() if v.place is None and v.stored), key=lambda v: v.first):
+        placed = [entry for entry in placed if entry[2].last >= value.first]
+        needed, at, place = (-(-value.size // LINE) + 1) * LINE, 0, len(placed)
         for i, (begin, end, _) in enumerate(placed):
             if begin - at >= needed:
                 place = i
@@ -48,30 +48,26 @@ def allocate(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> i
     return size
 
 
-def room(value: Value) -> int:
-    return (-(-value.size // LINE) + 1) * LINE
-
-
 def emit(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> np.ndarray:
     words: list[int] = []
     for group in groups:
-        some = [nodes[i] for i in group]
-        body = group_words(some) if some[0].kind == PW else node_words(some[0])
-        words += [some[0].kind, len(body) + 2, *(int(word) for word in body)]
+        members = [nodes[i] for i in group]
+        body = group_words(members) if members[0].kind == PW else node_words(members[0])
+        words += [members[0].kind, len(body) + 2, *(int(word) for word in body)]
     return np.array(words, np.int64)
 
 
 def node_words(node: ProgramNode) -> list[int]:
     fields, words = FIELDS[node.kind], list[int]()
-    operands = [one.name for one in fields if one.kind == "." and one.name != "out"]
+    operands = [field.name for field in fields if field.kind == "." and field.name != "out"]
     places = {"out": place_of(node.out)} | dict(zip(operands, map(place_of, node.ins)))
-    sizes = {one.size: len(node.what[one.name]) for one in fields if one.kind == "["}
-    for one in fields:
-        if one.kind == ".":
-            words += places.get(one.name, (0, 0))
-        elif one.kind == "[":
-            words += node.what[one.name].tolist()
+    sizes = {field.size: len(node.fields[field.name]) for field in fields if field.kind == "["}
+    for field in fields:
+        if field.kind == ".":
+            words += places.get(field.name, (0, 0))
+        elif field.kind == "[":
+            words += node.fields[field.name].tolist()
         else:
-            value = sizes.get(one.name, node.what.get(one.name, 0))
-            words.append(bits(value) if one.kind == "#" else value)
+            value = sizes.get(field.name, node.fields.get(field.name, 0))
+            words.append(bits(value) if field.kind == "#" else value)
     return words

@@ -1,8 +1,5 @@
 """Encoding of a group of pointwise nodes as one instruction. It runs over blocks of at most BLOCK numbers, which fit the L1 cache.
-
-dimensions | outer ones | of the next so many at once | inner size | streams, operations, constants, sums | sizes
-streams: buffer, offset, mode (0 in place, 1 copied in, 2 copied out, 3 added up), register, strides
-constants: register, bits | operations: code, out, three operands | sums: buffer, offset, size
+`kernels/blocks.py` describes the words.
 """
 
 import struct
@@ -21,21 +18,22 @@ Operand = tuple[str, Any]  # ("stream", number), ("constant", value) or ("passin
 
 
 def group_words(nodes: Sequence[ProgramNode]) -> list[int]:
+    """Return the words of a group after code and length."""
     group = GroupCode(nodes)
-    sizes, strides = collapse(group.sizes, [own for _, own in group.streams])
+    sizes, strides = collapse(group.sizes, [row for _, row in group.streams])
     if not sizes:
         sizes, strides = [1], [[0] for _ in group.streams]
     outer, at_once, inner = blocks(sizes)
     registers = Registers()
     modes = []
     written = {out for _, out, _ in group.operations if out[0] == "stream"}
-    summed = {stream: (source, rest) for source, stream, rest in group.sums}
-    for i, own in enumerate(strides):
+    summed = {stream: (source, target) for source, stream, target in group.sums}
+    for i, row in enumerate(strides):
         if i in summed:
             modes.append(ADDED_UP)
             continue
         registers.give(("stream", i))
-        lies, (steps,) = collapse([at_once, *sizes[outer + 1 :]], [own[outer:]])
+        lies, (steps,) = collapse([at_once, *sizes[outer + 1 :]], [row[outer:]])
         if not lies or (len(lies) == 1 and steps == [1]):
             modes.append(IN_PLACE)
         else:
@@ -48,15 +46,15 @@ def group_words(nodes: Sequence[ProgramNode]) -> list[int]:
         raise Unsupported(f"{registers.count} numbers at once in a pointwise group")
     words = [len(sizes), outer, at_once, inner, len(group.streams), len(group.operations), constants, len(group.sums)]
     words += sizes
-    for i, ((place, _), own, mode) in enumerate(zip(group.streams, strides, modes)):
+    for i, ((place, _), row, mode) in enumerate(zip(group.streams, strides, modes)):
         source = summed[i][0] if i in summed else ("stream", i)
-        words += [*place, mode, registers.number[source], *own]
+        words += [*place, mode, registers.number[source], *row]
     for (kind, number), register in registers.number.items():
         if kind == "constant":
             words += [register, bits(number)]
     words += code
-    for _, _, rest in group.sums:
-        words += rest
+    for _, _, target in group.sums:
+        words += target
     return words
 
 
@@ -94,20 +92,20 @@ Operation = tuple[int, Operand, list[Operand]]
 def pair(operations: Sequence[Operation], summed: Collection[Operand]) -> list[Operation]:
     """Fuse pairs of operations. `summed`: operands that sums read."""
     uses = Counter(x for _, _, operands in operations for x in operands)
-    found: list[Operation] = []
+    fused: list[Operation] = []
     for code, out, operands in operations:
         for place, x in enumerate(operands):
-            i = next((i for i, one in enumerate(found) if one[1] == x), None)
+            i = next((i for i, entry in enumerate(fused) if entry[1] == x), None)
             if i is None or x[0] != "passing" or uses[x] > 1 or x in summed:
                 continue
-            first, _, read = found[i]
-            both = PAIRED.get((first, code, place))
-            if both is not None and not any(one[1] in read for one in found[i + 1 :]):
-                del found[i]
-                code, operands = both, [*read, operands[1 - place]]
+            first, _, read = fused[i]
+            fused_code = PAIRED.get((first, code, place))
+            if fused_code is not None and not any(entry[1] in read for entry in fused[i + 1 :]):
+                del fused[i]
+                code, operands = fused_code, [*read, operands[1 - place]]
                 break
-        found.append((code, out, operands))
-    return found
+        fused.append((code, out, operands))
+    return fused
 
 
 class GroupCode:
@@ -129,7 +127,7 @@ class GroupCode:
             operands = list(self.operands(node, inside))
             out = self.operand_of(node)
             inside[id(node.out.value)] = out
-            self.operations.append((CODES[node.what["op"]], out, operands))
+            self.operations.append((CODES[node.fields["op"]], out, operands))
         self.operations = pair(self.operations, {source for source, _, _ in self.sums})
 
     def operands(self, node: ProgramNode, inside: dict[int, Operand]) -> Iterator[Operand]:
@@ -138,22 +136,22 @@ class GroupCode:
             if not isinstance(x, View):
                 yield "constant", float(x)
                 continue
-            own = next(strides)
+            steps = next(strides)
             if id(x.value) in inside and x.offset == 0:
                 yield inside[id(x.value)]
             else:
-                yield self.stream(place_of(x), self.spread(node, own))
+                yield self.stream(place_of(x), self.spread(node, steps))
 
     def operand_of(self, node: ProgramNode) -> Operand:
         if not node.out.value.stored:
             return "passing", id(node)
-        own = node.what.get("written") or run_strides(node.order)
-        return self.stream(place_of(node.out), self.spread(node, own))
+        steps = node.fields.get("written") or run_strides(node.order)
+        return self.stream(place_of(node.out), self.spread(node, steps))
 
     def add_sum(self, node: ProgramNode, inside: dict[int, Operand]) -> None:
         place = place_of(node.out)
         self.sums.append((inside[id(node.ins[0].value)], len(self.streams), [*place, node.out.value.size]))
-        self.streams.append((place, self.spread(node, node.what["written"])))
+        self.streams.append((place, self.spread(node, node.fields["written"])))
 
     def stream(self, place: tuple[int, int], strides: list[int]) -> Operand:
         ident = (*place, *strides)
@@ -164,8 +162,8 @@ class GroupCode:
 
     def spread(self, node: ProgramNode, strides: Sequence[int]) -> list[int]:
         """Return a node's strides for the common dimensions of the group."""
-        own = [Atom(size, stride) for size, stride in zip(order_of(node), strides) if size > 1]
-        return [atom.stride for atom in split(own, self.cuts)] or [0]
+        atoms = [Atom(size, stride) for size, stride in zip(order_of(node), strides) if size > 1]
+        return [atom.stride for atom in split(atoms, self.cuts)] or [0]
 
     def constants(self) -> list[Operand]:
         return list(dict.fromkeys(x for _, _, operands in self.operations for x in operands if x[0] == "constant"))
@@ -201,11 +199,11 @@ class Registers:
 
 
 def order_of(node: ProgramNode) -> Sequence[int]:
-    return node.order if node.kind == PW else node.what["order"]
+    return node.order if node.kind == PW else node.fields["order"]
 
 
 def place_of(view: View) -> tuple[int, int]:
     """Return the buffer and offset of a view."""
-    if view.value.given is not None:
-        return view.value.given[0], view.value.given[1] + view.offset
+    if view.value.place is not None:
+        return view.value.place[0], view.value.place[1] + view.offset
     return ARENA, view.value.offset + view.offset

@@ -26,43 +26,7 @@ def fuse(nodes: Sequence[ProgramNode], results: Iterable[int], divide: Divide | 
     """Return groups of nodes in the order in which they run, without nodes that no result needs. `results`: buffers of results. `divide`
     returns from the sizes and strides of a sum how threads divide it, or None if it cannot be fused; the sums of a group must be divided
     alike."""
-    graph = NodeGraph.build(nodes, frozenset(results))
-    return Fusion(graph, divide).groups()
-
-
-@dataclass
-class NodeGraph:
-    nodes: Sequence[ProgramNode]
-    waits: list[list[int]]  # node -> nodes whose results it reads
-    users: dict[int, list[int]]  # live node -> live nodes that read from it
-    writers: dict[int, list[int]]  # value -> nodes that write to it
-
-    @staticmethod
-    def build(nodes: Sequence[ProgramNode], results: frozenset[int]) -> "NodeGraph":
-        writers: dict[int, list[int]] = {}
-        for i, node in enumerate(nodes):
-            writers.setdefault(id(node.out.value), []).append(i)
-        waits = [
-            sorted({w for x in node.ins if isinstance(x, View) for w in writers.get(id(x.value), ()) if w < i})
-            for i, node in enumerate(nodes)
-        ]
-        live: set[int] = set()
-        todo = [i for i, node in enumerate(nodes) if node.out.value.given and node.out.value.given[0] in results]
-        while todo:
-            i = todo.pop()
-            if i not in live:
-                live.add(i)
-                todo += [*waits[i], *writers[id(nodes[i].out.value)]]
-        users: dict[int, list[int]] = {i: [] for i in live}
-        for i in sorted(live):
-            for before in waits[i]:
-                users[before].append(i)
-        return NodeGraph(nodes, waits, users, writers)
-
-    def is_whole(self, i: int) -> bool:
-        """Return whether the node alone writes a whole value."""
-        out = self.nodes[i].out
-        return out.offset == 0 and len(self.writers[id(out.value)]) == 1
+    return Fusion(nodes, frozenset(results), divide).groups()
 
 
 @dataclass
@@ -88,21 +52,45 @@ def reads_in_order(node: ProgramNode, k: int) -> bool:
 
 
 class Fusion:
-    def __init__(self, graph: NodeGraph, divide: Divide | None) -> None:
-        self.graph, self.nodes, self.divide = graph, graph.nodes, divide
+    def __init__(self, nodes: Sequence[ProgramNode], results: frozenset[int], divide: Divide | None) -> None:
+        self.nodes, self.divide = nodes, divide
         self.done: set[int] = set()
+        self.writers: dict[int, list[int]] = {}  # value -> nodes that write to it
+        for i, node in enumerate(nodes):
+            self.writers.setdefault(id(node.out.value), []).append(i)
+        # Node -> nodes whose results it reads.
+        self.waits = [
+            sorted({w for x in node.ins if isinstance(x, View) for w in self.writers.get(id(x.value), ()) if w < i})
+            for i, node in enumerate(nodes)
+        ]
+        live: set[int] = set()
+        todo = [i for i, node in enumerate(nodes) if node.out.value.place and node.out.value.place[0] in results]
+        while todo:
+            i = todo.pop()
+            if i not in live:
+                live.add(i)
+                todo += [*self.waits[i], *self.writers[id(nodes[i].out.value)]]
+        self.users: dict[int, list[int]] = {i: [] for i in live}  # live node -> live nodes that read from it
+        for i in sorted(live):
+            for before in self.waits[i]:
+                self.users[before].append(i)
+
+    def is_whole(self, i: int) -> bool:
+        """Return whether the node alone writes a whole value."""
+        out = self.nodes[i].out
+        return out.offset == 0 and len(self.writers[id(out.value)]) == 1
 
     def groups(self) -> list[list[int]]:
-        found = []
-        for i in sorted(self.graph.users):
+        groups = []
+        for i in sorted(self.users):
             if i not in self.done:
-                found.append(self.group_of(i))
-        return found
+                groups.append(self.group_of(i))
+        return groups
 
     def group_of(self, i: int) -> list[int]:
         self.done.add(i)
         node = self.nodes[i]
-        if node.kind != PW or not self.graph.is_whole(i):
+        if node.kind != PW or not self.is_whole(i):
             return [i]
         streams = {id(x.value) for x in node.ins if isinstance(x, View)}
         group = FusedNodes([i], {1} | cuts_of(node.order), streams)
@@ -115,7 +103,7 @@ class Fusion:
         """Add users of the group's nodes. Return False if none fits."""
         size, grown = math.prod(self.nodes[group.members[0]].order), False
         for member in list(group.members):
-            for user in self.graph.users[member]:
+            for user in self.users[member]:
                 chain: list[int] = []
                 if user in self.done or not self.add_needed(user, size, chain):
                     continue
@@ -132,8 +120,8 @@ class Fusion:
         if i in self.done or i in chain:
             return True
         node = self.nodes[i]
-        fits = node.kind == PW and math.prod(node.order) == size and self.graph.is_whole(i)
-        if not fits or len(chain) > WAITED or not all(self.add_needed(w, size, chain) for w in self.graph.waits[i]):
+        fits = node.kind == PW and math.prod(node.order) == size and self.is_whole(i)
+        if not fits or len(chain) > WAITED or not all(self.add_needed(w, size, chain) for w in self.waits[i]):
             return False
         chain.append(i)
         return True
@@ -155,20 +143,26 @@ class Fusion:
         return True
 
     def add_sums(self, group: FusedNodes) -> None:
+        """Add sums of results of a group that are read in the order in which they are written."""
         size, shares = math.prod(self.nodes[group.members[0]].order), set[Any]()
         for member in list(group.members):
-            for user in self.graph.users[member]:
+            for user in self.users[member]:
                 node = self.nodes[user]
-                if user in self.done or node.kind != RED or node.what["kind"] != SUM or len(group.members) > WITH_SUMS:
+                if (
+                    user in self.done
+                    or node.kind != RED
+                    or node.fields["kind"] != SUM
+                    or len(group.members) > WITH_SUMS
+                ):
                     continue
-                order = node.what["order"]
-                whole = node.ins[0].offset == 0 and math.prod(order) == size and self.graph.is_whole(user)
+                order = node.fields["order"]
+                whole = node.ins[0].offset == 0 and math.prod(order) == size and self.is_whole(user)
                 cuts = group.cuts | cuts_of(order)
-                own = self.divide(order, node.what["written"]) if self.divide else ()
-                if whole and node.what["read"] == run_strides(order) and fit(cuts) and own is not None:
-                    if len(shares | {own}) > 1:
+                share = self.divide(order, node.fields["written"]) if self.divide else ()
+                if whole and node.fields["read"] == run_strides(order) and fit(cuts) and share is not None:
+                    if len(shares | {share}) > 1:
                         continue
-                    shares.add(own)
+                    shares.add(share)
                     group.members.append(user)
                     group.cuts = cuts
                     self.done.add(user)

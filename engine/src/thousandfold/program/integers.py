@@ -20,7 +20,7 @@ class IntegerBounds:
     def __init__(self, graph: AtenGraph, largest: int) -> None:
         """Start with the inputs of a graph. `largest`: their largest integer."""
         self.graph = graph
-        self.bounds = dict.fromkeys(range(graph.given), float(largest))
+        self.bounds = dict.fromkeys(range(graph.input_count), float(largest))
         if largest > LARGEST and any(is_integer(graph.forms[number].dtype) for number in self.bounds):
             raise Unsupported(
                 f"integers up to {largest} in a batch, more than {LARGEST}, up to which the machine is exact"
@@ -47,13 +47,13 @@ class IntegerBounds:
     def bound(self, operation: AtenOperation, count: int) -> float:
         """Return a bound of an operation's results. `count`: size of the result."""
         name, inputs = operation.target._schema.name.split("::")[1], operation.inputs
-        each = [math.prod(self.graph.forms[number].shape) for number in inputs]
+        sizes = [math.prod(self.graph.forms[number].shape) for number in inputs]
         args = [abs(x) if isinstance(x, int | float) else x for x in self.values(operation.args)]
         if name == "argmax":
             dim = operation.args[1] if len(operation.args) > 1 else None
-            return each[0] if dim is None else self.graph.forms[inputs[0]].shape[dim]
+            return sizes[0] if dim is None else self.graph.forms[inputs[0]].shape[dim]
         if name == "sum":
-            return args[0] * each[0] / max(1, count)
+            return args[0] * sizes[0] / max(1, count)
         if name == "mul":
             return args[0] * args[1]
         if name in PRODUCTS:  # (..., n, m) by (..., m, o); some have a bias as the first argument
@@ -64,7 +64,7 @@ class IntegerBounds:
         if name in ("add", "sub"):
             return args[0] + args[1] * abs(operation.kwargs.get("alpha", 1))
         if name in ("scatter_add", "index_put"):
-            return args[0] + self.get(inputs[-1]) * each[-1]
+            return args[0] + self.get(inputs[-1]) * sizes[-1]
         written = numbers_among([args, self.values(operation.kwargs)]) if name in WRITE else ()
         return max([self.get(number) for number in inputs] + [abs(x) for x in written], default=LARGEST)
 
@@ -75,5 +75,5 @@ class IntegerBounds:
 def numbers_among(x: Any) -> Iterator[float]:
     if isinstance(x, int | float):
         yield x
-    for one in x.values() if isinstance(x, dict) else x if isinstance(x, list | tuple) else ():
-        yield from numbers_among(one)
+    for item in x.values() if isinstance(x, dict) else x if isinstance(x, list | tuple) else ():
+        yield from numbers_among(item)

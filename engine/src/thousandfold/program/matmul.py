@@ -10,7 +10,16 @@ import numpy as np
 
 from thousandfold.codes import BMM, GEN, LIN, WGRAD
 from thousandfold.program.atoms import Extent, Full, View, align, collapse, offsets, offsets_of
-from thousandfold.program.draft import AtenCall, ProgramDraft, ProgramNode, laid, lowers, number_of, offsets_in, places
+from thousandfold.program.draft import (
+    AtenCall,
+    ProgramDraft,
+    ProgramNode,
+    lowers,
+    new_view,
+    number_of,
+    offsets_in,
+    places,
+)
 
 LONGEST = 4096  # largest number of runs of a WGRAD
 
@@ -43,18 +52,18 @@ class Sides:
 
     def __init__(self, a: View, b: View) -> None:
         self.a, self.b = a, b
-        one = lambda x, dim, size: View(x.value, 0, (x.dims[dim],))  # noqa: E731
+        side = lambda x, dim, size: View(x.value, 0, (x.dims[dim],))  # noqa: E731
         count, inner = a.shape[0], a.shape[2]
-        self.batch = align([one(a, 0, count), one(b, 0, count)], (count,))[0]
-        self.summed = align([one(a, 2, inner), one(b, 1, inner)], (inner,))[0]
+        self.batch = align([side(a, 0, count), side(b, 0, count)], (count,))[0]
+        self.summed = align([side(a, 2, inner), side(b, 1, inner)], (inner,))[0]
         self.rows = [Extent(1, atom.size, atom.lane, (atom.stride,)) for atom in a.dims[1]]
         self.columns = [Extent(2, atom.size, atom.lane, (atom.stride,)) for atom in b.dims[2]]
 
     def order(self, length: int) -> list[Extent]:
         """Return the order of the product's extents in memory."""
-        every = [*self.batch, *self.rows, *self.columns]
-        if not has_lane(every):
-            return every
+        extents = [*self.batch, *self.rows, *self.columns]
+        if not has_lane(extents):
+            return extents
         batch = [extent for extent in self.batch if not extent.lane]
         rows, columns = (
             sorted((extent for extent in side if not extent.lane), key=lambda extent: -extent.strides[0])
@@ -63,7 +72,7 @@ class Sides:
         sizes = self.a.shape[1], self.b.shape[2]
         tokens_last = has_lane(self.columns) or (has_lane(self.batch) and sizes[1] == length != sizes[0])
         middle = rows + columns if tokens_last else columns + rows
-        return batch + middle + [extent for extent in every if extent.lane]
+        return batch + middle + [extent for extent in extents if extent.lane]
 
 
 def has_lane(extents: list[Extent]) -> bool:
@@ -74,27 +83,27 @@ def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     """Return (B, M, K) by (B, K, N), plus a bias (B or 1, M or 1, N)."""
     sides = Sides(a, b)
     order = sides.order(draft.length)
-    view = laid(order, [*sides.batch, *sides.rows, *sides.columns], 3)
-    kind, what = kind_of(sides, places(order)[0])
+    view = new_view(order, [*sides.batch, *sides.rows, *sides.columns], 3)
+    kind, fields = kind_of(sides, places(order)[0])
     if kind == BMM and bias is None and a.shape[2] == 1:  # fused with its neighbours
         return draft.pointwise("MUL", [a, b], view.shape, view)
-    joins = kind == LIN and not what["swapped"] and isinstance(bias, View)
+    joins = kind == LIN and not fields["swapped"] and isinstance(bias, View)
     if joins and len(bias.dims) < 3:
         bias = bias.with_dims((*[()] * (3 - len(bias.dims)), *bias.dims))  # a bias (N,) of a product without a batch
     if joins and not bias.dims[0] and not bias.dims[1] and bias.shape[2] == view.shape[2]:
         extents = align([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
-        what |= {"biased": 1, "ob": offsets_of(extents, 0)}
-        draft.nodes.append(ProgramNode(kind, view, [a, b, bias], what))
+        fields |= {"biased": 1, "ob": offsets_of(extents, 0)}
+        draft.nodes.append(ProgramNode(kind, view, [a, b, bias], fields))
         return view
-    draft.nodes.append(ProgramNode(kind, view, [b, a] if what.get("swapped") else [a, b], what))
+    draft.nodes.append(ProgramNode(kind, view, [b, a] if fields.get("swapped") else [a, b], fields))
     return view if bias is None else draft.pointwise("ADD", [view, number_of(bias)], view.shape)
 
 
 def kind_of(sides: Sides, where: dict[int, int]) -> tuple[int, dict[str, Any]]:
     for kind, write in ((BMM, lane_by_lane), (LIN, linear), (WGRAD, over_lanes)):
-        what = write(sides, where)
-        if what is not None:
-            return kind, what
+        fields = write(sides, where)
+        if fields is not None:
+            return kind, fields
     return GEN, tables(sides, sides.batch, where)
 
 
@@ -114,6 +123,7 @@ def tables(sides: Sides, batch: list[Extent], where: dict[int, int]) -> dict[str
 
 
 def lane_by_lane(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
+    """Return the tables of BMM, or None if the batch has no lanes next to each other."""
     lanes = [extent for extent in sides.batch if extent.lane]
     if len(lanes) != 1 or has_lane([*sides.rows, *sides.columns, *sides.summed]):
         return None
@@ -129,9 +139,9 @@ def linear(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
     swapped = has_lane(sides.columns)
     if has_lane(sides.rows) == swapped or has_lane([*sides.batch, *sides.summed]):
         return None
-    own = sorted(sides.columns if swapped else sides.rows, key=lambda extent: -where[id(extent)])
-    strides = [extent.strides[0] for extent in own], [where[id(extent)] for extent in own]
-    sizes, (read, written) = collapse([extent.size for extent in own], strides)
+    extents = sorted(sides.columns if swapped else sides.rows, key=lambda extent: -where[id(extent)])
+    strides = [extent.strides[0] for extent in extents], [where[id(extent)] for extent in extents]
+    sizes, (read, written) = collapse([extent.size for extent in extents], strides)
     if not sizes or read[-1] != 1 or written[-1] != 1:
         return None
     run = sizes.pop()
@@ -139,7 +149,7 @@ def linear(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
     runs_x, runs_c = offsets(sizes, read), offsets(sizes, written)
     at = tables(sides, sides.batch, where)
     batch_x, batch_w = (at["ob"], at["oa"]) if swapped else (at["oa"], at["ob"])
-    each = lambda outer, inner: (outer[:, None] + inner).reshape(-1)  # noqa: E731
+    combine = lambda outer, inner: (outer[:, None] + inner).reshape(-1)  # noqa: E731
     return {
         "swapped": swapped,
         "kx": at["kb" if swapped else "ka"],
@@ -147,19 +157,20 @@ def linear(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
         "nw": at["ma" if swapped else "nb"],
         "nc": at["mc" if swapped else "nc"],
         "ob": 0 * at["mc" if swapped else "nc"],
-        "rx": each(batch_x, runs_x),
-        "rw": each(batch_w, 0 * runs_x),
-        "rc": each(at["oc"], runs_c),
+        "rx": combine(batch_x, runs_x),
+        "rw": combine(batch_w, 0 * runs_x),
+        "rc": combine(at["oc"], runs_c),
         "run": run,
     }
 
 
 def over_lanes(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
+    """Return the tables of WGRAD, or None if the sum is not over lanes."""
     if sides.a.shape[0] != 1 or not has_lane(sides.summed) or has_lane([*sides.rows, *sides.columns]):
         return None
-    own = sorted(sides.summed, key=lambda extent: -extent.strides[0])
-    strides = [extent.strides[0] for extent in own], [extent.strides[1] for extent in own]
-    sizes, (first, second) = collapse([extent.size for extent in own], strides)
+    extents = sorted(sides.summed, key=lambda extent: -extent.strides[0])
+    strides = [extent.strides[0] for extent in extents], [extent.strides[1] for extent in extents]
+    sizes, (first, second) = collapse([extent.size for extent in extents], strides)
     if not sizes or (first[-1], second[-1]) != (1, 1) or np.prod(sizes) > LONGEST:
         return None
     # The tile writes contiguous columns of C.
@@ -168,5 +179,5 @@ def over_lanes(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
         return None
     run = sizes.pop()
     first.pop(), second.pop()
-    found = {name: at[name] for name in ("ma", "nb", "mc")}
-    return found | {"ka": offsets(sizes, first), "kb": offsets(sizes, second), "run": run}
+    fields = {name: at[name] for name in ("ma", "nb", "mc")}
+    return fields | {"ka": offsets(sizes, first), "kb": offsets(sizes, second), "run": run}

@@ -11,7 +11,7 @@ from typing import Any
 
 from thousandfold.graph import replace_in
 from thousandfold.program.atoms import Atom, Extent, Full, Shape, Unsupported, View, flat
-from thousandfold.program.draft import AtenCall, ProgramDraft, held, laid, lanes_last, lowers, number_of
+from thousandfold.program.draft import AtenCall, ProgramDraft, lanes_last, lowers, new_view, number_of, stored_number
 from thousandfold.program.views import part_of, step_view
 
 
@@ -31,14 +31,14 @@ def extents_like(shape: Shape, like: Sequence[Any]) -> list[list[Extent]]:
 def blank(shape: Shape, like: Sequence[Any]) -> View:
     """Return a new tensor with atoms from similar tensors: lanes innermost, the others reversed."""
     extents = extents_like(shape, like)
-    every = flat(extents)
-    lanes = any(extent.lane for extent in every)
-    return laid(lanes_last(reversed(every)) if lanes else every, every, len(shape))
+    flat_extents = flat(extents)
+    lanes = any(extent.lane for extent in flat_extents)
+    return new_view(lanes_last(reversed(flat_extents)) if lanes else flat_extents, flat_extents, len(shape))
 
 
 def drop_dim(x: View, dim: int) -> View:
     """Return a view without this dimension."""
-    return x.with_dims(() if i == dim else own for i, own in enumerate(x.dims))
+    return x.with_dims(() if i == dim else atoms for i, atoms in enumerate(x.dims))
 
 
 def place_in(out: View, dim: int, start: int, count: int, step: int = 1) -> View:
@@ -53,7 +53,7 @@ def place_in(out: View, dim: int, start: int, count: int, step: int = 1) -> View
 
 
 def resize(shape: Shape, dim: int, size: int) -> Shape:
-    return tuple(size if i == dim else own for i, own in enumerate(shape))
+    return tuple(size if i == dim else length for i, length in enumerate(shape))
 
 
 @lowers("cat")
@@ -74,7 +74,7 @@ def join(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> V
 
 
 @lowers("slice_scatter")
-def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_slice_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
     """Return x with v written to a part of a dimension."""
     x, v, shape = call.args[0], call.args[1], call.shape
     dim = call.arg(2, 0) % len(shape)
@@ -101,7 +101,7 @@ def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
 @lowers("constant_pad_nd")
 def lower_pad(draft: ProgramDraft, call: AtenCall) -> Any:
     """Pad with a number. Negative amounts crop."""
-    x, amounts, number = call.args[0], call.args[1], held(call.arg(2, 0.0), call.value.dtype)
+    x, amounts, number = call.args[0], call.args[1], stored_number(call.arg(2, 0.0), call.value.dtype)
     if isinstance(x, Full):
         if not math.prod(x.shape):
             return Full(number, call.shape)
@@ -131,15 +131,15 @@ class Slices:
 
 
 @lowers("select_backward")
-def select_backward(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_select_backward(draft: ProgramDraft, call: AtenCall) -> Any:
     x, shape = call.args[0], call.shape
     if isinstance(x, Full):
         if not x.number:
             return Full(0.0, shape)
         x = draft.solid(x)
     dim = call.args[2] % len(shape)
-    one = x.with_dims((*x.dims[:dim], (), *x.dims[dim:]))
-    return Slices(shape, dim, {call.args[3] % shape[dim]: one})
+    part = x.with_dims((*x.dims[:dim], (), *x.dims[dim:]))
+    return Slices(shape, dim, {call.args[3] % shape[dim]: part})
 
 
 def add_slices(draft: ProgramDraft, a: Any, b: Any) -> Any:
@@ -148,18 +148,18 @@ def add_slices(draft: ProgramDraft, a: Any, b: Any) -> Any:
         return None
     parts = dict(a.parts)
     for index, part in b.parts.items():
-        both = index in parts
-        parts[index] = draft.pointwise("ADD", [parts[index], part], part.shape) if both else part
+        overlaps = index in parts
+        parts[index] = draft.pointwise("ADD", [parts[index], part], part.shape) if overlaps else part
     return Slices(a.shape, a.dim, parts)
 
 
 def solid(draft: ProgramDraft, x: Any) -> Any:
     """Return an argument in which views replace all slices."""
 
-    def view(one: Slices) -> View:
-        if not one.whole:
-            one.whole.append(write(draft, one))
-        return one.whole[0]
+    def view(slices: Slices) -> View:
+        if not slices.whole:
+            slices.whole.append(write(draft, slices))
+        return slices.whole[0]
 
     return replace_in(x, Slices, view)
 
@@ -167,10 +167,10 @@ def solid(draft: ProgramDraft, x: Any) -> Any:
 def write(draft: ProgramDraft, x: Slices) -> View:
     """Write slices to memory. A dimension of tokens is next to the samples; any other sliced dimension is outermost."""
     size = x.shape[x.dim]
-    every = flat(extents_like(x.shape, [drop_dim(part, x.dim) for part in x.parts.values()]))
-    parted = [extent for extent in every if extent.dim == x.dim]
-    others = sorted((extent for extent in every if extent.dim != x.dim), key=lambda extent: -extent.strides[0])
-    out = laid(lanes_last(others + parted if size == draft.length else parted + others), every, len(x.shape))
+    flat_extents = flat(extents_like(x.shape, [drop_dim(part, x.dim) for part in x.parts.values()]))
+    parted = [extent for extent in flat_extents if extent.dim == x.dim]
+    others = sorted((extent for extent in flat_extents if extent.dim != x.dim), key=lambda extent: -extent.strides[0])
+    out = new_view(lanes_last(others + parted if size == draft.length else parted + others), flat_extents, len(x.shape))
     at = 0
     for index in sorted(x.parts):
         zeros(draft, x, out, at, index - at)

@@ -5,21 +5,21 @@ from typing import Any
 
 import torch
 
-from thousandfold.codes import RED, SUM
+from thousandfold.codes import ARGMAX, MAXIMUM, MINIMUM, RED, SUM
 from thousandfold.program.atoms import OneHot, Unsupported, View, align, collapse, flat, offsets, reshape
 from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
     ProgramNode,
     is_integer,
-    laid,
     lanes_last,
     lowers,
+    new_view,
     places,
 )
 
 PAIR = 2
-KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
+KINDS = {"sum": SUM, "mean": SUM, "amax": MAXIMUM, "any": MAXIMUM, "amin": MINIMUM, "argmax": ARGMAX}
 
 
 @lowers(*KINDS)
@@ -44,7 +44,7 @@ def mean(draft: ProgramDraft, x: View, axes: set[int], count: int) -> View:
 
 
 @lowers("var")
-def variance(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_variance(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     axes = axes_of(call, x)
     count = math.prod(x.shape[i] for i in axes)
@@ -56,10 +56,10 @@ def variance(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 def axes_of(call: AtenCall, x: View) -> set[int]:
-    given = call.args[1] if len(call.args) > 1 else None
-    if given is None or given == []:
+    axes = call.args[1] if len(call.args) > 1 else None
+    if axes is None or axes == []:
         return set(range(len(x.dims)))
-    return {i % len(x.dims) for i in ([given] if isinstance(given, int) else given)}
+    return {i % len(x.dims) for i in ([axes] if isinstance(axes, int) else axes)}
 
 
 def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
@@ -67,9 +67,11 @@ def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
     for dim in axes:
         for i, atom in enumerate(x.dims[dim]):
             if atom.size == PAIR and not atom.lane and math.prod(x.shape[k] for k in axes) > PAIR:
-                left = x.with_dims((own[:i] + own[i + 1 :] if k == dim else own) for k, own in enumerate(x.dims))
-                both = [left, View(x.value, x.offset + atom.stride, left.dims)]
-                return in_pairs(draft, draft.pointwise("ADD", both, left.shape), axes)
+                first = x.with_dims(
+                    (atoms[:i] + atoms[i + 1 :] if k == dim else atoms) for k, atoms in enumerate(x.dims)
+                )
+                pair = [first, View(x.value, x.offset + atom.stride, first.dims)]
+                return in_pairs(draft, draft.pointwise("ADD", pair, first.shape), axes)
     return x
 
 
@@ -78,28 +80,28 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
     circle, their sum is exactly 0."""
     if kind == SUM and draft.length == PAIR:
         x = in_pairs(draft, x, axes)
-    every = align([x], x.shape)
-    kept = flat(own for i, own in enumerate(every) if i not in axes)
-    gone = flat(own for i, own in enumerate(every) if i in axes)
+    extents = align([x], x.shape)
+    kept = flat(dim for i, dim in enumerate(extents) if i not in axes)
+    gone = flat(dim for i, dim in enumerate(extents) if i in axes)
     order = lanes_last(kept, lambda extent: -extent.strides[0])
     where = places(order)[0]
-    out = laid(order, kept, len(x.dims))
+    out = new_view(order, kept, len(x.dims))
     sizes, (read, written) = collapse(
         [extent.size for extent in order],
         [[extent.strides[0] for extent in order], [where[id(extent)] for extent in order]],
     )
-    inner = gone if kind == KINDS["argmax"] else sorted(gone, key=lambda extent: -extent.strides[0])
+    inner = gone if kind == ARGMAX else sorted(gone, key=lambda extent: -extent.strides[0])
     gone_sizes, (gone_read,) = collapse([extent.size for extent in inner], [[extent.strides[0] for extent in inner]])
     neighbours, run = 0, 1
     if sizes and read[-1] == 1 and written[-1] == 1:
         run = sizes.pop()
         read.pop(), written.pop()
-    elif gone_sizes and gone_read[-1] == 1 and kind != KINDS["argmax"]:
+    elif gone_sizes and gone_read[-1] == 1 and kind != ARGMAX:
         neighbours = gone_sizes.pop()
         gone_read.pop()
     # All extents in the order of memory, which decides whether a pointwise group can compute this sum.
     whole = sorted((*kept, *gone), key=lambda extent: -extent.strides[0])
-    what = {
+    fields = {
         "kind": kind,
         "order": tuple(extent.size for extent in whole),
         "read": [extent.strides[0] for extent in whole],
@@ -110,5 +112,5 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
         "oo": offsets(sizes, written),
         "ro": offsets(gone_sizes, gone_read),
     }
-    draft.nodes.append(ProgramNode(RED, out, [x], what))
+    draft.nodes.append(ProgramNode(RED, out, [x], fields))
     return out

@@ -31,13 +31,13 @@ from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
     ProgramNode,
-    held,
-    laid,
     lanes_last,
     lowers,
+    new_view,
     number_of,
     offsets_in,
     places,
+    stored_number,
 )
 from thousandfold.program.parts import drop_dim, resize
 from thousandfold.program.sums import reduce
@@ -76,37 +76,37 @@ def from_either_end(draft: ProgramDraft, index: Any, size: int) -> Any:
 
 @lowers("index")
 def lower_index(draft: ProgramDraft, call: AtenCall) -> Any:
-    x, given = call.args[0], call.args[1]
-    at = [i for i, index in enumerate(given) if index is not None]
-    if isinstance(x, View) and (pair := one_of_each_row(draft, given, x.shape)):
-        found = along(draft, x, *pair, resize(x.shape, pair[0], 1))
-        return found.with_dims(own for i, own in enumerate(found.dims) if i != pair[0])
+    x, indices = call.args[0], call.args[1]
+    at = [i for i, index in enumerate(indices) if index is not None]
+    if isinstance(x, View) and (pair := one_of_each_row(draft, indices, x.shape)):
+        picked = gather_along(draft, x, *pair, resize(x.shape, pair[0], 1))
+        return picked.with_dims(atoms for i, atoms in enumerate(picked.dims) if i != pair[0])
     if len(at) != 1:
         raise Unsupported("an index in several dimensions")
-    return rows(draft, x, at[0], from_either_end(draft, given[at[0]], x.shape[at[0]]), call)
+    return pick_rows(draft, x, at[0], from_either_end(draft, indices[at[0]], x.shape[at[0]]), call)
 
 
-def one_of_each_row(draft: ProgramDraft, given: Sequence[Any], shape: Shape) -> tuple[int, View] | None:
+def one_of_each_row(draft: ProgramDraft, indices: Sequence[Any], shape: Shape) -> tuple[int, View] | None:
     """Return the dimension of `index` in x[range(n), index], and `index` with the dimensions of x, or None for other indices."""
-    at = [i for i, index in enumerate(given) if index is not None]
-    if len(at) != 2 or at[1] != at[0] + 1 or not shape[at[0] : at[1]] == given[at[0]].shape == given[at[1]].shape:
+    at = [i for i, index in enumerate(indices) if index is not None]
+    if len(at) != 2 or at[1] != at[0] + 1 or not shape[at[0] : at[1]] == indices[at[0]].shape == indices[at[1]].shape:
         return None
-    first = given[at[0]]
+    first = indices[at[0]]
     numbers = draft.numbers_of(first) if isinstance(first, View) else np.full(first.shape, first.number)
     if numbers is None or not np.array_equal(numbers, np.arange(shape[at[0]])):
         return None
-    index = draft.solid(from_either_end(draft, given[at[1]], shape[at[1]]))
+    index = draft.solid(from_either_end(draft, indices[at[1]], shape[at[1]]))
     return at[1], index.with_dims(index.dims[0] if i == at[0] else () for i in range(len(shape)))
 
 
 @lowers("index_select")
 def lower_index_select(draft: ProgramDraft, call: AtenCall) -> Any:
-    return rows(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call)
+    return pick_rows(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call)
 
 
 @lowers("embedding")
 def lower_embedding(draft: ProgramDraft, call: AtenCall) -> Any:
-    return rows(draft, call.args[0], 0, call.args[1], call)
+    return pick_rows(draft, call.args[0], 0, call.args[1], call)
 
 
 def one_stride(x: View, dim: int) -> int:
@@ -115,7 +115,7 @@ def one_stride(x: View, dim: int) -> int:
     return x.dims[dim][0].stride if x.dims[dim] else 0
 
 
-def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> Any:
+def pick_rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> Any:
     """Return out with out[..., j, ...] = x[..., index[j], ...]."""
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -125,13 +125,17 @@ def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> A
     dims = [*before, *index.dims, *after]
     first, last = len(before), len(before) + len(index.dims)
     extents = [[Extent(i, a.size, a.lane, (a.stride,)) for a in atoms] for i, atoms in enumerate(dims)]
-    of_index, of_rows, every = flat(extents[first:last]), flat([*extents[:first], *extents[last:]]), flat(extents)
+    of_index, of_rows, flat_extents = (
+        flat(extents[first:last]),
+        flat([*extents[:first], *extents[last:]]),
+        flat(extents),
+    )
     lanes = [extent for extent in of_rows + of_index if extent.lane]
     others = [extent for extent in [*of_rows, *reversed(of_index)] if not extent.lane]
-    order = [*others, *lanes] if lanes else every
+    order = [*others, *lanes] if lanes else flat_extents
     where = places(order)[0]
-    out = laid(order, every, len(dims))
-    what = {
+    out = new_view(order, flat_extents, len(dims))
+    fields = {
         "stride": stride,
         "io": offsets_of(of_index, 0),
         "xo": np.zeros(math.prod(extent.size for extent in of_index), np.int64),
@@ -139,43 +143,43 @@ def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> A
         "xd": offsets_of(of_rows, 0),
         "od": offsets_in(where, of_rows),
     }
-    draft.nodes.append(ProgramNode(GATHER, out, [x, index], what))
+    draft.nodes.append(ProgramNode(GATHER, out, [x, index], fields))
     return out
 
 
 @lowers("gather")
 def lower_gather(draft: ProgramDraft, call: AtenCall) -> Any:
-    return along(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call.shape)
+    return gather_along(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call.shape)
 
 
-def along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape) -> Any:
+def gather_along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape) -> Any:
     """Return out with out[i, j] = x[i, index[i, j]]."""
     if isinstance(x, Full):
         return Full(x.number, shape)
     index = inside(draft, index, x.shape[dim])
     stride = one_stride(x, dim)
-    rest = drop_dim(x, dim)
+    kept = drop_dim(x, dim)
     for i, size in enumerate(shape):
-        if i != dim and rest.shape[i] != size:
+        if i != dim and kept.shape[i] != size:
             raise Unsupported("gather from a part of a tensor")
-    extents = flat(align([index, rest], shape))
+    extents = flat(align([index, kept], shape))
     lanes = any(extent.lane for extent in extents)
     order = lanes_last(reversed(extents)) if lanes else extents
     where = places(order)[0]
-    out = laid(order, extents, len(shape))
+    out = new_view(order, extents, len(shape))
     tables = {"io": offsets_of(extents, 0), "xo": offsets_of(extents, 1), "oo": offsets_in(where, extents)}
-    what = {"stride": stride, **tables, "xd": NOWHERE, "od": NOWHERE}
-    draft.nodes.append(ProgramNode(GATHER, out, [x, index], what))
+    fields = {"stride": stride, **tables, "xd": NOWHERE, "od": NOWHERE}
+    draft.nodes.append(ProgramNode(GATHER, out, [x, index], fields))
     return out
 
 
 @lowers("index_put")
-def put(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_index_put(draft: ProgramDraft, call: AtenCall) -> Any:
     """Add v to zeros at indices of one dimension, or write a number where a mask of the first dimensions is true."""
-    x, given, v = call.args[:3]
-    at = [i for i, index in enumerate(given) if index is not None]
-    if torch.bool in call.dtypes[1:] and len(given) == 1 and math.prod(v.shape) == 1:
-        mask = draft.solid(given[0])
+    x, indices, v = call.args[:3]
+    at = [i for i, index in enumerate(indices) if index is not None]
+    if torch.bool in call.dtypes[1:] and len(indices) == 1 and math.prod(v.shape) == 1:
+        mask = draft.solid(indices[0])
         others = ((),) * (len(call.shape) - len(mask.dims))
         v = number_of(v)
         return draft.pointwise(
@@ -186,7 +190,7 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
     adds = bool(call.arg(3, False)) and isinstance(x, Full) and x.number == 0
     if (
         adds
-        and (pair := one_of_each_row(draft, given, call.shape))
+        and (pair := one_of_each_row(draft, indices, call.shape))
         and v.shape == (*call.shape[: pair[0]], *call.shape[pair[0] + 1 :])
     ):
         dim, index = pair
@@ -195,22 +199,22 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
         return one_hot(draft, dim, inside(draft, index, call.shape[dim]), number, call.shape)
     if len(at) != 1 or not adds:
         raise Unsupported("index_put but into zeros, adding up, at one dimension")
-    if not math.prod(given[at[0]].shape):
+    if not math.prod(indices[at[0]].shape):
         return x
     dim, shape = at[0], call.shape
-    index = inside(draft, from_either_end(draft, given[dim], shape[dim]), shape[dim])
+    index = inside(draft, from_either_end(draft, indices[dim], shape[dim]), shape[dim])
     v = draft.solid(v)
     out = contiguous(Value(math.prod(shape)), shape)
     count = len(index.dims)
     full = (*shape[:dim], *index.shape, *shape[dim + 1 :])
-    spread = [tuple(Atom(s.size, s.strides[0], s.lane) for s in own) for own in align([v], full)]
+    spread = [tuple(Atom(s.size, s.strides[0], s.lane) for s in extents) for extents in align([v], full)]
     at_index = flat(align([index, View(v.value, 0, tuple(spread[dim : dim + count]))], index.shape))
-    rest = tuple(spread[:dim] + spread[dim + count :])
+    row_dims = tuple(spread[:dim] + spread[dim + count :])
     rest_shape = (*shape[:dim], *shape[dim + 1 :])
     of_rows = flat(
-        align([View(out.value, 0, out.dims[:dim] + out.dims[dim + 1 :]), View(v.value, 0, rest)], rest_shape)
+        align([View(out.value, 0, out.dims[:dim] + out.dims[dim + 1 :]), View(v.value, 0, row_dims)], rest_shape)
     )
-    what = {
+    fields = {
         "adds": 1,
         "stride": math.prod(shape[dim + 1 :]),
         "zeros": math.prod(shape),
@@ -220,15 +224,15 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
         "xd": offsets_of(of_rows, 0),
         "vd": offsets_of(of_rows, 1),
     }
-    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], what))
+    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], fields))
     return out
 
 
 def one_hot(draft: ProgramDraft, dim: int, index: View, number: Any, shape: Shape) -> OneHot:
     """Return a tensor with a number at the index in each row along a dimension."""
-    own = draft.constant(torch.arange(shape[dim]).reshape([-1 if i == dim else 1 for i in range(len(shape))]))
-    there = draft.pointwise("EQ", [number_of(own), index], shape)
-    x = there if number == 1 else draft.pointwise("WHERE", [there, number, 0.0], shape)  # it may be infinite
+    classes = draft.constant(torch.arange(shape[dim]).reshape([-1 if i == dim else 1 for i in range(len(shape))]))
+    hits = draft.pointwise("EQ", [number_of(classes), index], shape)
+    x = hits if number == 1 else draft.pointwise("WHERE", [hits, number, 0.0], shape)  # it may be infinite
     return OneHot(x.value, x.offset, x.dims, dim, number)
 
 
@@ -241,17 +245,18 @@ def lower_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
     if not math.prod(index.shape):
         return x
     if not isinstance(v, View | Full):
-        v = held(v, call.value.dtype)
+        v = stored_number(v, call.value.dtype)
     if isinstance(x, Full) and x.number == 0:
         return scatter_into_zeros(draft, call, v)
     if call.name == "scatter_add":
         return draft.pointwise("ADD", [number_of(x), scatter_into_zeros(draft, call, v)], call.shape)
-    there = scatter_into_zeros(draft, call, Full(1.0, tuple(index.shape)))
+    hits = scatter_into_zeros(draft, call, Full(1.0, tuple(index.shape)))
     written = scatter_into_zeros(draft, call, v) if isinstance(v, View) else float(number_of(v))
-    return draft.pointwise("WHERE", [there, written, number_of(x)], call.shape)
+    return draft.pointwise("WHERE", [hits, written, number_of(x)], call.shape)
 
 
 def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
+    """Return zeros with v written or added at [i, index[i, j]]."""
     dim, index, shape = call.args[1] % len(call.shape), call.args[2], call.shape
     index = inside(draft, index, shape[dim])
     if isinstance(v, Full | float | int) and index.shape == resize(shape, dim, 1):
@@ -264,31 +269,31 @@ def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
         raise Unsupported("scatter of a part of a tensor")
     extents = align([index, v], index.shape)
     # A dimension of the result has the atoms of the index if the index covers it, else one atom.
-    own: list[list[Extent]] = []
+    dims: list[list[Extent]] = []
     for i, size in enumerate(shape):
         whole = i != dim and math.prod(extent.size for extent in extents[i]) == size
         parts = [(extent.size, extent.lane) for extent in extents[i]] if whole else [(size, False)] * (size > 1)
-        own.append([Extent(i, part, lane, ()) for part, lane in parts])
-    order = lanes_last(reversed(flat(own)))
+        dims.append([Extent(i, part, lane, ()) for part, lane in parts])
+    order = lanes_last(reversed(flat(dims)))
     where = places(order)[0]
-    out = laid(order, flat(own), len(shape))
+    out = new_view(order, flat(dims), len(shape))
     into = []  # stride in the result for each extent of the index
-    for i, mine in enumerate(extents):
-        for k, _ in enumerate(mine):
-            if i == dim or not own[i]:
+    for i, indexed in enumerate(extents):
+        for k, _ in enumerate(indexed):
+            if i == dim or not dims[i]:
                 into.append(0)
-            elif len(own[i]) == len(mine):
-                into.append(where[id(own[i][k])])
+            elif len(dims[i]) == len(indexed):
+                into.append(where[id(dims[i][k])])
             else:
-                into.append(where[id(own[i][0])] * math.prod(extent.size for extent in mine[k + 1 :]))
-    every = flat(extents)
-    what = {
+                into.append(where[id(dims[i][0])] * math.prod(extent.size for extent in indexed[k + 1 :]))
+    flat_extents = flat(extents)
+    fields = {
         "adds": int(call.name == "scatter_add"),
-        "stride": where[id(own[dim][0])] if own[dim] else 0,
+        "stride": where[id(dims[dim][0])] if dims[dim] else 0,
         "zeros": math.prod(shape),
-        "io": offsets_of(every, 0),
-        "xo": offsets([extent.size for extent in every], into),
-        "vo": offsets_of(every, 1),
+        "io": offsets_of(flat_extents, 0),
+        "xo": offsets([extent.size for extent in flat_extents], into),
+        "vo": offsets_of(flat_extents, 1),
     }
-    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], what | {"xd": NOWHERE, "vd": NOWHERE}))
+    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], fields | {"xd": NOWHERE, "vd": NOWHERE}))
     return out

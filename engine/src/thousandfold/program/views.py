@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 from thousandfold.program.atoms import Atom, Full, Unsupported, View, align, flat, merge, reshape, size_of
-from thousandfold.program.draft import AtenCall, ProgramDraft, laid, lanes_last, lowers
+from thousandfold.program.draft import AtenCall, ProgramDraft, lanes_last, lowers, new_view
 
-Look = Callable[[ProgramDraft, View, AtenCall], View]
+ViewLowering = Callable[[ProgramDraft, View, AtenCall], View]
 
 
-def looks(*names: str) -> Callable[[Look], Look]:
+def lowers_view(*names: str) -> Callable[[ViewLowering], ViewLowering]:
     """Register a function as the lowering of views of the first argument. A view of `Full` is `Full`."""
 
-    def mark(function: Look) -> Look:
+    def mark(function: ViewLowering) -> ViewLowering:
         @lowers(*names)
         def lower(draft: ProgramDraft, call: AtenCall) -> View | Full:
             x = call.args[0]
@@ -24,52 +24,52 @@ def looks(*names: str) -> Callable[[Look], Look]:
     return mark
 
 
-@looks("alias", "detach", "clone", "lift_fresh_copy")
-def same(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+@lowers_view("alias", "detach", "clone", "lift_fresh_copy")
+def lower_alias(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     return x
 
 
-@looks("view", "reshape")
+@lowers_view("view", "reshape")
 def lower_reshape(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     return reshape(x, call.shape)
 
 
-@looks("permute")
+@lowers_view("permute")
 def lower_permute(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     return x.with_dims(x.dims[i] for i in call.args[1])
 
 
-@looks("unsqueeze")
+@lowers_view("unsqueeze")
 def lower_unsqueeze(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dims = list(x.dims)
     dims.insert(call.args[1] % (len(dims) + 1), ())
     return x.with_dims(dims)
 
 
-@looks("squeeze")
+@lowers_view("squeeze")
 def lower_squeeze(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     which = call.args[1] if len(call.args) > 1 else range(len(x.dims))
     gone = {i % len(x.dims) for i in ([which] if isinstance(which, int) else which)}
     return x.with_dims(dim for i, dim in enumerate(x.dims) if i not in gone or dim)
 
 
-@looks("expand")
+@lowers_view("expand")
 def lower_expand(draft: ProgramDraft, x: View, call: AtenCall) -> View:
-    own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
-    return x.with_dims(dim or repeat_atom(size) for dim, size in zip(own, call.shape))
+    dims = ((),) * (len(call.shape) - len(x.dims)) + x.dims
+    return x.with_dims(dim or repeat_atom(size) for dim, size in zip(dims, call.shape))
 
 
-@looks("repeat")
+@lowers_view("repeat")
 def lower_repeat(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     """Repeat a tensor along its dimensions."""
-    own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
-    if any(count > 1 and any(atom.lane for atom in dim) for count, dim in zip(call.args[1], own)):
+    dims = ((),) * (len(call.shape) - len(x.dims)) + x.dims
+    if any(count > 1 and any(atom.lane for atom in dim) for count, dim in zip(call.args[1], dims)):
         raise Unsupported("the samples of a batch several times")
-    return x.with_dims((*repeat_atom(count), *dim) for count, dim in zip(call.args[1], own))
+    return x.with_dims((*repeat_atom(count), *dim) for count, dim in zip(call.args[1], dims))
 
 
-@looks("broadcast_in_dim")
-def broadcast(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+@lowers_view("broadcast_in_dim")
+def lower_broadcast(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dims = [repeat_atom(size) for size in call.shape]
     for dim, place in zip(x.dims, call.args[2]):
         dims[place] = dim or dims[place]
@@ -80,14 +80,14 @@ def repeat_atom(size: int) -> tuple[Atom, ...]:
     return (Atom(size, 0),) if size > 1 else ()
 
 
-@looks("select", "slice")
-def cut(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+@lowers_view("select", "slice")
+def lower_slice(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dim = call.arg(1, 0) % len(x.dims)
     size = x.shape[dim]
     if call.name == "select":
         start = call.args[2] % size
-        found = step_view(draft, x, dim, start, 1, 1)
-        return found.with_dims(own for i, own in enumerate(found.dims) if i != dim)
+        part = step_view(draft, x, dim, start, 1, 1)
+        return part.with_dims(atoms for i, atoms in enumerate(part.dims) if i != dim)
     start, step = call.arg(2, 0), call.arg(4, 1)
     start = max(0, start + size) if start < 0 else min(start, size)
     return step_view(draft, x, dim, start, call.shape[dim], step)
@@ -98,10 +98,10 @@ def step_view(draft: ProgramDraft, x: View, dim: int, start: int, count: int, st
     atoms = x.dims[dim]
     dims = list(x.dims)
     if count == 1:
-        offset, rest = 0, start
+        offset, index = 0, start
         for atom in reversed(atoms):
-            offset += rest % atom.size * atom.stride
-            rest //= atom.size
+            offset += index % atom.size * atom.stride
+            index //= atom.size
         dims[dim] = ()
         return x.with_dims(dims, offset)
     if step == 1:
@@ -138,13 +138,15 @@ def copy_view(draft: ProgramDraft, x: View, dim: int) -> View:
     extents = align([x], x.shape)
     if any(extent.lane for extent in extents[dim]):
         raise Unsupported("a part of the samples of a batch")
-    every = flat(extents)
-    others = [extent for extent in every if extent.dim != dim and not extent.lane]
-    out = laid([*others, *extents[dim], *(extent for extent in every if extent.lane)], every, len(x.dims))
+    flat_extents = flat(extents)
+    others = [extent for extent in flat_extents if extent.dim != dim and not extent.lane]
+    out = new_view(
+        [*others, *extents[dim], *(extent for extent in flat_extents if extent.lane)], flat_extents, len(x.dims)
+    )
     return draft.pointwise("COPY", [x], x.shape, out)
 
 
-@looks("flip")
+@lowers_view("flip")
 def lower_flip(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     """Flip by a copy, since only the pointwise instruction reads backwards."""
     dims, offset = list(x.dims), 0
@@ -153,19 +155,19 @@ def lower_flip(draft: ProgramDraft, x: View, call: AtenCall) -> View:
         dims[dim] = tuple(Atom(atom.size, -atom.stride, atom.lane) for atom in dims[dim])
     backwards = x.with_dims(dims, offset)
     extents = flat(align([x], x.shape))
-    out = laid(lanes_last(extents), extents, len(dims))
+    out = new_view(lanes_last(extents), extents, len(dims))
     return draft.pointwise("COPY", [backwards], x.shape, out)
 
 
 @lowers("split_with_sizes")
-def pieces(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_split(draft: ProgramDraft, call: AtenCall) -> Any:
     x, at = call.args[0], 0
-    found: list[Any] = []
+    parts: list[Any] = []
     for piece in call.value:
         if isinstance(x, Full) or not math.prod(piece.shape):
-            found.append(Full(getattr(x, "number", 0.0), piece.shape))
+            parts.append(Full(getattr(x, "number", 0.0), piece.shape))
             continue
         dim = call.kwargs.get("dim", call.arg(2, 0)) % len(x.dims)
-        found.append(part_of(draft, x, dim, at, piece.shape[dim]))
+        parts.append(part_of(draft, x, dim, at, piece.shape[dim]))
         at += piece.shape[dim]
-    return found
+    return parts

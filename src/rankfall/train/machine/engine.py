@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import thousandfold.engine
 from rankfall import components
 from rankfall.design import Architecture, Training, components_of
 from rankfall.errors import NoKernel, RankfallError
@@ -128,6 +127,8 @@ def as_errors_of_users() -> Iterator[None]:
 
 def prepare() -> None:
     """Load or compile the engine's kernels, and clear the programs of an earlier job, whose code may differ."""
+    from thousandfold import runtime  # imports numba
+
     program_of.cache_clear()
     with as_errors_of_users():
-        thousandfold.engine.prepare()
+        runtime.prepare("float32")

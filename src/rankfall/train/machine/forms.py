@@ -14,8 +14,7 @@ from rankfall.train import recipe
 from rankfall.train.machine.traced import batch_tensors, graded_program
 from rankfall.train.objectives._base import Samples
 from thousandfold.program.fusion import Divide
-from thousandfold.program_cache import keep_program, load_program
-from thousandfold.step import StepProgram
+from thousandfold.step import StepProgram, keep_program, load_program
 
 KEPT = 256  # programs in memory; an objective that draws lengths has one for each length
 
