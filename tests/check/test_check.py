@@ -102,7 +102,9 @@ def test_uniform_attention_has_known_weights():
     total = x + x.mean(1, keepdim=True)
     assert report.layers[1].residual == pytest.approx(relative_residual(total).mean().item(), rel=1e-12)
     assert report.variants["SAN"][1] == pytest.approx(0.0, abs=1e-15)
-    assert "SAN ~" in report_text([report], "m") and "transformer ~" not in report_text([report], "m")  # rounding is marked
+    assert "SAN ~" in report_text([report], "m") and "transformer ~" not in report_text(
+        [report], "m"
+    )  # rounding is marked
     assert report.layers[1].without_first == pytest.approx(relative_residual(total[:, 1:]).mean().item(), rel=1e-12)
     assert report.layers[1].norm == pytest.approx(total.pow(2).sum(-1).mean(-1).sqrt().mean().item(), rel=1e-12)
 
