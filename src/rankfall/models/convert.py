@@ -17,7 +17,7 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.plain import attention_alone
-from rankfall.streams.variants import Variant
+from rankfall.streams.cuts import Variant
 
 if TYPE_CHECKING:
     from rankfall.models.subject import Subject

@@ -19,7 +19,7 @@ from rankfall.models.source import ModelSource
 from rankfall.models.surgery import ModelStream, cut, find_stream, verify
 from rankfall.models.texts import Batch, Texts, batch_for
 from rankfall.streams.arguments import convert_weights
-from rankfall.streams.variants import VARIANTS, Variant
+from rankfall.streams.cuts import VARIANTS, Variant
 
 DEFINITIONS = ("clean", "published")
 PART_BYTES = 2**28  # approximate memory of a part of the batch

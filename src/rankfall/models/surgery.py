@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, NoStream
 from rankfall.streams.branches import attends, draft, finish_flow, one_sided
-from rankfall.streams.cuts import cut_by
+from rankfall.streams.cuts import Variant, cut_by
 from rankfall.streams.examine import trace_pass, verify_pass
 from rankfall.streams.flow import MIXES, TOKENWISE, Flow
 from rankfall.streams.forward import batch_of, run_model
@@ -27,7 +27,6 @@ from rankfall.streams.mixing import TokenMixing
 from rankfall.streams.passes import run_through
 from rankfall.streams.sums import Summand, chains, residual_sums
 from rankfall.streams.trace import PRODUCT, ModelTracer
-from rankfall.streams.variants import Variant
 
 
 @dataclass(frozen=True)

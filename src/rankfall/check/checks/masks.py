@@ -14,7 +14,7 @@ from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import alike_outputs, first_changed
-from rankfall.streams.passes import PassSeen, run_through
+from rankfall.streams.passes import PassResult, run_through
 from rankfall.streams.record import tensors_in
 
 
@@ -79,7 +79,7 @@ def is_mask(name: str, one: Tensor, seen: RecordedStream) -> bool:
     return fits and (one.dtype == torch.bool or ("mask" in name and bool(((one == 0) | (one == 1)).all())))
 
 
-def pass_with(seen: RecordedStream, name: str, mask: Tensor, value: int, place: int, source: int) -> PassSeen:
+def pass_with(seen: RecordedStream, name: str, mask: Tensor, value: int, place: int, source: int) -> PassResult:
     """Run a pass with a value of the mask at one place and the other value elsewhere, and with the token of another place there."""
     other = torch.full_like(mask, 1 - value)
     other[..., place] = value
