@@ -27,7 +27,7 @@ def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Gene
     if "pixel_values" in accepted and "grid_thw" in accepted:  # [1, patches of all samples, channels, side, side]
         yield {
             "pixel_values": squares(config, generator).unsqueeze(0),
-            "grid_thw": torch.tensor([[1, *one] for one in sizes]),
+            "grid_thw": torch.tensor([[1, *size] for size in sizes]),
         }
     if "pixel_values" in accepted and "target_sizes" in accepted:
         yield {"pixel_values": in_a_row(squares(config, generator)), "target_sizes": torch.tensor(sizes)}

@@ -96,9 +96,9 @@ class Free(nn.Module):
         self.mix = constant(sizes, 1, 1, streams, streams, value=0.0)
 
     def forward(self) -> tuple[Tensor, Tensor, Tensor]:
-        one = torch.eye(self.streams, dtype=self.mix.dtype, device=self.mix.device)
-        start = 1 / self.streams if self.first is None else one[self.first]
-        return self.read + start, self.write, self.mix + one
+        identity = torch.eye(self.streams, dtype=self.mix.dtype, device=self.mix.device)
+        start = 1 / self.streams if self.first is None else identity[self.first]
+        return self.read + start, self.write, self.mix + identity
 
 
 class Stochastic(nn.Module):
@@ -115,8 +115,8 @@ class Stochastic(nn.Module):
         self.mix = constant(sizes, 1, 1, streams, streams, value=0.0)
 
     def forward(self) -> tuple[Tensor, Tensor, Tensor]:
-        one = torch.eye(self.streams, dtype=self.mix.dtype, device=self.mix.device)
-        mix = (self.mix + self.sharpness * one).softmax(-1)
+        identity = torch.eye(self.streams, dtype=self.mix.dtype, device=self.mix.device)
+        mix = (self.mix + self.sharpness * identity).softmax(-1)
         for _ in range(self.rounds):
             mix = mix / mix.sum(-2, keepdim=True)
             mix = mix / mix.sum(-1, keepdim=True)
