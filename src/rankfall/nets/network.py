@@ -124,7 +124,7 @@ class Network(nn.Module):
     def initialise(self, seeds: list[int]) -> None:
         """Initialise the parameters.
 
-        Each member draws each parameter from a random stream of its seed and the parameter's name. Neither the order nor other members matter.
+        Each member draws each parameter from a random stream of its seed and the parameter's name, whatever the other members are.
         """
         for name, value in self.named_parameters():
             start: Initial = value.initial  # type: ignore[attr-defined]

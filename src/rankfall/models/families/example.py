@@ -100,7 +100,7 @@ def with_more(
 ) -> Iterator[Inputs]:
     """Yield the inputs that failed, extended by the inputs that the errors name, by one optional input, or by all of them."""
     for inputs in tried:
-        more = {
+        further = {
             name: value
             for name, parameter in accepted.items()
             if name not in inputs and parameter.default is not parameter.empty
@@ -109,14 +109,14 @@ def with_more(
         }  # fmt: skip
         before: set[str] = set()
         for _ in range(ROUNDS):  # once an input is passed, the next error may name another
-            named = {name for name in more if any(re.search(rf"\b{name}\b", line) for line in errors)}
+            named = {name for name in further if any(re.search(rf"\b{name}\b", line) for line in errors)}
             if named > before:
-                yield {**inputs, **{name: more[name] for name in named}}
+                yield {**inputs, **{name: further[name] for name in named}}
             before = named
-        for name, value in more.items():
+        for name, value in further.items():
             yield {**inputs, name: value}
-        if len(more) > 1:
-            yield {**inputs, **more}
+        if len(further) > 1:
+            yield {**inputs, **further}
 
 
 def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Iterator[Inputs]:

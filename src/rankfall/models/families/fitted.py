@@ -72,10 +72,10 @@ def more_samples(inputs: Inputs) -> Inputs | None:
     count = max((len(value) for value in inputs.values() if value.dim()), default=MOST_SAMPLES)
     if 4 * count > MOST_SAMPLES:
         return None
-    more = {}
+    repeated = {}
     for name, value in inputs.items():
-        more[name] = torch.cat([value.roll(step, -1) for step in range(4)]) if value.dim() else value
-    return more
+        repeated[name] = torch.cat([value.roll(step, -1) for step in range(4)]) if value.dim() else value
+    return repeated
 
 
 def guess_input(name: str, inputs: Inputs, config: Any, tokens: int, generator: torch.Generator) -> Tensor | None:
