@@ -141,6 +141,7 @@ class Follower(TorchFunctionMode):
         self._remember(result, LinearMap(read, weight, bias), read)
 
     def _product(self, args: Any, kwargs: Any, result: Tensor) -> None:
+        """Record a matrix product: of weights and values, of a state and a matrix, or of queries and keys."""
         operands = [tensor for _, tensor in tensors_in((args, kwargs))]
         if len(operands) != 2:
             return
@@ -184,6 +185,7 @@ class Follower(TorchFunctionMode):
         self._remember(result, self._open)
 
     def _join(self, layer: int, skip: int, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return the sum of an attention's residual addition, which completes the record of its layer."""
         pair = _pair(args, kwargs)
         state, branch = pair[skip], pair[1 - skip]
         state, branch = (x.clone() if func.__name__ in ("add_", "__iadd__") else x for x in (state, branch))

@@ -105,6 +105,7 @@ def with_values(source: ModelSource, make: Callable[..., Any]) -> Any:
 
 
 def check_names(path: str, config: Any, chosen: dict[str, Any]) -> None:
+    """Raise an error for a chosen value that the config, or a part of it, does not have."""
     for name, value in chosen.items():
         if not hasattr(config, name):
             names = {*config.to_dict(), *config.attribute_map}

@@ -66,6 +66,7 @@ class StoredWeights:
         return {name: value[0] if isinstance(value, list) else value for name, value in converted.items()}
 
     def _read(self, keys: list[str]) -> list[Tensor]:
+        """Return the tensors of these keys. Each file is opened once."""
         from safetensors import safe_open
 
         opened: dict[Path, Any] = {}

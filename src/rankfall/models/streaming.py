@@ -45,6 +45,8 @@ class Streamer:
         self._resident, self.dtype = None, dtype
 
     def _enter_layer(self, name: str) -> Callable[..., None]:
+        """Return a hook that fetches a layer in place of the resident layer."""
+
         def enter(module: nn.Module, inputs: Any) -> None:
             if self._resident == name:
                 return

@@ -249,7 +249,7 @@ def _draw_tokens(texts: Texts, vocabulary: int) -> Tensor:
 def pictures(texts: Texts, config: Any) -> Tensor:
     """Return square crops of the pictures in turn, (samples, channels, side, side) in [-1, 1]. The seed draws positions and sizes."""
     side = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
-    images = _bundled_pictures() if texts.source == "pictures" else _folder(Path(texts.source).expanduser())
+    images = _bundled_pictures() if texts.source == "pictures" else _read_pictures(Path(texts.source).expanduser())
     rng = stream(texts.seed, "pictures")
     rows = []
     for number in range(texts.samples):
@@ -264,6 +264,7 @@ def pictures(texts: Texts, config: Any) -> Tensor:
 
 
 def _bundled_pictures() -> list[np.ndarray]:
+    """Return the pictures of scikit-learn, each (height, width, 3)."""
     try:
         from sklearn.datasets import load_sample_images
     except ImportError as error:
@@ -273,7 +274,8 @@ def _bundled_pictures() -> list[np.ndarray]:
     return list(load_sample_images().images)
 
 
-def _folder(path: Path) -> list[np.ndarray]:
+def _read_pictures(path: Path) -> list[np.ndarray]:
+    """Return the pictures in a folder by name, each (height, width, 3)."""
     if not path.is_dir():
         raise RankfallError(f"text {str(path)!r} is not a folder of pictures; use 'pictures' for the bundled ones")
     from PIL import Image

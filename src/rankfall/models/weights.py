@@ -205,6 +205,7 @@ def _fetch(source: ModelSource) -> Path:
 
 
 def _safe_folder(folder: Path) -> Path:
+    """Return the folder. Raise an error if it has no safetensors."""
     if not any(folder.glob("*.safetensors")):
         available = (
             ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".gguf")))

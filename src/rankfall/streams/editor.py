@@ -102,6 +102,7 @@ class Editor(TorchFunctionMode):
         return result
 
     def _replace_entry(self, args: Any, kwargs: Any) -> Any:
+        """Return the arguments with the tensor that begins the stream replaced."""
         entry, enter = self._entry_tensor, self._edits.enter
         assert entry is not None and enter is not None
 
@@ -115,6 +116,7 @@ class Editor(TorchFunctionMode):
         return map_tensors(tuple(args), change), map_tensors(kwargs, change)
 
     def _addition(self, branch: Branch, func: Any, args: Any, kwargs: Any) -> Any:
+        """Record the state, and return the edited sum of a residual addition."""
         pair = summands_of(args, kwargs)
         if pair is None:
             raise RankfallError(
@@ -157,6 +159,7 @@ class Editor(TorchFunctionMode):
             raise Enough
 
     def _part(self, part: BranchPart, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return the sum of two parts of a branch, without the part that mixes no tokens where it is left out."""
         pair = summands_of(args, kwargs)
         assert pair is not None
         if self._edits.join is not None:
@@ -191,6 +194,7 @@ class Editor(TorchFunctionMode):
             return output
 
     def _keep(self, layer: int, state: Tensor) -> None:
+        """Store the state of a layer, or pass it to the sink."""
         shape = self._flow.entry.shape if self._flow.entry is not None else ()
         if len(shape) == 3 and tuple(state.shape) == (shape[1], shape[0], shape[2]) != shape:
             state = state.transpose(0, 1)  # an addition in (B, T, D) of a stream in (T, B, D)

@@ -12,6 +12,7 @@ from rankfall.errors import RankfallError, suggest
 
 # attributes under which DDP, torch.compile, FSDP and checkpointing hold the wrapped module
 WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+LISTED = 5  # classes in a message
 Single = str | re.Pattern[str] | nn.Module | type
 Wanted = Single | Sequence[Single]
 
@@ -101,14 +102,14 @@ def inner_modules(
             yield from inner_modules(inner, f"{name}.{child}".strip("."), visited)
 
 
-def describe_classes(named: dict[str, nn.Module], most: int = 5) -> str:
+def describe_classes(named: dict[str, nn.Module]) -> str:
     """Describe the most frequent classes of modules, with their counts and first members."""
     groups: dict[str, list[str]] = {}
     for name, module in named.items():
         if name:
             groups.setdefault(type(module).__name__, []).append(name)
     order = sorted(groups.items(), key=lambda group: -len(group[1]))
-    listed = [f"{len(names)} x {kind} ({names[0]})" for kind, names in order[:most]]
+    listed = [f"{len(names)} x {kind} ({names[0]})" for kind, names in order[:LISTED]]
     return (", ".join(listed) or "no modules inside") + (
-        f" and {len(order) - most} more classes" if len(order) > most else ""
+        f" and {len(order) - LISTED} more classes" if len(order) > LISTED else ""
     )

@@ -40,6 +40,8 @@ class Data(Splits):
         device: torch.device,
         fresh: Callable[[int, int, int], Split] | None = None,
     ) -> "Data":
+        """Combine the data sets of the members. A data set that all members share is not copied."""
+
         def stack(parts: list[Tensor]) -> Tensor:
             if all(
                 part is parts[0] for part in parts

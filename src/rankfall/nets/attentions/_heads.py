@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class Heads(nn.Module):
+    """Attention by heads with linear maps of queries, keys, values and outputs."""
+
     def __init__(
         self,
         sizes: Sizes,

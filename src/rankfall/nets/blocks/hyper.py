@@ -72,6 +72,7 @@ class Hyper(Attention):
         return self.sublayer(x, lambda h: drop(mlp(h), f"{self.site}.mlp"), self.norm2, self.around2)
 
     def sublayer(self, x: Tensor, function: Any, norm: Any, around: Any) -> Tensor:
+        """Return the streams (K, B, T, n D) after one sublayer. `around` returns its numbers a, b and R."""
         read, write, mix = around()  # (K, 1, 1, 1, n), (K, 1, 1, n, 1), (K, 1, 1, n, n)
         streams = x.unflatten(-1, (self.streams, -1))  # (K, B, T, n, D)
         h = (read @ streams).squeeze(-2)

@@ -32,6 +32,7 @@ class Rope(Position):
         self.trained, self.interpolated, self.log_n = sizes.length, interpolated, log_n
 
     def turn_pairs(self, x: Tensor) -> Tensor:
+        """Rotate the pairs of coordinates of queries or keys (K, B, H, T, d)."""
         length = x.shape[-2]
         places = torch.arange(length, device=x.device, dtype=x.dtype)
         if self.interpolated and length > self.trained:
