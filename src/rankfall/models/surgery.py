@@ -53,9 +53,8 @@ def find_stream(model: nn.Module, inputs: dict[str, Any], *, width: int, layers:
             f"no residual addition of width {width} found in {len(graph.nodes)} operations; the model hides its "
             "residual stream (fused kernels?) or has none"
         )
-    chain = max(
-        chosen, key=lambda chain: (len(chain), -chain[0].node.index)
-    )  # of XLNet the content stream, not that of queries
+    # in XLNet this is the content stream, not that of queries
+    chain = max(chosen, key=lambda chain: (len(chain), -chain[0].node.index))
     mixes = {item.node.index: attends(graph, item) for item in chain}
     grouped = group_layers(graph, chain, model, mixes)
     sides = {number: TokenMixing(parts=mixing_sides(graph, item)) for number, item in enumerate(chain)}

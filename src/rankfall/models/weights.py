@@ -96,9 +96,8 @@ def load_pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
                 dtype=torch.float32,
                 output_loading_info=True,
             )
-    lacking = sorted(
-        key for key in info["missing_keys"] if "pooler" not in key
-    )  # a pooler is not part of the residual stream
+    # a pooler is not part of the residual stream
+    lacking = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if lacking or info.get("mismatched_keys"):
         names = lacking or sorted(map(str, info["mismatched_keys"]))
         raise RankfallError(

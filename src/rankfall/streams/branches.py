@@ -221,13 +221,9 @@ def branch_name(graph: Graph, item: Summand, layer: str) -> str:
         if len(parents) != 1:
             break
         source = graph.nodes[parents[0]]
-    around = [call.module for call in item.node.stack]
-    inside = [call.module for call in source.stack]
-    name = (
-        around[-1]
-        if around and around[-1] != layer and around[-1].startswith(layer)
-        else (inside[-1] if inside else "")
-    )
+    around = item.node.stack[-1].module if item.node.stack else ""
+    inside = source.stack[-1].module if source.stack else ""
+    name = around if around != layer and around.startswith(layer) else inside
     relative = name.removeprefix(layer).strip(".") if name.startswith(layer) else name
     parts = relative.split(".")
     path = parts[:1]

@@ -29,9 +29,8 @@ def group_layers(
     """Return (name of the layer, its additions) in order. Additions before or after the layers are left out."""
     paths = {index: path_of(stack) for index, stack in places(graph, chain, model).items()}
     layers = spread(chain, 0, paths, model, mixes)
-    if len(layers) == 1 and layers[0][0].startswith(
-        "addition "
-    ):  # a single layer takes the name of the module that holds it
+    # a single layer takes the name of the module that holds it
+    if len(layers) == 1 and layers[0][0].startswith("addition "):
         ways = [[name for name, _ in paths[item.node.index] if name] for item in layers[0][1]]
         common = [names[0] for names in zip(*ways) if len(set(names)) == 1]
         layers = [(common[-1], layers[0][1])] if common else layers
@@ -92,9 +91,10 @@ def spread(
         if key is None or len(largest) < 2 or all(len(items) == 1 for _, items in groups):
             return periods(chain, mixes)
         return spread(largest, depth + 1, paths, model, mixes)
+    # one addition each, attention and MLP in turn: these are parts of layers
     if len({tuple(mixes[item.node.index] for item in items) for _, items in layers}) > 1 and all(
         len(items) == 1 for _, items in layers
-    ):  # one addition each, attention and MLP in turn: these are parts of layers
+    ):
         return periods([item for _, items in layers for item in items], mixes)
     refined: list[tuple[str, Group]] = []
     for key, items in layers:

@@ -20,14 +20,8 @@ from rankfall.streams.flow import Branch, BranchPart, Flow, Layout
 from rankfall.streams.passes import run_through
 
 PLACES = (0.4, 0.56)  # shares of each axis
-FURTHER = (
-    0.0,
-    0.12,
-    0.24,
-    0.76,
-    0.88,
-    0.99,
-)  # further places, in case the first two are padding, which attention ignores
+# further places, in case the first two are padding, which attention ignores
+FURTHER = (0.0, 0.12, 0.24, 0.76, 0.88, 0.99)
 ROUNDING = 256  # units of the dtype's eps that two equal results may differ by
 Spot = tuple[int, ...]
 
@@ -36,9 +30,8 @@ Spot = tuple[int, ...]
 class TokenMixing:
     """The result of the test for one branch."""
 
-    spots: set[tuple[Spot, Spot]] = field(
-        default_factory=set
-    )  # (changed position, another position that changed with it)
+    # (changed position, another position that changed with it)
+    spots: set[tuple[Spot, Spot]] = field(default_factory=set)
     tried: bool = False
     parts: dict[int, list[bool]] = field(default_factory=dict)  # for each sum of parts: whether left and right mix
 
@@ -85,9 +78,8 @@ class MixingTrial:
     flow: Flow
     results: dict[int, TokenMixing]  # by number of branch
     part: float = 0.0
-    values: dict[int, tuple[Tensor, Tensor, Tensor]] = field(
-        default_factory=dict
-    )  # state, branch, sum of the untouched pass
+    # state, branch, sum of the untouched pass
+    values: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
     terms: dict[BranchPart, tuple[Tensor, Tensor]] = field(default_factory=dict)
     moved: set[Spot] = field(default_factory=set)  # rows that differ in the input of the next branch
     following: set[Spot] = field(default_factory=set)  # rows that differ in the last sum

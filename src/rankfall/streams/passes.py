@@ -22,9 +22,8 @@ class PassResult:
 
     states: list[Tensor] = field(default_factory=list)  # of layers 0 .. L, in the model's own shape
     output: Any = None
-    exits: dict[int, Tensor] = field(
-        default_factory=dict
-    )  # layer -> the tensor that leaves it and that later layers read
+    # layer -> the tensor that leaves it and that later layers read
+    exits: dict[int, Tensor] = field(default_factory=dict)
 
 
 def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits, *, grad: bool = False) -> PassResult:

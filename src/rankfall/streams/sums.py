@@ -50,9 +50,8 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
             for side, other in ((0, right), (1, left))
         ]
         gated = gated_sum(graph, node)
-        if gated is not None and (
-            is_skip[0] == is_skip[1] or graph.nodes[gated.state].leaf
-        ):  # a leaf is not a mere scale
+        # a leaf is not a mere scale
+        if gated is not None and (is_skip[0] == is_skip[1] or graph.nodes[gated.state].leaf):
             sums[node.index] = gated
             gated.before = find_link(graph, node, gated.state, sums)
             continue

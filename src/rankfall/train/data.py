@@ -43,9 +43,8 @@ class Data(Splits):
         """Combine the data sets of the members. A data set that all members share is not copied."""
 
         def stack(parts: list[Tensor]) -> Tensor:
-            if all(
-                part is parts[0] for part in parts
-            ):  # expanded after the copy, which would otherwise write all members
+            if all(part is parts[0] for part in parts):
+                # expanded after the copy, which would otherwise write all members
                 return on(parts[0], dtype, device).expand(len(parts), *parts[0].shape)
             return on(torch.stack(parts), dtype, device)
 

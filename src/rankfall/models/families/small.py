@@ -91,9 +91,8 @@ MISSING: dict[str, Any] = {
     "n_routed_experts": EXPERTS, "vocab_size": VOCABULARY, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "head_dim": HEAD,
     "prediction_length": 8, "context_length": 16, "num_key_value_heads": HEADS,
 }  # fmt: skip
-AXES_OF_ROTATION = re.compile(
-    r"^(glm4v|glm46v|glm_image|glm_ocr|glmga|paddleocr|qwen2_vl|qwen2_5_vl|qwen2_5_omni)"
-)  # three axes, whose sections only the code knows
+# three axes, whose sections only the code knows
+AXES_OF_ROTATION = re.compile(r"^(glm4v|glm46v|glm_image|glm_ocr|glmga|paddleocr|qwen2_vl|qwen2_5_vl|qwen2_5_omni)")
 COUNT_OF_LAYERS = re.compile(r"^(num_hidden_layers|n_layers?|num_layers|encoder_layers|depth|num_blocks)$")
 HEADS_KEY = re.compile(r"^(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|attention_heads)$")
 # the first rule whose pattern matches the name applies; order matters
@@ -149,9 +148,8 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
         return MISSING[key]
     if isinstance(value, float) and value > 1 and re.search(r"^(width|depth)_coefficient$", key):
         return 1.0
-    if (
-        key == "hidden_dim" and "width_coefficient" in plain and isinstance(value, int)
-    ):  # width of the last map, without the width coefficient
+    # width of the last map, without the width coefficient
+    if key == "hidden_dim" and "width_coefficient" in plain and isinstance(value, int):
         return round(value / max(1.0, float(plain["width_coefficient"])))
     if isinstance(value, float) and re.search(r"^(depth|width)_confidence$", key):
         return -1.0  # no early exit and no pruning of tokens, whatever the states are

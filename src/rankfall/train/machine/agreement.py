@@ -184,9 +184,8 @@ def result_difference(
                 0
             )
             bound = torch.maximum(bound, FACTOR * rounded)
-        bad = ~(distance <= bound) & truth.isfinite().all(
-            1
-        )  # a value that is not finite ends the member with any engine
+        # a value that is not finite ends the member with any engine
+        bad = ~(distance <= bound) & truth.isfinite().all(1)
         if bad.any():
             k = int(bad.nonzero()[0])
             return f"the {name} is {float(distance[k] / truth[k].norm()):.1g} of its size away from that of autograd"
