@@ -64,7 +64,8 @@ class Streamer:
         return lambda module, inputs, output: self._drop(name)
 
     def _fetch(self, name: str, module: nn.Module) -> None:
-        with torch.no_grad(), torch._C.DisableTorchFunction():  # type: ignore[attr-defined]  # hidden from modes that record or edit the pass
+        # hidden from modes that record or edit the pass
+        with torch.no_grad(), torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
             self._fill(name, module)
             if self.dtype != torch.float32:
                 inside = module.modules() if name in self._units else iter([module])

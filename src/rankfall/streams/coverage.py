@@ -167,10 +167,8 @@ def begins_behind(
     """Return a line if calls like these layers precede the first state."""
     if not layer_calls or is_first_half(graph, first, layer_calls[0]):
         return []
-    kind, layer = (
-        family((layer_calls[0].module, layer_calls[0].number), model),
-        type(model.get_submodule(layer_calls[0].module)),
-    )
+    kind = family((layer_calls[0].module, layer_calls[0].number), model)
+    layer = type(model.get_submodule(layer_calls[0].module))
     calls = [call for call in tracer.outputs if call.module and call not in layer_calls and call not in outside]
     behind = [
         str(call)

@@ -47,10 +47,8 @@ def places(graph: Graph, chain: Group, model: nn.Module) -> dict[int, Stack]:
 
 def made_before(computed: Path, added: Path, model: nn.Module) -> bool:
     """Return whether a branch is computed in one layer and added in the next, as with layers that return (branch, state)."""
-    a, b = next(
-        ((computing, adding) for computing, adding in zip(computed, added) if computing != adding), (None, None)
-    )
-    return a is not None and family(a, model) == family(b, model)
+    computing, adding = next(((a, b) for a, b in zip(computed, added) if a != b), (None, None))
+    return computing is not None and family(computing, model) == family(adding, model)
 
 
 def path_of(stack: Stack) -> Path:

@@ -1,6 +1,6 @@
 """Predict hidden tokens in windows of real text, for masked language models.
 
-Whole texts are held_out out. Their windows at the training length are the split `test`, and the same tokens in longer windows are `longer`,
+Whole texts are held out. Their windows at the training length are the split `test`, and the same tokens in longer windows are `longer`,
 so that the two differ only in length. The default text needs no network access: the documentation topics of CPython, cut by a WordPiece
 vocabulary that is learned from the training texts. The content of a file that `text` names is part of the data's key. Rules drawn with
 signs, `+-----+-----+`, are shortened: they are 8% of all tokens in CPython's topics, and a network learns to continue them without reading
@@ -55,7 +55,7 @@ def masked_text(
 ) -> Dataset:
     """Return at most `train` and `test` windows of `length` tokens. Every `every`-th text is held_out out.
 
-    `longer`: length of further windows of the held_out-out texts; null: none, for networks that run only at the trained length. `dataset`
+    `longer`: length of further windows of the held-out texts; null: none, for networks that run only at the trained length. `dataset`
     instead of `text`: any data set of the `datasets` library, `owner/name` or `owner/name/configuration` on the hub, or a folder; its rows
     of `split` are texts, in `column`. `vocabulary` bounds the WordPiece vocabulary; `tokenizer` names a pretrained one instead. `repeats`:
     the most times that a sign may repeat in a row; null: the text is not shortened.
