@@ -183,9 +183,8 @@ def maps_joined(graph: Graph, index: int) -> bool:
 
 def same_width(first: Node, second: Node) -> bool:
     """Return whether two states have the same width, so that they can belong to one stream."""
-    return (len(first.shape) == len(second.shape) and first.shape[-1] == second.shape[-1]) or size_of(first) == size_of(
-        second
-    )
+    alike = len(first.shape) == len(second.shape) and first.shape[-1] == second.shape[-1]
+    return alike or size_of(first) == size_of(second)
 
 
 def chains(graph: Graph, sums: dict[int, Summand]) -> list[list[Summand]]:

@@ -53,7 +53,7 @@ def masked_text(
     every: int = 8,
     repeats: int | None = 3,
 ) -> Dataset:
-    """Return at most `train` and `test` windows of `length` tokens. Every `every`-th text is held_out out.
+    """Return at most `train` and `test` windows of `length` tokens. Every `every`-th text is held out.
 
     `longer`: length of further windows of the held-out texts; null: none, for networks that run only at the trained length. `dataset`
     instead of `text`: any data set of the `datasets` library, `owner/name` or `owner/name/configuration` on the hub, or a folder; its rows
