@@ -110,11 +110,8 @@ class Members:
         # Allocated once: at each step fresh pages of this size would cost more than the arithmetic on them.
         self.grads, self.scratch = torch.empty_like(self.weights), torch.empty_like(self.weights)
         self.lr = self.lr_now = self.column(h.lr for h in hyperparameters)
-        self.decay = (
-            self.column(h.weight_decay for h in hyperparameters)
-            if any(h.weight_decay for h in hyperparameters)
-            else None
-        )
+        decays = [h.weight_decay for h in hyperparameters]
+        self.decay = self.column(decays) if any(decays) else None
         clips = [h.clip for h in hyperparameters]
         clipped = any(clip is not None for clip in clips)
         self.clip = self.column(torch.inf if clip is None else clip for clip in clips) if clipped else None

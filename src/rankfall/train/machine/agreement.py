@@ -123,9 +123,9 @@ def evaluation_difference(machine: Members, training: Training, batch: Samples) 
         return f"in an evaluation {difference}"
     distance, bound = (actual.loss.double() - expected.loss).abs(), EVALUATION * expected.loss.abs().double()
     bad = ~(distance <= bound) & expected.loss.isfinite()
-    return (
-        f"the loss of an evaluation is {float(distance[bad].max()):.1g} away from that of autograd" if bad.any() else ""
-    )
+    if not bad.any():
+        return ""
+    return f"the loss of an evaluation is {float(distance[bad].max()):.1g} away from that of autograd"
 
 
 def step_difference(engine: Machined, machine: Members, plain: Members, loss: Tensor) -> str:
@@ -180,10 +180,8 @@ def result_difference(
         distance, plain_distance = (difference_norm(pick(result), truth) for result in (actual, expected))
         bound = torch.maximum(FACTOR * plain_distance, LEAST * truth.norm(dim=1))
         if not (distance <= bound).all():
-            rounded = torch.stack([difference_norm(pick(result), truth) for result in rounded_steps(*arguments)]).amax(
-                0
-            )
-            bound = torch.maximum(bound, FACTOR * rounded)
+            rounded = [difference_norm(pick(result), truth) for result in rounded_steps(*arguments)]
+            bound = torch.maximum(bound, FACTOR * torch.stack(rounded).amax(0))
         # a value that is not finite ends the member with any engine
         bad = ~(distance <= bound) & truth.isfinite().all(1)
         if bad.any():

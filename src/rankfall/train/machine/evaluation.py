@@ -35,13 +35,13 @@ def add_up(parts: Sequence[Graded]) -> Graded:
     """Return the result on the targets of all parts."""
     if len(parts) == 1:
         return parts[0]
-    part = sum_of(part.asked for part in parts)
-    loss = sum_of((part.loss.double() * part.asked).masked_fill(part.asked == 0, 0.0) for part in parts) / part
+    asked = sum_of(part.asked for part in parts)
+    loss = sum_of((part.loss.double() * part.asked).masked_fill(part.asked == 0, 0.0) for part in parts) / asked
     sums, asked_of = (
         {name: sum_of(getattr(part, kind)[name] for part in parts) for name in getattr(parts[0], kind)}
         for kind in ("sums", "asked_of")
     )
-    return Graded(loss.to(parts[0].loss.dtype), part, sums, asked_of)
+    return Graded(loss.to(parts[0].loss.dtype), asked, sums, asked_of)
 
 
 def sum_of(values: Iterable[Tensor]) -> Tensor:

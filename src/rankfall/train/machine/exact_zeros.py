@@ -54,10 +54,8 @@ def find_remainder(
     names = [name for name, size in plain_sizes.items() if size == 0 and machine_sizes[name] > STEP * eps]
     if not names:
         return None
-    exact_sizes, mixed = (
-        sizes(double, exact),
-        sizes(double, by_autograd(double, training, to_double(mix_batch(batch)), 0)),
-    )
+    exact_sizes = sizes(double, exact)
+    mixed = sizes(double, by_autograd(double, training, to_double(mix_batch(batch)), 0))
     names = [name for name in names if exact_sizes[name] < ROUNDING * machine_sizes[name] < mixed[name]]
     return Remainder(names[0], machine_sizes[names[0]]) if names else None
 

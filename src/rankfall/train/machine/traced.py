@@ -42,10 +42,10 @@ class Unread:
     """A value that differs from step to step and is no input of the step."""
 
     def __init__(self, description: str) -> None:
-        self.what = description
+        self.description = description
 
     def refuse(self, *_: Any) -> NoReturn:
-        raise Untraceable(f"what it computes depends on {self.what}, so that no two steps are alike")
+        raise Untraceable(f"what it computes depends on {self.description}, so that no two steps are alike")
 
     __iter__ = __len__ = __getitem__ = __bool__ = __eq__ = __hash__ = __str__ = __repr__ = __add__ = __radd__ = refuse  # type: ignore[assignment]
 
