@@ -14,7 +14,7 @@ from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, subject
 from rankfall.models.texts import Texts
 from rankfall.report.conform import conform
-from rankfall.streams.variants import VARIANTS
+from rankfall.streams.cuts import VARIANTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 FEW = {"text": "zipf", "sentences": 20, "length": 9, "epochs": 1, "hidden": 4, "places": 2}

@@ -11,9 +11,9 @@ from rankfall.models.load import load
 from rankfall.models.source import ModelSource
 from rankfall.models.surgery import cut, find_stream
 from rankfall.rank.residual import relative_residual
+from rankfall.streams.cuts import VARIANTS
 from rankfall.streams.examine import examine
 from rankfall.streams.flow import CROSS, MIXES
-from rankfall.streams.variants import VARIANTS
 
 # type -> causal, branches that mix tokens in 4 layers, others
 MIXERS = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rankfall import components
-from rankfall.nets.normalisers._prepared import prepare
+from rankfall.nets.attentions._heads import prepare
 from rankfall.nets.primitives import Sizes
 
 NAMES = (

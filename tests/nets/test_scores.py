@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rankfall import components
-from rankfall.nets.normalisers._prepared import prepare
+from rankfall.nets.attentions._heads import prepare
 from rankfall.nets.primitives import Sizes
 
 K, B, H, T, D = 2, 2, 3, 5, 4

@@ -24,11 +24,10 @@ from rankfall.check.recording import RecordedStream, record
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
 from rankfall.streams.arguments import arguments_of, as_format, call_model, copy_of, keep_random_state
-from rankfall.streams.cuts import cut_by, states_of, variants_of
+from rankfall.streams.cuts import Variant, cut_by, states_of, variants_of
 from rankfall.streams.examine import FAILURES, Examined, examine
 from rankfall.streams.flow import Flow
 from rankfall.streams.sized import has_norm
-from rankfall.streams.variants import Variant
 
 ROUNDING = 1e-14  # a smaller residual in float64 is rounding
 PAYS = 1.3  # several threads are used if they are this many times as fast as one

@@ -17,7 +17,7 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.plain import attention_alone
-from rankfall.streams.variants import Variant
+from rankfall.streams.cuts import Variant
 
 if TYPE_CHECKING:
     from rankfall.models.subject import Subject
@@ -54,7 +54,7 @@ FAMILIES: dict[str, tuple[Callable[[Any], Iterable[nn.Module]], tuple[str, ...]]
 
 
 def convertible(subject: Subject) -> bool:
-    """Return whether this model can be converted to Rankfall's own blocks."""
+    """Return whether this model can be converted to Rankfall's blocks."""
     return subject.loaded.config.model_type in FAMILIES and subject.loaded.streamer is None
 
 
@@ -96,11 +96,12 @@ def as_network(subject: Subject, variant: Variant) -> Network:
 
 
 def _activation(config: Any) -> str:
+    """Return the name of the MLP with the model's activation."""
     name = getattr(config, "hidden_act", None) or getattr(config, "activation", None)
-    known = {"gelu": "gelu", "relu": "relu"}
-    if name not in known:
-        raise RankfallError(f"activation {name!r} has no counterpart in our own MLPs ({', '.join(known)})")
-    return known[name]
+    supported = ("gelu", "relu")
+    if name not in supported:
+        raise RankfallError(f"activation {name!r} has no counterpart in our own MLPs ({', '.join(supported)})")
+    return str(name)
 
 
 def _linear(ours: Any, theirs: Any) -> None:

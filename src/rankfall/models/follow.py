@@ -63,7 +63,7 @@ class Softmaxed:
 
 
 class Follower(TorchFunctionMode):
-    """Mode that fills `layers` while it is active."""
+    """Mode that records the attention of each layer in `layers` while it is active."""
 
     def __init__(self, flow: Flow, frames: Frames, heads: int) -> None:
         super().__init__()
@@ -128,8 +128,8 @@ class Follower(TorchFunctionMode):
         if func is torch.addmm:
             bias, read, weight = args[0], args[1], args[2]
         else:
-            given = dict(zip(("input", "weight", "bias"), args)) | kwargs
-            bias, read, weight = given.get("bias"), given["input"], given["weight"].T
+            arguments = dict(zip(("input", "weight", "bias"), args)) | kwargs
+            bias, read, weight = arguments.get("bias"), arguments["input"], arguments["weight"].T
         self._map(read, weight, bias, result)
 
     def _map(self, read: Tensor, weight: Tensor, bias: Tensor | None, result: Tensor) -> None:
@@ -141,49 +141,51 @@ class Follower(TorchFunctionMode):
         self._remember(result, LinearMap(read, weight, bias), read)
 
     def _product(self, args: Any, kwargs: Any, result: Tensor) -> None:
-        given = [tensor for _, tensor in tensors_in((args, kwargs))]
-        if len(given) != 2:
+        """Record a matrix product: of weights and values, of a state and a matrix, or of queries and keys."""
+        operands = [tensor for _, tensor in tensors_in((args, kwargs))]
+        if len(operands) != 2:
             return
-        origin = self._from(given[0])
+        origin = self._from(operands[0])
         if isinstance(origin, Softmaxed):
             heads = (-1, self._heads)
-            weights, values = (x if x.dim() == 4 else x.unflatten(0, heads) for x in given)
-            self._attended(origin, weights, values.expand(*weights.shape[:-1], values.shape[-1]), given[1], result)
-        elif given[1].dim() == 2:  # a linear map written as a matrix product
-            self._map(given[0], given[1], None, result)
+            weights, values = (x if x.dim() == 4 else x.unflatten(0, heads) for x in operands)
+            self._attended(origin, weights, values.expand(*weights.shape[:-1], values.shape[-1]), operands[1], result)
+        elif operands[1].dim() == 2:  # a linear map written as a matrix product
+            self._map(operands[0], operands[1], None, result)
         elif result.dim() >= 3 and over_tokens(result):
-            self._score_width = given[0].shape[-1]
+            self._score_width = operands[0].shape[-1]
 
     def _einsum(self, args: Any, result: Tensor) -> None:
         """Record a product written as a sum over named axes, as in XLNet."""
-        given = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
+        operands = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
         terms, _, out = args[0].replace(" ", "").partition("->")
         left, _, right = terms.partition(",")
-        if len(given) != 2 or not right or "." in terms:
+        if len(operands) != 2 or not right or "." in terms:
             return
         summed = [axis for axis in left if axis in right and axis not in out]
-        origin = self._from(given[0])
+        origin = self._from(operands[0])
         if isinstance(origin, Softmaxed):
             features = [axis for axis in right if axis not in left]
-            if given[0].dim() == 4 and len(features) == 1 and summed == [left[3]]:
-                values = torch.einsum(f"{right}->{left[:2]}{left[3]}{features[0]}", given[1])
-                self._attended(origin, given[0], values, given[1], result)
+            if operands[0].dim() == 4 and len(features) == 1 and summed == [left[3]]:
+                values = torch.einsum(f"{right}->{left[:2]}{left[3]}{features[0]}", operands[1])
+                self._attended(origin, operands[0], values, operands[1], result)
         elif isinstance(origin, Followed) or not set(out) - set(left + right):
-            rest = [axis for axis in right if axis not in summed]
-            if summed and all(axis not in left for axis in rest):
-                weight = torch.einsum(f"{right}->{''.join(summed)}{''.join(rest)}", given[1])
-                self._map(given[0], weight, None, result)
+            free = [axis for axis in right if axis not in summed]
+            if summed and all(axis not in left for axis in free):
+                weight = torch.einsum(f"{right}->{''.join(summed)}{''.join(free)}", operands[1])
+                self._map(operands[0], weight, None, result)
             elif result.dim() == 4 and over_tokens(result) and len(summed) == 1:
-                self._score_width = given[0].shape[left.index(summed[0])]
+                self._score_width = operands[0].shape[left.index(summed[0])]
 
-    def _attended(self, origin: Softmaxed, weights: Tensor, values: Tensor, given: Tensor, result: Tensor) -> None:
+    def _attended(self, origin: Softmaxed, weights: Tensor, values: Tensor, source: Tensor, result: Tensor) -> None:
         scores = origin.scores if origin.scores.dim() == 4 else origin.scores.unflatten(0, (-1, self._heads))
-        made = self._from(given)
-        read = made.read if isinstance(made, LinearMap) else None
+        value_map = self._from(source)
+        read = value_map.read if isinstance(value_map, LinearMap) else None
         self._open = Followed(weights, scores, origin.score_width, values, read)
         self._remember(result, self._open)
 
     def _join(self, layer: int, skip: int, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return the sum of an attention's residual addition, which completes the record of its layer."""
         pair = _pair(args, kwargs)
         state, branch = pair[skip], pair[1 - skip]
         state, branch = (x.clone() if func.__name__ in ("add_", "__iadd__") else x for x in (state, branch))
@@ -198,6 +200,7 @@ class Follower(TorchFunctionMode):
 
 
 def _pair(args: Any, kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Return the two summands of an addition that is known to add tensors."""
     pair = summands_of(args, kwargs)
     assert pair is not None
     return pair

@@ -105,11 +105,12 @@ def with_values(source: ModelSource, make: Callable[..., Any]) -> Any:
 
 
 def check_names(path: str, config: Any, chosen: dict[str, Any]) -> None:
+    """Raise an error for a chosen value that the config, or a part of it, does not have."""
     for name, value in chosen.items():
         if not hasattr(config, name):
-            known = {*config.to_dict(), *config.attribute_map}
-            near = get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sorted(known))}"
+            names = {*config.to_dict(), *config.attribute_map}
+            near = get_close_matches(str(name), names, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sorted(names))}"
             raise RankfallError(f"{path}.{name}: {type(config).__name__} has no such value{hint}")
         inner = getattr(config, name)
         if isinstance(value, dict) and hasattr(inner, "attribute_map"):

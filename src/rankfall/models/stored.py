@@ -1,8 +1,8 @@
 """The weights in a folder of safetensors, one by one, under the model's names.
 
 The library renames many weights when it loads them. It joins some weights from several tensors of a checkpoint (single experts) and splits
-some tensors into several weights (queries, keys and values in one matrix). The library's rules serve here to find and convert the tensors
-of one weight, so that only these are in memory.
+some tensors into several weights (queries, keys and values in one matrix). This module applies the library's rules to one weight at a time,
+so that only its tensors are in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rankfall.errors import RankfallError
 class WeightRecipe:
     """The tensors from which one or several weights of the model are computed."""
 
-    first: str  # the name of the first of them
+    first: str  # name of the first of these weights
     converter: Any = None  # the library's; None: the tensor is not converted
     sources: list[tuple[str, str | None]] = field(default_factory=list)  # keys, and the pattern that each matched
 
@@ -35,13 +35,13 @@ class StoredWeights:
         self.folder, self._model = folder, model
         self.where = tensor_files(folder)
         self._recipes = recipes_of(model, list(self.where))
-        self._made: tuple[str, dict[str, Tensor]] = ("", {})
+        self._last_conversion: tuple[str, dict[str, Tensor]] = ("", {})
 
     def __contains__(self, name: str) -> bool:
         return name in self._recipes
 
     def key_of(self, name: str) -> str:
-        """Return the key in the files, or the first of several."""
+        """Return the key of the tensor in the files, or the first of several."""
         return self._recipes[name].sources[0][0]
 
     def tensor(self, name: str) -> Tensor:
@@ -49,34 +49,35 @@ class StoredWeights:
         recipe = self._recipes[name]
         if recipe.converter is None:
             return self._read([recipe.sources[0][0]])[0]
-        if self._made[0] != recipe.first:
-            self._made = (recipe.first, self._converted(recipe))
-        found = self._made[1].get(name)
-        if found is None:
+        if self._last_conversion[0] != recipe.first:
+            self._last_conversion = (recipe.first, self._converted(recipe))
+        tensor = self._last_conversion[1].get(name)
+        if tensor is None:
             raise RankfallError(
                 f"cannot stream {self.folder}: the library computes no {name} from {recipe.sources[0][0]}"
             )
-        return found
+        return tensor
 
     def _converted(self, recipe: WeightRecipe) -> dict[str, Tensor]:
         converter = copy.deepcopy(recipe.converter)
         for (key, pattern), tensor in zip(recipe.sources, self._read([key for key, _ in recipe.sources])):
             converter.add_tensor(recipe.first, key, pattern, tensor)
-        made = converter.convert(recipe.first, model=self._model, config=self._model.config)
-        return {name: value[0] if isinstance(value, list) else value for name, value in made.items()}
+        converted = converter.convert(recipe.first, model=self._model, config=self._model.config)
+        return {name: value[0] if isinstance(value, list) else value for name, value in converted.items()}
 
     def _read(self, keys: list[str]) -> list[Tensor]:
+        """Return the tensors of these keys. Each file is opened once."""
         from safetensors import safe_open
 
         opened: dict[Path, Any] = {}
         with ExitStack() as files:
-            found = []
+            tensors = []
             for key in keys:
                 path = self.where[key]
                 if path not in opened:
                     opened[path] = files.enter_context(safe_open(path, framework="pt"))
-                found.append(opened[path].get_tensor(key))
-            return found
+                tensors.append(opened[path].get_tensor(key))
+            return tensors
 
 
 def recipes_of(model: Any, keys: list[str]) -> dict[str, WeightRecipe]:
@@ -87,11 +88,11 @@ def recipes_of(model: Any, keys: list[str]) -> dict[str, WeightRecipe]:
     rules = get_model_conversion_mapping(model)
     renamings = [rule for rule in rules if isinstance(rule, WeightRenaming)]
     converters = [rule for rule in rules if isinstance(rule, WeightConverter)]
-    by_pattern = {pattern: one for one in converters for pattern in one.source_patterns}
-    prefix, own = getattr(model, "base_model_prefix", ""), model.state_dict()
-    own |= dict.fromkeys(name for name, _ in model.named_parameters(remove_duplicate=False))
-    names = dict.fromkeys(own, True)  # the library looks names up in it
-    found: dict[str, WeightRecipe] = {}
+    by_pattern = {pattern: converter for converter in converters for pattern in converter.source_patterns}
+    prefix, weights = getattr(model, "base_model_prefix", ""), model.state_dict()
+    weights |= dict.fromkeys(name for name, _ in model.named_parameters(remove_duplicate=False))
+    names = dict.fromkeys(weights, True)  # the library looks names up in it
+    recipes: dict[str, WeightRecipe] = {}
     for key in sorted(keys, key=dot_natural_key):
         name, pattern = rename_source_key(key, renamings, converters, prefix, names)
         if name not in names and key in names:
@@ -99,12 +100,12 @@ def recipes_of(model: Any, keys: list[str]) -> dict[str, WeightRecipe]:
         converter = by_pattern[pattern] if pattern is not None else None
         if name not in names:
             continue
-        recipe = found.setdefault(name, WeightRecipe(name, converter))
+        recipe = recipes.setdefault(name, WeightRecipe(name, converter))
         recipe.sources.append((key, pattern))
         if converter is not None:
-            for other in converter.target_patterns[1:]:
-                found[name.replace(converter.target_patterns[0], other)] = recipe
-    return found
+            for target in converter.target_patterns[1:]:
+                recipes[name.replace(converter.target_patterns[0], target)] = recipe
+    return recipes
 
 
 def tensor_files(folder: Path) -> dict[str, Path]:
@@ -114,11 +115,11 @@ def tensor_files(folder: Path) -> dict[str, Path]:
     index = folder / "model.safetensors.index.json"
     if index.exists():
         return {key: folder / file for key, file in json.loads(index.read_text())["weight_map"].items()}
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in sorted(folder.glob("*.safetensors")):
         try:
             with safe_open(path, framework="pt") as file:
-                found |= dict.fromkeys(file.keys(), path)
+                files |= dict.fromkeys(file.keys(), path)
         except SafetensorError as error:
             raise RankfallError(f"{path} is damaged ({error})") from error
-    return found
+    return files

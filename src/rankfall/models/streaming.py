@@ -45,6 +45,8 @@ class Streamer:
         self._resident, self.dtype = None, dtype
 
     def _enter_layer(self, name: str) -> Callable[..., None]:
+        """Return a hook that fetches a layer in place of the resident layer."""
+
         def enter(module: nn.Module, inputs: Any) -> None:
             if self._resident == name:
                 return
@@ -62,7 +64,8 @@ class Streamer:
         return lambda module, inputs, output: self._drop(name)
 
     def _fetch(self, name: str, module: nn.Module) -> None:
-        with torch.no_grad(), torch._C.DisableTorchFunction():  # type: ignore[attr-defined]  # unseen by recorder and knife
+        # hidden from modes that record or edit the pass
+        with torch.no_grad(), torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
             self._fill(name, module)
             if self.dtype != torch.float32:
                 inside = module.modules() if name in self._units else iter([module])
@@ -79,20 +82,20 @@ def units(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 
     PyTorch's attention computes with the weights of a child that is never called, so its weights are fetched together.
     """
-    found: list[str] = []
+    names: list[str] = []
     for name, module in model.named_modules():
-        if isinstance(module, nn.MultiheadAttention) and not any(name.startswith(f"{other}.") for other in found):
+        if isinstance(module, nn.MultiheadAttention) and not any(name.startswith(f"{unit}.") for unit in names):
             around = name.rpartition(".")[0] or name
-            found.append(around)
+            names.append(around)
             yield around, model.get_submodule(around)
-        if isinstance(module, nn.ModuleList) and not any(name.startswith(f"{other}.") for other in found):
+        if isinstance(module, nn.ModuleList) and not any(name.startswith(f"{unit}.") for unit in names):
             for child, element in module.named_children():
                 if next(element.parameters(), None) is not None:
-                    found.append(f"{name}.{child}")
+                    names.append(f"{name}.{child}")
                     yield f"{name}.{child}", element
 
 
-Slot = tuple[str, str]  # "_parameters" or "_buffers", and the name
+Slot = tuple[str, str]  # "_parameters" or "_buffers", and the name of the tensor
 
 
 def slot_of(module: nn.Module, slot: Slot) -> dict[str, Any]:
@@ -109,8 +112,9 @@ def slots(module: nn.Module) -> Iterator[tuple[Slot, Tensor]]:
                 yield (kind, name), value
 
 
-def _without_storage(module: nn.Module, whole: bool) -> list[tuple[nn.Module, Slot, Any]]:
-    parts = module.modules() if whole else iter([module])
+def _without_storage(module: nn.Module, recursive: bool) -> list[tuple[nn.Module, Slot, Any]]:
+    """Return the tensors of a module, or of all modules inside it, before they have storage."""
+    parts = module.modules() if recursive else iter([module])
     return [(part, slot, value) for part in parts for slot, value in slots(part)]
 
 
@@ -157,7 +161,8 @@ class TiedWeights:
         self.groups = {name: group for group in names.values() if len(group) > 1 for name in group}
 
     def others(self, name: str) -> list[str]:
-        return [one for one in self.groups.get(name, ()) if one != name]
+        """Return the other names of a shared weight."""
+        return [other for other in self.groups.get(name, ()) if other != name]
 
     def drawn(self, name: str, seed: int) -> Tensor:
         """Draw a shared weight by the library's rule for a module that has it, or for one around it: an encoder draws its embedding."""
@@ -170,10 +175,10 @@ class TiedWeights:
             parts = full.split(".")
             around = [".".join(parts[:count]) for count in range(len(parts), -1, -1)]
             try:
-                for one in around:
+                for ancestor in around:
                     with torch.random.fork_rng(devices=[]):
                         torch.manual_seed(words(seed, "model", "init", group[0])[0] >> 1)
-                        self.model._init_weights(self.modules[one])  # type: ignore[operator]
+                        self.model._init_weights(self.modules[ancestor])  # type: ignore[operator]
                     value = module._parameters[weight]
                     assert value is not None
                     if not bool(value.isnan().any()):
@@ -189,8 +194,8 @@ def draw_weights(model: nn.Module, seed: int) -> Fill:
     shared = TiedWeights(model)
 
     def fill(name: str, unit: nn.Module) -> None:
-        whole = name in dict(units(model))
-        inside = list(unit.named_modules(prefix=name))[::-1] if whole else [(name, unit)]
+        is_unit = name in dict(units(model))
+        inside = list(unit.named_modules(prefix=name))[::-1] if is_unit else [(name, unit)]
         for _, module in inside:
             _allocate(module)
         for full, module in inside:
@@ -219,18 +224,18 @@ def load_weights(model: nn.Module, folder: Path) -> Fill:
         for full, module in inside:
             for slot, value in list(slots(module)):
                 weight = f"{full}.{slot[1]}".lstrip(".")
-                known = next((one for one in (weight, *shared.others(weight)) if one in checkpoint), None)
-                if known is None and slot[0] == "_buffers":
+                stored = next((alias for alias in (weight, *shared.others(weight)) if alias in checkpoint), None)
+                if stored is None and slot[0] == "_buffers":
                     continue
-                if known is None and "pooler" in full:
+                if stored is None and "pooler" in full:
                     _allocate(module)  # not on the stream, and often not in a checkpoint
                     continue
-                if known is None:
+                if stored is None:
                     raise RankfallError(f"cannot stream {folder}: {weight} is not in its safetensors files")
-                tensor = checkpoint.tensor(known)
+                tensor = checkpoint.tensor(stored)
                 if tensor.shape != value.shape:
                     raise RankfallError(
-                        f"{folder}: {checkpoint.key_of(known)} has shape {tuple(tensor.shape)}, the config says {tuple(value.shape)}"
+                        f"{folder}: {checkpoint.key_of(stored)} has shape {tuple(tensor.shape)}, the config says {tuple(value.shape)}"
                     )
                 put_value(module, slot, tensor.float() if tensor.is_floating_point() else tensor)
 

@@ -19,11 +19,11 @@ from rankfall.models.source import ModelSource
 from rankfall.models.surgery import ModelStream, cut, find_stream, verify
 from rankfall.models.texts import Batch, Texts, batch_for
 from rankfall.streams.arguments import convert_weights
-from rankfall.streams.variants import VARIANTS, Variant
+from rankfall.streams.cuts import VARIANTS, Variant
 
 DEFINITIONS = ("clean", "published")
 PART_BYTES = 2**28  # approximate memory of a part of the batch
-STREAMED_BYTES = 2**32
+STREAMED_BYTES = 2**32  # of all variants of a streamed model together, since every pass fetches all weights
 
 
 @dataclass(frozen=True)
@@ -162,23 +162,23 @@ def subject(request: Request, seed: int | None) -> Subject:
     )
     few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
     with failing(request, "in a plain forward pass"):
-        stream, seen = find_stream(loaded.model, few, width=loaded.width, layers=loaded.layers)
+        stream, output = find_stream(loaded.model, few, width=loaded.width, layers=loaded.layers)
         # A streamed model does not run again for this: every pass fetches all weights.
-        verify(loaded.model, stream, few, None if loaded.streamer is None else seen)
+        verify(loaded.model, stream, few, None if loaded.streamer is None else output)
     chosen = [VARIANTS[name] for name in request.variants]
     bare = [
-        one
-        for one in chosen
-        if one.mlp and not one.mlp_skip and (request.definition == "published" or stream.flow.parallel)
+        variant
+        for variant in chosen
+        if variant.mlp and not variant.mlp_skip and (request.definition == "published" or stream.flow.parallel)
     ]
-    variants = [one for one in chosen if one not in bare]
+    variants = [variant for variant in chosen if variant not in bare]
     if request.definition == "published":
-        variants = [published(one, str(loaded.config.model_type)) for one in variants]
+        variants = [published(variant, str(loaded.config.model_type)) for variant in variants]
     if loaded.streamer is not None:
         loaded.streamer.switch(torch.float64 if request.dtype == "float64" else torch.float32)
     elif request.dtype == "float64":
         convert_weights(loaded.model, torch.float64)
-    return Subject(request, seed, loaded, stream, batch, variants, [one.name for one in bare])
+    return Subject(request, seed, loaded, stream, batch, variants, [variant.name for variant in bare])
 
 
 def rows_of_subjects(
@@ -187,14 +187,16 @@ def rows_of_subjects(
     rows_of: Callable[[Subject], Iterable[dict[str, Any]]],
     say: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:
-    """Return the rows of one seed's model after another, each with the columns that identify the measurement. `say` receives a line about
-    each model."""
+    """Return the rows of all seeds' models in order, each with the columns that identify the measurement.
+
+    `say` receives a line about each model.
+    """
     rows: list[dict[str, Any]] = []
-    for one in subjects(request, seeds):
-        say(one.describe())
-        labels = one.labels()
-        rows += [labels | row for row in rows_of(one)]
-        del one  # frees the model before that of the next seed is built
+    for current in subjects(request, seeds):
+        say(current.describe())
+        labels = current.labels()
+        rows += [labels | row for row in rows_of(current)]
+        del current  # frees the model before that of the next seed is built
     return rows
 
 

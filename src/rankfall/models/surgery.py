@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, NoStream
 from rankfall.streams.branches import attends, draft, finish_flow, one_sided
-from rankfall.streams.cuts import cut_by
+from rankfall.streams.cuts import Variant, cut_by
 from rankfall.streams.examine import trace_pass, verify_pass
 from rankfall.streams.flow import MIXES, TOKENWISE, Flow
 from rankfall.streams.forward import batch_of, run_model
@@ -27,7 +27,6 @@ from rankfall.streams.mixing import TokenMixing
 from rankfall.streams.passes import run_through
 from rankfall.streams.sums import Summand, chains, residual_sums
 from rankfall.streams.trace import PRODUCT, ModelTracer
-from rankfall.streams.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class ModelStream:
 
 
 def find_stream(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> tuple[ModelStream, Any]:
-    """Return the stream of a model from one pass on two samples or more, since one could be a missing axis, and the model's output."""
+    """Return the stream of a model and its output from one pass. The pass needs two samples, since an axis of size 1 may be dropped."""
     batch = batch_of(inputs)
     tracer, output = trace_pass(model, Arguments((), inputs), ModelTracer)
     graph = Graph(tracer.nodes)
@@ -54,9 +53,8 @@ def find_stream(model: nn.Module, inputs: dict[str, Any], *, width: int, layers:
             f"no residual addition of width {width} found in {len(graph.nodes)} operations; the model hides its "
             "residual stream (fused kernels?) or has none"
         )
-    chain = max(
-        chosen, key=lambda one: (len(one), -one[0].node.index)
-    )  # of XLNet the content stream, not that of queries
+    # in XLNet this is the content stream, not that of queries
+    chain = max(chosen, key=lambda chain: (len(chain), -chain[0].node.index))
     mixes = {item.node.index: attends(graph, item) for item in chain}
     grouped = group_layers(graph, chain, model, mixes)
     sides = {number: TokenMixing(parts=mixing_sides(graph, item)) for number, item in enumerate(chain)}
@@ -127,24 +125,24 @@ def cut(
     flow = stream.flow
     batch, count = batch_of(inputs), len(variants)
 
-    def tidy(state: Tensor) -> Tensor:
+    def by_variant(state: Tensor) -> Tensor:
         """Reshape (V*B, T, D), (T, V*B, D) or (V*B*T, D) to (V, B, T, D)."""
         return stream.turn(state).reshape(count, batch, -1, flow.width)
 
     edits = cut_by(*variants, axis=stream.batch_axis, unused=stream.unused)
     if sink is not None:
-        edits.sink = lambda layer, state: sink(layer, tidy(state))
+        edits.sink = lambda layer, state: sink(layer, by_variant(state))
     arguments = Arguments((), inputs)
     if count > 1:
-        arguments = arguments.map(lambda one: one.repeat(count, *[1] * (one.dim() - 1)))
-    return [tidy(state) for state in run_through(model, arguments, flow, edits).states]
+        arguments = arguments.map(lambda tensor: tensor.repeat(count, *[1] * (tensor.dim() - 1)))
+    return [by_variant(state) for state in run_through(model, arguments, flow, edits).states]
 
 
 def verify(model: nn.Module, stream: ModelStream, inputs: dict[str, Any], plain: Any = None) -> None:
-    """Raise an error unless the intercepted pass without cuts equals the plain pass bit by bit (`plain`, if it is known)."""
+    """Raise an error unless the intercepted pass without cuts equals the plain pass bit by bit. `plain`: its output, if it is known."""
     plain = run_model(model, inputs) if plain is None else plain
-    seen = verify_pass(model, Arguments((), inputs), stream.flow, plain)
+    result = verify_pass(model, Arguments((), inputs), stream.flow, plain)
     for layer, end in enumerate(stream.flow.ends[:-1], 1):
-        state = seen.states[layer]
-        if end is not None and not torch.equal(seen.exits[layer].reshape(state.shape), state):
+        state = result.states[layer]
+        if end is not None and not torch.equal(result.exits[layer].reshape(state.shape), state):
             raise RankfallError(f"the state is changed between layers {layer} and {layer + 1}")

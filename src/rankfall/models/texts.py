@@ -29,12 +29,12 @@ from rankfall.models.reactions import SPECIAL, reactions, read_vocabulary
 from rankfall.models.source import hub_reachable
 from rankfall.random_streams import stream
 
-DRAWN = ("zipf", "random")
+DRAWN = ("zipf", "random")  # sources without text and tokenizer
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The inputs to use: `source` as above (for a vision model: "pictures" or a folder). "topics" stands for the model's default."""
+    """The inputs to use. `source`: as above; "topics" stands for the model's default. A vision model needs "pictures" or a folder."""
 
     source: str = "topics"
     samples: int = 32
@@ -73,7 +73,7 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     if texts.source in DRAWN:
         return Batch({"input_ids": _draw_tokens(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
-        read = read_vocabulary if loaded.tokenizer_from.endswith("vocab.txt") else _own_tokenizer
+        read = read_vocabulary if loaded.tokenizer_from.endswith("vocab.txt") else _load_tokenizer
         (encode, spell), name = read(loaded.tokenizer_from), "own"
     else:
         (encode, spell), name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
@@ -110,9 +110,11 @@ def documents(source: str) -> Iterator[str]:
 
 def _wiki_bio() -> Iterator[str]:
     """Yield the published source: field target_text of the test split, in order. The repository's loading script is not run."""
-    lost = RankfallError("text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file")
+    unreachable = RankfallError(
+        "text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file"
+    )
     if not hub_reachable():
-        raise lost
+        raise unreachable
     try:
         from datasets import load_dataset
     except ImportError as error:
@@ -122,38 +124,37 @@ def _wiki_bio() -> Iterator[str]:
         for row in rows:
             yield row["target_text"]
     except Exception as error:
-        raise lost from error
+        raise unreachable from error
 
 
-Encode = Callable[
-    [str], tuple[list[int], list[int], list[int]]
-]  # document -> special tokens before, tokens, special tokens after
+# document -> special tokens before, tokens, special tokens after
+Encode = Callable[[str], tuple[list[int], list[int], list[int]]]
 Spell = Callable[[int], str]  # token number -> its piece of text
 
 
-def windows(texts: Iterator[str], encode: Encode, wanted: Texts) -> Tensor:
-    """Return token numbers (samples, length): first windows of all long documents, then second windows, and so on."""
+def windows(texts: Iterator[str], encode: Encode, request: Texts) -> Tensor:
+    """Return token numbers (samples, length): the first windows of all long documents, then their second windows, and so on."""
     rounds: dict[int, list[list[int]]] = {}
     for document in texts:
         before, tokens, after = encode(document)
-        room = wanted.length - len(before) - len(after)
+        room = request.length - len(before) - len(after)
         if room < 1:
             raise RankfallError(
-                f"length {wanted.length} leaves no room beside {len(before) + len(after)} special tokens"
+                f"length {request.length} leaves no room beside {len(before) + len(after)} special tokens"
             )
         for number in range(len(tokens) // room):
             rounds.setdefault(number, []).append([*before, *tokens[number * room : (number + 1) * room], *after])
-        if len(rounds.get(0, ())) >= wanted.samples:
+        if len(rounds.get(0, ())) >= request.samples:
             break
-    rows = list(islice((row for number in sorted(rounds) for row in rounds[number]), wanted.samples))
-    if len(rows) < wanted.samples:
+    rows = list(islice((row for number in sorted(rounds) for row in rounds[number]), request.samples))
+    if len(rows) < request.samples:
         raise RankfallError(
-            f"text {wanted.source!r} gives {len(rows)} windows of {wanted.length} tokens; {wanted.samples} were asked for"
+            f"text {request.source!r} gives {len(rows)} windows of {request.length} tokens; {request.samples} were asked for"
         )
     return torch.tensor(rows, dtype=torch.long)
 
 
-def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
+def _load_tokenizer(place: str) -> tuple[Encode, Spell]:
     """Return the tokenizer of the model. Its special tokens at the ends are read off an example."""
     from transformers import AutoTokenizer
 
@@ -230,6 +231,7 @@ def _single_thread() -> Iterator[None]:
 
 
 def _padding(loaded: Loaded) -> int | None:
+    """Return the number of the padding token, if the model has one."""
     value: Any = getattr(loaded.config.get_text_config(), "pad_token_id", None)
     return int(value) if isinstance(value, int) and value >= 0 else None
 
@@ -247,7 +249,7 @@ def _draw_tokens(texts: Texts, vocabulary: int) -> Tensor:
 def pictures(texts: Texts, config: Any) -> Tensor:
     """Return square crops of the pictures in turn, (samples, channels, side, side) in [-1, 1]. The seed draws positions and sizes."""
     side = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
-    images = _bundled_pictures() if texts.source == "pictures" else _folder(Path(texts.source).expanduser())
+    images = _bundled_pictures() if texts.source == "pictures" else _read_pictures(Path(texts.source).expanduser())
     rng = stream(texts.seed, "pictures")
     rows = []
     for number in range(texts.samples):
@@ -262,6 +264,7 @@ def pictures(texts: Texts, config: Any) -> Tensor:
 
 
 def _bundled_pictures() -> list[np.ndarray]:
+    """Return the pictures of scikit-learn, each (height, width, 3)."""
     try:
         from sklearn.datasets import load_sample_images
     except ImportError as error:
@@ -271,7 +274,8 @@ def _bundled_pictures() -> list[np.ndarray]:
     return list(load_sample_images().images)
 
 
-def _folder(path: Path) -> list[np.ndarray]:
+def _read_pictures(path: Path) -> list[np.ndarray]:
+    """Return the pictures in a folder by name, each (height, width, 3)."""
     if not path.is_dir():
         raise RankfallError(f"text {str(path)!r} is not a folder of pictures; use 'pictures' for the bundled ones")
     from PIL import Image

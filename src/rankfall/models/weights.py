@@ -96,9 +96,8 @@ def load_pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
                 dtype=torch.float32,
                 output_loading_info=True,
             )
-    lacking = sorted(
-        key for key in info["missing_keys"] if "pooler" not in key
-    )  # a pooler is not part of the residual stream
+    # a pooler is not part of the residual stream
+    lacking = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if lacking or info.get("mismatched_keys"):
         names = lacking or sorted(map(str, info["mismatched_keys"]))
         raise RankfallError(
@@ -112,7 +111,7 @@ def load_pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
 
 
 def load_packaged(file: Path, config: Any) -> tuple[Any, dict[str, Any]]:
-    """Return a model with the weights of a pickle of tensors or a GGUF file, and the names of weights that one of both lacks."""
+    """Return a model with the weights of a pickle of tensors or a GGUF file, and the weights that only one of the two has."""
     cls = model_class(config)
     model = (cls.from_config(config) if hasattr(cls, "from_config") else cls(config)).float()
     if file.suffix == ".gguf":
@@ -124,8 +123,10 @@ def load_packaged(file: Path, config: Any) -> tuple[Any, dict[str, Any]]:
     else:
         tensors = torch.load(file, map_location="cpu", weights_only=True)
     prefix = f"{model.base_model_prefix}."
-    found = model.load_state_dict({name.removeprefix(prefix): one for name, one in tensors.items()}, strict=False)
-    return model, {"missing_keys": found.missing_keys, "unexpected_keys": found.unexpected_keys}
+    mismatch = model.load_state_dict(
+        {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}, strict=False
+    )
+    return model, {"missing_keys": mismatch.missing_keys, "unexpected_keys": mismatch.unexpected_keys}
 
 
 def quantise_weights(model: nn.Module, kind: str) -> None:
@@ -167,11 +168,11 @@ def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]
 
     An unused head is no error: no weight of the model has its name with other numbers.
     """
-    own = {numberless(name) for name in model.state_dict()}
+    names = {numberless(name) for name in model.state_dict()}
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
     for name in sorted(unexpected):
         form = numberless(name.removeprefix(prefix))
-        if "#" in form and form in own:
+        if "#" in form and form in names:
             raise RankfallError(
                 f"model {source.name!r}: its config has no layer for the weights {name}: config and weights belong to different models"
             )
@@ -203,13 +204,14 @@ def _fetch(source: ModelSource) -> Path:
 
 
 def _safe_folder(folder: Path) -> Path:
+    """Return the folder. Raise an error if it has no safetensors."""
     if not any(folder.glob("*.safetensors")):
-        found = (
+        available = (
             ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".gguf")))
             or "none"
         )
         raise RankfallError(
-            f"model folder {folder} has no safetensors weights (other weights: {found}); only safetensors are read"
+            f"model folder {folder} has no safetensors weights (other weights: {available}); only safetensors are read"
         )
     return folder
 

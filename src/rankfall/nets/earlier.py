@@ -1,7 +1,7 @@
-"""Tensors (K, B, ...) that earlier layers of a pass leave for later layers, in lists by name.
+"""Tensors (K, B, ...) that earlier layers of a pass store for later layers, in lists by name.
 
-A block, an attention or a class of residuals that reads or leaves tensors sets `asks_earlier = True`, and receives them as `earlier`. They
-are empty when a pass begins and never kept between passes.
+A block, an attention or a class of residuals that reads or stores tensors sets `asks_earlier = True`, and receives the lists as `earlier`.
+These are empty when a pass begins, and nothing is kept between passes.
 """
 
 from functools import partial
@@ -15,6 +15,7 @@ Earlier = dict[str, list[Tensor]]
 
 
 def asks(part: Any) -> bool:
+    """Return whether a part reads or stores tensors of the pass."""
     return bool(getattr(part, "asks_earlier", False))
 
 
@@ -24,6 +25,7 @@ def bind_earlier(part: Any, earlier: Earlier | None) -> Any:
 
 
 def require_earlier(part: Any, earlier: Earlier | None) -> Earlier:
+    """Return the tensors of the pass. Raise an error if a single layer is computed, which has none."""
     if earlier is None:
         raise RankfallError(
             f"{type(part).__name__} reads tensors of earlier layers, which a single layer lacks: run the whole network, or its `maps()`"
@@ -32,7 +34,7 @@ def require_earlier(part: Any, earlier: Earlier | None) -> Earlier:
 
 
 class OfPass:
-    """A block in one pass. It can be called only once, since it leaves tensors of its input state."""
+    """A block in one pass. It can be called only once, since it stores tensors of its input state."""
 
     def __init__(self, block: Any, earlier: Earlier) -> None:
         self.block, self.earlier, self.done = block, earlier, False
@@ -41,5 +43,4 @@ class OfPass:
         if self.done:
             raise RankfallError("a layer that reads tensors of earlier layers can be computed only once in a pass")
         self.done = True
-        found: Tensor = self.block(x, *drop, earlier=self.earlier)
-        return found
+        return self.block(x, *drop, earlier=self.earlier)

@@ -33,6 +33,8 @@ class Shape:
 
 
 class Network(nn.Module):
+    """K members as one module: embedding, sentinels, position, blocks and head."""
+
     blocks: Any  # a ModuleList, whose elements have no precise type for the type checker
     sentinels: Any
     position: Any
@@ -72,8 +74,9 @@ class Network(nn.Module):
         return self.blocks[0].widen(x) if self.is_wide else x
 
     def maps(self) -> list[Callable[..., Tensor]]:
-        """Return the layers as functions of states and dropout. If they read tensors of earlier layers, they serve a single pass: call each
-        once, in order.
+        """Return the layers as functions of states and dropout.
+
+        Layers that read tensors of earlier layers serve a single pass: call each of them once, in order.
         """
         if not self.remembers:
             return list(self.blocks)
@@ -81,7 +84,7 @@ class Network(nn.Module):
         return [OfPass(block, earlier) for block in self.blocks]
 
     def layers(self, x: Tensor, drop: Dropout = no_dropout) -> Iterator[Tensor]:
-        """Yield the states (K, B, T', D) at layers 0 .. L, from vectors. Only what autograd needs is kept."""
+        """Yield the states (K, B, T', D) at layers 0 .. L, from vectors. No state is kept here."""
         yield x
         for layer in self.maps():
             x = layer(x, drop)
@@ -111,7 +114,7 @@ class Network(nn.Module):
         return self.head(self.features(inputs, drop))
 
     def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        """Return the input of the head (K, B, T, D). For the answers of a few tokens the head can be applied to these alone."""
+        """Return the input of the head (K, B, T, D), to which the head can be applied token by token."""
         return self.before_head(drop(self.run(self.lift(inputs, drop), drop), "head"))
 
     def states(self, inputs: Tensor) -> list[Tensor]:
@@ -119,8 +122,9 @@ class Network(nn.Module):
         return list(self.layers(self.lift(inputs)))
 
     def initialise(self, seeds: list[int]) -> None:
-        """Initialise the parameters. Each member draws each parameter from a random stream named after it, independent of order and of
-        other members.
+        """Initialise the parameters.
+
+        Each member draws each parameter from a random stream of its seed and the parameter's name, whatever the other members are.
         """
         for name, value in self.named_parameters():
             start: Initial = value.initial  # type: ignore[attr-defined]
@@ -138,15 +142,16 @@ class Network(nn.Module):
 
 
 def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
-    """Build a component, or return None if it is not used. A class or a factory of modules gets the sizes; a plain function has its options
-    bound.
+    """Build a component, or return None if it is not used.
+
+    A class or a factory of modules receives the sizes. A plain function has its options bound.
     """
     if component is None:
         return None
-    found = components.load(kind, component.name)
-    if isclass(found) or field_declarations(Architecture)[kind]["sized"]:
-        return found(sizes, **component.options)
-    return partial(found, **component.options)
+    loaded = components.load(kind, component.name)
+    if isclass(loaded) or field_declarations(Architecture)[kind]["sized"]:
+        return loaded(sizes, **component.options)
+    return partial(loaded, **component.options)
 
 
 def by_layer(kind: str, component: Component | None, sizes: Sizes) -> list[Any]:
@@ -158,20 +163,21 @@ def by_layer(kind: str, component: Component | None, sizes: Sizes) -> list[Any]:
 
 
 def bind_named(function: Callable[..., Any], **offered: Any) -> Callable[..., Any]:
-    """Bind those of the arguments that a function or class has among its parameters."""
+    """Bind the offered arguments that are parameters of a function or class."""
     inner = function.func if isinstance(function, partial) else function
-    asked = signature(inner).parameters
-    return partial(function, **{name: value for name, value in offered.items() if name in asked})
+    parameters = signature(inner).parameters
+    return partial(function, **{name: value for name, value in offered.items() if name in parameters})
 
 
 def residual_of(component: Component, sizes: Sizes) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the residual of one sublayer: a separate module, or a function of state and branch with depth and layer bound if it asks."""
-    made: Callable[..., Any] = make("residual", component, sizes)
-    return made if isinstance(made, nn.Module) else bind_named(made, depth=sizes.depth, layer=sizes.layer)
+    """Return the residual of one sublayer: a module, or a function of state and branch with its depth and layer bound."""
+    residual = make("residual", component, sizes)
+    return residual if isinstance(residual, nn.Module) else bind_named(residual, depth=sizes.depth, layer=sizes.layer)
 
 
-def is_shared(made: Any) -> bool:
-    return bool(getattr(made, "shared", True))
+def is_shared(component: Any) -> bool:
+    """Return whether all layers use the same component."""
+    return bool(getattr(component, "shared", True))
 
 
 def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> Network:
@@ -199,19 +205,19 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
     block = components.load("block", a.block.name)
     blocks = nn.ModuleList()
     for index in range(a.depth):
-        own = replace(sizes, layer=index + 1)
-        mlp = make("mlp", a.mlp, own)
-        residual = residual_of(a.residual, own)
+        layer_sizes = replace(sizes, layer=index + 1)
+        mlp = make("mlp", a.mlp, layer_sizes)
+        residual = residual_of(a.residual, layer_sizes)
         blocks.append(
-            bind_named(block, sizes=own, new_norm=partial(make, "norm", a.norm, own))(
+            bind_named(block, sizes=layer_sizes, new_norm=partial(make, "norm", a.norm, layer_sizes))(
                 attention=mixer(
-                    own, positions[index], normalisers[index], mask, f"blocks.{index}", **a.attention.options
+                    layer_sizes, positions[index], normalisers[index], mask, f"blocks.{index}", **a.attention.options
                 ),
                 mlp=mlp,
                 residual=residual,
-                mlp_residual=residual if mlp is None else residual_of(a.mlp_residual or a.residual, own),
-                norm1=make("norm", a.norm, own),
-                norm2=make("norm", a.norm, own) if mlp is not None else None,
+                mlp_residual=residual if mlp is None else residual_of(a.mlp_residual or a.residual, layer_sizes),
+                norm1=make("norm", a.norm, layer_sizes),
+                norm2=make("norm", a.norm, layer_sizes) if mlp is not None else None,
                 placement=a.norm_placement,
                 site=f"blocks.{index}",
                 **a.block.options,
@@ -232,6 +238,25 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
 
 
 def sentinel_count(name: str) -> int:
-    """Return how many tokens the sentinels add, which each such component declares as COUNT."""
-    found = components.describe("sentinels", name)
-    return found.facts["COUNT"] if found else 0
+    """Return the number of tokens that the sentinels add, which their component declares as COUNT."""
+    description = components.describe("sentinels", name)
+    return description.facts["COUNT"] if description else 0
+
+
+@torch.no_grad()
+def attention_inputs(network: Network, inputs: Tensor) -> list[Tensor]:
+    """Return the input of each layer's attention (K, B, T', D), for inputs (K, B, T) or (K, B, T, C). T' counts sentinels.
+
+    It lies behind whatever the block puts before its attention: a norm, a read of several streams, or nothing.
+    """
+    layer_inputs: list[Tensor] = []
+    hooks = [
+        block.attention.register_forward_pre_hook(lambda _, args: layer_inputs.append(args[0]))
+        for block in network.blocks
+    ]
+    try:
+        network.run(network.lift(inputs))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return layer_inputs

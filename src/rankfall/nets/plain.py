@@ -1,4 +1,4 @@
-"""The plainest network: attention alone. Networks that the studies build start from it and name their additional parts."""
+"""The plainest network: attention alone. Networks of the studies start from it and name the parts that they add."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from rankfall.design import Architecture, Component
 
-# By kind. The plan reads this too, since a measure's BUILDS lists only the further parts of its networks.
+# kind -> component. The plan reads this too, since a measure's BUILDS lists only the parts that its networks add.
 PLAIN: Mapping[str, str] = {
     "block": "attention",
     "attention": "multihead",
@@ -24,11 +24,12 @@ PLAIN: Mapping[str, str] = {
 }
 
 
-def attention_alone(name: str, **others: Any) -> Architecture:
-    """Return an architecture of one attention layer with one head, post-norm if it has norms. It sets every field whose default could
-    change.
+def attention_alone(name: str, **changes: Any) -> Architecture:
+    """Return an architecture of one attention layer with one head, post-norm if it has norms, with these changes.
+
+    It sets every field whose default could change.
     """
     parts: dict[str, Any] = {kind: Component(part) for kind, part in PLAIN.items()}
     return Architecture(
-        **{"name": name, "norm_placement": "post", "depth": 1, "heads": 1, "width": 32, **parts, **others}
+        **{"name": name, "norm_placement": "post", "depth": 1, "heads": 1, "width": 32, **parts, **changes}
     )

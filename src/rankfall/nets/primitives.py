@@ -36,12 +36,13 @@ class Initial:
 
 def parameter(sizes: Sizes, *shape: int, initial: Initial) -> nn.Parameter:
     """Return a parameter (K, *shape) with its rule of initialisation."""
-    made = nn.Parameter(torch.empty(sizes.members, *shape))
-    made.initial = initial  # type: ignore[attr-defined]
-    return made
+    value = nn.Parameter(torch.empty(sizes.members, *shape))
+    value.initial = initial  # type: ignore[attr-defined]
+    return value
 
 
 def constant(sizes: Sizes, *shape: int, value: float) -> nn.Parameter:
+    """Return a parameter (K, *shape) whose initial entries all have this value."""
     return parameter(sizes, *shape, initial=Initial("constant", "constant", 1, value))
 
 

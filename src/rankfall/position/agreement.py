@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from rankfall.design import Architecture
-from rankfall.nets.attention_inputs import attention_inputs
-from rankfall.nets.network import Network
+from rankfall.nets.network import Network, attention_inputs
 from rankfall.position.rows import TOLERANCE, Distinct, distinct
 from rankfall.position.theory import Verdict, declarations
 

@@ -51,25 +51,25 @@ class Arguments:
 
     def show_shapes(self) -> str:
         """Return dtypes and shapes in one line, for errors."""
-        shown = [f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}" for one in self.tensors()]
+        shown = [f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}" for tensor in self.tensors()]
         return ", ".join(shown) or "no tensor"
 
 
 def arguments_of(inputs: Any) -> Arguments:
     """Convert a tensor, a tuple or list of arguments, or a dict of keyword arguments to the arguments of a call."""
     if isinstance(inputs, Arguments):
-        found = inputs
+        arguments = inputs
     elif isinstance(inputs, Tensor):
-        found = Arguments((inputs,), {})
+        arguments = Arguments((inputs,), {})
     elif isinstance(inputs, Mapping):
-        found = Arguments((), dict(inputs))
+        arguments = Arguments((), dict(inputs))
     elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        found = Arguments(tuple(inputs), {})
+        arguments = Arguments(tuple(inputs), {})
     else:
         raise RankfallError(f"inputs is {'not given' if inputs is None else type(inputs).__name__}: {PASS}")
-    if not all(isinstance(name, str) for name in found.kwargs):
+    if not all(isinstance(name, str) for name in arguments.kwargs):
         raise RankfallError(f"inputs has keys that are not strings: {PASS}")
-    tensors = found.tensors()
+    tensors = arguments.tensors()
     if not tensors:
         raise RankfallError(f"inputs contains no tensor: {PASS}")
     for tensor in tensors:
@@ -79,7 +79,7 @@ def arguments_of(inputs: Any) -> Arguments:
             )
         if not tensor.numel():
             raise RankfallError(f"inputs has a tensor without entries, of shape {tuple(tensor.shape)}: {PASS}")
-    return found
+    return arguments
 
 
 def first_size(arguments: Arguments) -> int:
@@ -117,35 +117,36 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def rebind_functions(model: nn.Module, copies: dict[int, Any]) -> None:
-    """Make the functions that modules hold read the copy, as minGPT's `mlpf = lambda x: m.c_proj(...)`. Python copies no function."""
+    """Rebind the functions that modules hold to the copy, as minGPT's `mlpf = lambda x: m.c_proj(...)`: `deepcopy` copies no function."""
     for module in model.modules():
-        for held in (vars(module), *(one for one in vars(module).values() if isinstance(one, dict))):
-            for key, function in held.items():
+        for holder in (vars(module), *(value for value in vars(module).values() if isinstance(value, dict))):
+            for key, function in holder.items():
                 if isinstance(function, types.FunctionType):
-                    held[key] = copy_code(function, lambda value: copies.get(id(value), value))
+                    holder[key] = copy_code(function, lambda value: copies.get(id(value), value))
 
 
 def copy_code(function: types.FunctionType, copied: Callable[[Any], Any]) -> Any:
-    """Return a function with the same code that reaches `copied` values, or the function itself if these are the same."""
+    """Return a function with the same code whose closure, defaults and globals are `copied`, or the function itself if no copy differs."""
     cells = function.__closure__ or ()
     reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
     before = [
         *(cell.cell_contents for cell in cells if is_filled(cell)),
         *(function.__defaults__ or ()),
         *reached.values(),
+        *(function.__kwdefaults__ or {}).values(),
     ]
-    after = [copied(value) for value in [*before, *(function.__kwdefaults__ or {}).values()]]
-    if all(one is other for one, other in zip(before + list((function.__kwdefaults__ or {}).values()), after)):
+    after = [copied(value) for value in before]
+    if all(old is new for old, new in zip(before, after)):
         return function
     values = iter(after)
     closure = tuple(types.CellType(next(values)) if is_filled(cell) else cell for cell in cells)
     defaults = tuple(next(values) for _ in function.__defaults__ or ())
     names = {key: next(values) for key in reached}
-    made = types.FunctionType(
+    rebound = types.FunctionType(
         function.__code__, function.__globals__ | names, function.__name__, defaults or None, closure or None
     )
-    made.__kwdefaults__ = {key: next(values) for key in function.__kwdefaults__ or {}} or None
-    return made
+    rebound.__kwdefaults__ = {key: next(values) for key in function.__kwdefaults__ or {}} or None
+    return rebound
 
 
 def is_filled(cell: types.CellType) -> bool:
@@ -157,7 +158,7 @@ def is_filled(cell: types.CellType) -> bool:
 
 
 def convert_weights(model: nn.Module, dtype: torch.dtype) -> None:
-    """Convert floating-point weights and buffers one by one, so that each old one is freed meanwhile. Tied weights stay tied."""
+    """Convert floating-point weights and buffers one by one, so that each old tensor is freed at once. Tied weights stay tied."""
     for module in model.modules():
         for parameter in module._parameters.values():
             if parameter is not None and parameter.is_floating_point():
@@ -180,7 +181,7 @@ def strip_children(model: nn.Module) -> nn.Module:
 
 
 def call_model(model: nn.Module, arguments: Arguments) -> Any:
-    """Call the model without its caches, and what it compiles (FlexAttention) operation by operation."""
+    """Call the model without its caches. What it compiles itself (FlexAttention) runs operation by operation."""
     compiles = "torch._dynamo" in sys.modules
     with torch.compiler.set_stance("force_eager") if compiles else nullcontext():
         return model(*arguments.args, **{**caches_off(model), **arguments.kwargs})
@@ -188,8 +189,8 @@ def call_model(model: nn.Module, arguments: Arguments) -> Any:
 
 @contextmanager
 def keep_random_state() -> Iterator[None]:
-    """Restore the random states of Python, NumPy and PyTorch afterwards. Meanwhile PyTorch's encoder layer runs operation by operation."""
-    python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    """Restore the random states of Python, NumPy and PyTorch on exit. Inside, PyTorch's encoder layer runs operation by operation."""
+    python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -199,6 +200,6 @@ def keep_random_state() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(fast)
         random.setstate(python)
         np.random.set_state(numpy)
-        torch.set_rng_state(here)
+        torch.set_rng_state(cpu)
         if gpus:
             torch.cuda.set_rng_state_all(gpus)

@@ -61,8 +61,9 @@ def feature_axis(model: nn.Module, arguments: Arguments, flow: Flow) -> int:
 
 
 def stream_axes(model: nn.Module, arguments: Arguments, flow: Flow, dims: int) -> tuple[int, ...]:
-    """Return the axes that hold copies of a token: one number of the inputs changes the first state all along them, at one index of
-    every other axis.
+    """Return the axes that hold copies of a token.
+
+    One changed number of the inputs changes the first state at all indices of such an axis, and at one index of every other axis.
     """
     if dims < 4:
         return ()
@@ -72,15 +73,15 @@ def stream_axes(model: nn.Module, arguments: Arguments, flow: Flow, dims: int) -
     axes = [axis for axis in range(apart.dim()) if axis != flow.layout.feature % apart.dim()]
     counts = {axis: int(others_any(apart, axis).sum()) for axis in axes}
     full = tuple(axis for axis in axes if counts[axis] == apart.shape[axis] > 1)
-    others = [axis for axis in axes if axis not in full]
+    remaining = [axis for axis in axes if axis not in full]
     # If every position of the first state sees the whole sample, as in a small feature map, these axes are tokens and not copies.
     samples = first_size(arguments)
-    tokens = [axis for axis in others if apart.shape[axis] > 1 and not (axis == 0 and apart.shape[0] == samples)]
-    return full if tokens and all(counts[axis] == 1 for axis in others) else ()
+    tokens = [axis for axis in remaining if apart.shape[axis] > 1 and not (axis == 0 and apart.shape[0] == samples)]
+    return full if tokens and all(counts[axis] == 1 for axis in remaining) else ()
 
 
 def entered(model: nn.Module, arguments: Arguments, flow: Flow, place: float = PLACE) -> Tensor | None:
-    """Return where the first state changes with one number of the inputs, or None if it depends on none of those tried."""
+    """Return where the first state changes with one number of the inputs, or None if it depends on none of the numbers tried."""
     before = run_through(model, arguments, flow, Edits()).states[0]
     for number, tensor in enumerate(arguments.tensors()):
         if tensor.dtype == torch.bool or tensor.numel() < 2:
@@ -107,8 +108,8 @@ def change_number(tensor: Tensor, place: float = PLACE) -> Tensor:
     if changed.is_floating_point():
         changed[spot] = 1.5 * changed.pow(2).mean().sqrt().clamp_min(1e-6) - changed[spot]
     else:
-        others = changed[changed != changed[spot]]
-        changed[spot] = others[0] if len(others) else changed[spot]
+        candidates = changed[changed != changed[spot]]
+        changed[spot] = candidates[0] if len(candidates) else changed[spot]
     return changed
 
 
@@ -138,8 +139,8 @@ def samples_first(layout: Layout, shape: tuple[int, ...], batch: int) -> Layout 
 def refuse_folded(model: nn.Module, arguments: Arguments, flow: Flow, batch: int) -> None:
     """Raise an error if the axis of samples also holds several streams of a token, as hyper-connections of shape (B * S, T, D) do."""
     shape = flow.entry.shape if flow.entry is not None else ()
-    copies, left = divmod(shape[0] if len(flow.layout.tokens) > 1 else 0, batch)
-    if copies < 2 or left or (apart := entered(model, arguments, flow)) is None:
+    copies, remainder = divmod(shape[0] if len(flow.layout.tokens) > 1 else 0, batch)
+    if copies < 2 or remainder or (apart := entered(model, arguments, flow)) is None:
         return
     counts = [int(others_any(apart, axis).sum()) for axis in flow.layout.tokens]
     if counts == [copies, *[1] * (len(counts) - 1)]:
@@ -150,7 +151,7 @@ def refuse_folded(model: nn.Module, arguments: Arguments, flow: Flow, batch: int
 
 
 def enters_alone(model: nn.Module, arguments: Arguments, flow: Flow, batch: int) -> bool:
-    """Return whether a number in the last sample of the inputs changes the last sample of the first state and no other."""
+    """Return whether a number in the last sample of the inputs changes only the last sample of the first state."""
     apart = entered(model, arguments, flow, 1 - 1 / (2 * batch))
     if apart is None:
         return False
@@ -177,17 +178,17 @@ def touching(model: nn.Module, arguments: Arguments, flow: Flow) -> str:
 
     for edits in (Edits(enter=change), Edits(edit=edit)):
         after = [flow.layout.to_rows(state) for state in run_through(model, arguments, flow, edits).states]
-        for layer, (one, other) in enumerate(zip(after, before)):
-            if layer and one.shape == other.shape and bool(differs(one[1:], other[1:]).any()):
+        for layer, (changed, original) in enumerate(zip(after, before)):
+            if layer and changed.shape == original.shape and bool(differs(changed[1:], original[1:]).any()):
                 return f"layer {layer}"
     return ""
 
 
-def differs(one: Tensor, other: Tensor) -> Tensor:
+def differs(value: Tensor, reference: Tensor) -> Tensor:
     """Return where two tensors differ by more than rounding."""
-    size = other.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
-    close = (one - other).abs() <= NEAR.get(one.dtype, NEAR_FLOAT32) * size
-    return ~(close | (one == other) | (one.isnan() & other.isnan()))
+    size = reference.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
+    close = (value - reference).abs() <= NEAR.get(value.dtype, NEAR_FLOAT32) * size
+    return ~(close | (value == reference) | (value.isnan() & reference.isnan()))
 
 
 def others_any(apart: Tensor, axis: int) -> Tensor:

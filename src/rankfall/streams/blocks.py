@@ -36,13 +36,13 @@ def stream_of_blocks(
             stacks["named"].append(step)
         elif names is None and call.module:
             stacks[family((call.module, call.number), model)].append(step)
-    found = [stack for stack in stacks.values() if len(stack) > 1 and one_after_the_other(graph, stack)]
-    # of nested stacks, the outer one has the shorter names
-    found.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
-    for stack in found:
+    candidates = [stack for stack in stacks.values() if len(stack) > 1 and one_after_the_other(graph, stack)]
+    # outer stacks first: their modules have shorter names than those of the stacks inside them
+    candidates.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
+    for stack in candidates:
         flow = with_axes(model, arguments, draft(model, graph, tracer, stack))
         tried = mixing(model, arguments, flow, frozenset(flow.attends.values()))
-        if names is None and not any(seen.mixes for seen in tried.values()):
+        if names is None and not any(result.mixes for result in tried.values()):
             continue
         shape = graph.nodes[stack[0][2]].shape
         layout = laid_out(shape, flow.layout.feature, tried, batch, flow.layout.streams)
@@ -52,23 +52,23 @@ def stream_of_blocks(
             reach = directions(tried[branch.number], layout)
             branches.append(Branch(branch.number, branch.layer, branch.operation, 0, branch.name, kind, *reach))
         entry, attends, scores = flow.entry, flow.attends, flow.scores
-        found_around = say_around(graph, tracer, stack)
+        around = say_around(graph, tracer, stack)
         return Flow(
             "", flow.layers, flow.width, tuple(branches), entry, flow.ends, layout, attends, scores, skips=False, shaped=tracer.shaped,
-            missing=(found_around,) * bool(found_around), around=bool(found_around),
+            missing=(around,) * bool(around), around=bool(around),
         )  # fmt: skip
     return None
 
 
 def step_of(graph: Graph, tracer: Tracer, call: Call) -> Step | None:
     """Return the step of a call whose output has a state of the shape of its first input, or None."""
-    given = tracer.inputs.get(call)
-    if given is None or len(graph.nodes[given].shape) < 2:
+    start = tracer.inputs.get(call)
+    if start is None or len(graph.nodes[start].shape) < 2:
         return None
-    shape = graph.nodes[given].shape
+    shape = graph.nodes[start].shape
     for path, node in tracer.outputs[call]:
-        if graph.nodes[node].shape == shape and node != given and graph.above(given, node):
-            return call, path, given, node
+        if graph.nodes[node].shape == shape and node != start and graph.above(start, node):
+            return call, path, start, node
     return None
 
 
@@ -101,7 +101,7 @@ def say_around(graph: Graph, tracer: Tracer, stack: list[Step]) -> str:
 def join_around(graph: Graph, tracer: Tracer, before: Step, after: Step, earlier: int | None) -> int | None:
     """Return the node that joins the output of a call to a state before it, on the way to the input of the next call; None if none does.
 
-    `earlier`: the output of the call before, from which that state is computed. Only tensors with more than a number a token count.
+    `earlier`: the output of the call before, from which that state is computed. Only tensors with more than one number per token count.
     """
     shape = graph.nodes[before[2]].shape
     tokens = size_of(graph.nodes[before[2]]) // shape[-1]
@@ -116,21 +116,21 @@ def join_around(graph: Graph, tracer: Tracer, before: Step, after: Step, earlier
         )
 
     # the nodes behind the call that depend on it, then what they read past it
-    seen, front = {after[2]}, [after[2]]
+    visited, front = {after[2]}, [after[2]]
     while front:
-        here = front.pop()
-        for parent in graph.nodes[here].parents:
-            if parent in seen or not carries(parent):
+        index = front.pop()
+        for parent in graph.nodes[index].parents:
+            if parent in visited or not carries(parent):
                 continue
             if graph.above(parent, before[2]) and (earlier is None or graph.above(earlier, parent)):
-                return first_below(graph, before[3], here, after[2])
-            seen.add(parent)
+                return first_below(graph, before[3], index, after[2])
+            visited.add(parent)
             front.append(parent)
     return None
 
 
 def first_below(graph: Graph, output: int, start: int, end: int) -> int:
-    """Return the first node from `start` to `end` that is computed from `output`, too."""
+    """Return the first node on the way from `start` to `end` that also depends on `output`."""
     ways = range(start, end + 1)
     return next(
         index for index in ways if graph.above(start, index) and graph.above(index, end) and graph.above(output, index)
@@ -138,6 +138,7 @@ def first_below(graph: Graph, output: int, start: int, end: int) -> int:
 
 
 def draft(model: nn.Module, graph: Graph, tracer: Tracer, stack: list[Step]) -> Flow:
+    """Return a first form of the stream, with each call as a layer, before mixing is tested."""
     shape = graph.nodes[stack[0][2]].shape
     first = graph.nodes[stack[0][2]]
     entry = StreamEntry(None if first.leaf else first.operation, tracer.tensors[first.index], shape)

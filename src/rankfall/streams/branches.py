@@ -20,6 +20,7 @@ PRODUCTS_OF_TWO = frozenset({"matmul", "__matmul__", "bmm", "baddbmm", "einsum"}
 
 
 def attends(graph: Graph, item: Summand) -> bool:
+    """Return whether the branch of an addition contains attention."""
     return graph.attends_between(item.source, item.branch)
 
 
@@ -56,7 +57,7 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
 
 
 def entry_at(graph: Graph, tracer: Tracer, first: Summand) -> StreamEntry | None:
-    """Return the beginning of a stream whose first addition this is, or None if no operation makes its first state alone."""
+    """Return the entry of the stream that begins with this addition, or None if no single operation makes its first state."""
     source, shape = graph.nodes[as_given(graph, tracer, entry_of(graph, first))], graph.nodes[first.state].shape
     if not source.leaf and (source.operation is None or size_of(source) != size_of(graph.nodes[first.state])):
         return None
@@ -66,20 +67,22 @@ def entry_at(graph: Graph, tracer: Tracer, first: Summand) -> StreamEntry | None
 
 
 def entry_of(graph: Graph, first: Summand) -> int:
-    """Return the earliest tensor that is the first state in its layout and an ancestor of the branch, else the state's source."""
-    shape, here, found = graph.nodes[first.state].shape, first.state, first.source
+    """Return the earliest node that has the layout of the first state and is an ancestor of the branch, else the state's source."""
+    shape, index, earliest = graph.nodes[first.state].shape, first.state, first.source
     while True:
-        node = graph.nodes[here]
-        if node.shape == shape and graph.above(here, first.branch):
-            found = here
-        parents = [one for one in node.parents if not graph.nodes[one].leaf or graph.nodes[one].shape == shape]
-        if here == first.source or node.op not in SAME_LAYOUT or len(parents) != 1:
-            return found
-        here = parents[0]
+        node = graph.nodes[index]
+        if node.shape == shape and graph.above(index, first.branch):
+            earliest = index
+        parents = [
+            parent for parent in node.parents if not graph.nodes[parent].leaf or graph.nodes[parent].shape == shape
+        ]
+        if index == first.source or node.op not in SAME_LAYOUT or len(parents) != 1:
+            return earliest
+        index = parents[0]
 
 
 def as_given(graph: Graph, tracer: Tracer, index: int) -> int:
-    """Return the node that first gave a tensor, looking through operations such as `x.float()` that return the same object."""
+    """Return the node that made a tensor, looking through operations such as `x.float()` that return the same object."""
     while True:
         node = graph.nodes[index]
         if node.op not in SAME_LAYOUT or len(node.parents) != 1:
@@ -99,7 +102,9 @@ def channels_first(graph: Graph, chain: Group) -> bool:
         for node in graph.nodes[item.source : item.branch + 1]:
             if node.op not in ("conv1d", "conv2d", "conv3d", "linear", "addmm", "batch_norm", "group_norm"):
                 continue
-            if graph.above(node.index, item.branch) and any(graph.nodes[one].shape == shape for one in node.parents):
+            if graph.above(node.index, item.branch) and any(
+                graph.nodes[parent].shape == shape for parent in node.parents
+            ):
                 if node.op in ("linear", "addmm"):
                     return False
                 convolved = True
@@ -121,27 +126,28 @@ def finish_flow(
     shape = graph.nodes[first.state].shape
     feature = flow.layout.feature
     layout = laid_out(shape, feature, tried, batch, flow.layout.streams)
-    inside = {one.node.index for _, group in layers for one in group}
-    others = {node.index for node in graph.nodes if node.leaf and node.index not in tracer.weights}
+    inside = {item.node.index for _, group in layers for item in group}
+    inputs = {node.index for node in graph.nodes if node.leaf and node.index not in tracer.weights}
     heads: dict[Operation, int] = {}
     scores: dict[Operation, int] = {}
     branches: list[Branch] = []
     count = 0
-    for layer, (called_, group) in enumerate(layers, 1):
-        for item, name in zip(group, branch_names(graph, group, called_)):
-            seen = tried[number_of[item.node.index]]
-            kind = MIXES if (seen.mixes if seen.tried else attends(graph, item)) else TOKENWISE
-            if kind == TOKENWISE and attends(graph, item) and reaches(graph, item.branch, item.source, others):
+    for layer, (layer_name, group) in enumerate(layers, 1):
+        for item, name in zip(group, branch_names(graph, group, layer_name)):
+            mixing = tried[number_of[item.node.index]]
+            kind = MIXES if (mixing.mixes if mixing.tried else attends(graph, item)) else TOKENWISE
+            if kind == TOKENWISE and attends(graph, item) and reaches(graph, item.branch, item.source, inputs):
                 kind = CROSS
-            later, earlier, after, ahead = directions(seen, layout)
-            draft_ = flow.branches[number_of[item.node.index]]
+            later, earlier, after, ahead = directions(mixing, layout)
+            untested = flow.branches[number_of[item.node.index]]
             parts = tuple(
-                replace(part, drop=one_sided(seen.parts.get(n, [False, False]))) for n, part in enumerate(draft_.parts)
+                replace(part, drop=one_sided(mixing.parts.get(n, [False, False])))
+                for n, part in enumerate(untested.parts)
             )
             parts = tuple(part for part in parts if part.drop is not None) if kind == MIXES else ()
             branches.append(
                 replace(
-                    draft_,
+                    untested,
                     number=count,
                     layer=layer,
                     name=name,
@@ -180,8 +186,8 @@ def finish_flow(
 def product_above(graph: Graph, softmax: int) -> Operation | None:
     """Return the product of queries and keys above a softmax: the nearest product of two activations."""
     products = {node.index for node in graph.nodes[:softmax] if node.op in PRODUCTS_OF_TWO}
-    found = graph.nearest(softmax, products)
-    return graph.nodes[found].operation if found is not None else None
+    product = graph.nearest(softmax, products)
+    return graph.nodes[product].operation if product is not None else None
 
 
 def post_norm(graph: Graph, chain: Group) -> bool:
@@ -191,42 +197,41 @@ def post_norm(graph: Graph, chain: Group) -> bool:
 
 
 def one_sided(flags: list[bool]) -> int | None:
-    """Return the operand that mixes no tokens if the other does; else None."""
+    """Return the index of the only operand that mixes no tokens, or None if both operands are alike."""
     return None if flags[0] == flags[1] else flags.index(False)
 
 
 def branch_names(graph: Graph, group: Group, layer: str) -> list[str]:
     """Return the names of a layer's branches. If one part holds several, each name includes its place in that part."""
     names = [branch_name(graph, item, layer) for item in group]
-    found = []
+    qualified = []
     for item, name in zip(group, names):
         part = item.node.stack[-1].module if item.node.stack else ""
         shared = names.count(name) > 1 and f"{layer}.{name}" == part
         inner = branch_name(graph, item, part) if shared else ITSELF
-        found.append(name if inner == ITSELF else f"{name}.{inner}")
-    return found
+        qualified.append(name if inner == ITSELF else f"{name}.{inner}")
+    return qualified
 
 
 def branch_name(graph: Graph, item: Summand, layer: str) -> str:
     """Return the name of the part of the layer that holds a branch's addition, or else its last operation."""
     source = graph.nodes[graph.source(item.branch)]
     while source.stack and source.stack[-1].module == layer:  # the layer rolls or reshapes it: go to what it reads
-        parents = [one for one in source.parents if one != item.source and graph.above(item.source, one)]
+        parents = [parent for parent in source.parents if parent != item.source and graph.above(item.source, parent)]
         if len(parents) != 1:
             break
         source = graph.nodes[parents[0]]
-    own = [call.module for call in item.node.stack]
-    inside = [call.module for call in source.stack]
-    name = own[-1] if own and own[-1] != layer and own[-1].startswith(layer) else (inside[-1] if inside else "")
-    rest = name.removeprefix(layer).strip(".") if name.startswith(layer) else name
-    first = rest.split(".")
-    kept = first[:1]
-    for part in first[1:]:
-        if part.isdigit():
-            kept.append(part)
-        else:
+    around = item.node.stack[-1].module if item.node.stack else ""
+    inside = source.stack[-1].module if source.stack else ""
+    name = around if around != layer and around.startswith(layer) else inside
+    relative = name.removeprefix(layer).strip(".") if name.startswith(layer) else name
+    parts = relative.split(".")
+    path = parts[:1]
+    for part in parts[1:]:
+        if not part.isdigit():
             break
-    return ".".join(kept) or ITSELF
+        path.append(part)
+    return ".".join(path) or ITSELF
 
 
 def end_of(graph: Graph, tracer: Tracer, group: Group, inside: set[int]) -> End | None:
@@ -236,14 +241,14 @@ def end_of(graph: Graph, tracer: Tracer, group: Group, inside: set[int]) -> End 
     common = [calls[0] for calls in zip(*stacks) if all(call == calls[0] for call in calls)]
     later = [index for index in inside if index > last.index]
     for call in reversed(common[1:]):
-        found = [
+        states = [
             (path, node)
             for path, node in tracer.outputs.get(call, [])
             if graph.nodes[node].shape == graph.nodes[group[0].state].shape
             and graph.above(last.index, node)
-            and not any(graph.above(other, node) for other in later)
+            and not any(graph.above(index, node) for index in later)
         ]
         # if a layer returns its next branch beside the sum, the sum is the state
-        found.sort(key=lambda one: graph.source(one[1]) != last.index)
-        return End(call, found[0][0]) if found else None  # a module around the layer may do more than the layer
+        states.sort(key=lambda state: graph.source(state[1]) != last.index)
+        return End(call, states[0][0]) if states else None  # a module around the layer may do more than the layer
     return None

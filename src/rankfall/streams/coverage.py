@@ -37,7 +37,7 @@ def with_coverage(
     ]
     held = {item.node.index for item in items}
     links = {item.before for item in items}
-    between_layers = [one for one in sums.values() if one.node.index not in held and one.node.index in links]
+    between_layers = [item for item in sums.values() if item.node.index not in held and item.node.index in links]
     added = {name for flow in flows for name in flow.outside}
     apart = [
         call
@@ -47,7 +47,7 @@ def with_coverage(
         or in_branches(graph, call, between_layers)
     ]
     bare = [call for call in outside if call not in apart]
-    loose = {index: one for index, one in sums.items() if index not in held}
+    loose = {index: item for index, item in sums.items() if index not in held}
     measured = sum(map(len, calls))
     lines: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
@@ -62,14 +62,14 @@ def with_coverage(
             f"{say_shapes(graph, tracer, apart, items)}; to measure what is left out, pass its names as blocks=",
         )
     parts = []
-    for flow, layers, own in zip(flows, chains, calls):
+    for flow, layers, layer_calls in zip(flows, chains, calls):
         first = layers[0][1][0]
-        ends = [(other[-1][1][-1].node.index, one.name) for one, other in zip(flows, chains) if other is not layers]
+        ends = [(chain[-1][1][-1].node.index, other.name) for other, chain in zip(flows, chains) if chain is not layers]
         end, before = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
         older, mild = on_older_states(graph, [item for _, group in layers for item in group], loose)
-        missing = [*lines, *without_skip(graph, tracer, layers, own), *([] if mild else older)]
+        missing = [*lines, *without_skip(graph, tracer, layers, layer_calls), *([] if mild else older)]
         if before is None:
-            missing += begins_behind(model, graph, tracer, first, own, outside)
+            missing += begins_behind(model, graph, tracer, first, layer_calls, outside)
         joins = between(graph, end, first.state) if end is not None else ()
         resized = end is not None and graph.nodes[end].shape != graph.nodes[first.state].shape
         parts.append(
@@ -86,41 +86,42 @@ def with_coverage(
 
 
 def returns_sum(graph: Graph, tracer: Tracer, call: Call, sums: dict[int, Summand]) -> bool:
-    """Return whether a call returns a residual addition of its own, up to a norm."""
-    own = {index for index, one in sums.items() if call in one.node.stack}
-    return any(own & without_maps(graph, node, own) for _, node in tracer.outputs.get(call, []))
+    """Return whether a call returns a residual addition made inside it, up to a norm."""
+    additions = {index for index, item in sums.items() if call in item.node.stack}
+    return any(additions & without_maps(graph, node, additions) for _, node in tracer.outputs.get(call, []))
 
 
 def on_older_states(graph: Graph, items: Group, apart: dict[int, Summand]) -> tuple[list[str], bool]:
-    """Return a line if skips are older than the state that their branch reads, so that the stream lacks what was added meanwhile.
+    """Return a line about skips that are older than the state that their branch reads, and whether it is mild.
 
-    It is mild if only some layers have such a part and no layer adds one to the stream, as the shared attention of Zamba.
+    The stream lacks what was added between the two states. This is mild if only some layers have such a part and no layer adds one to the
+    stream, as the shared attention of Zamba.
 
     `apart`: the residual additions of no stream. A group of layers with a skip around it, as of a residual network in a residual network,
     holds its inner additions in inner calls.
     """
-    found = [
-        (made_in(graph, item), made_in(graph, one))
+    older_skips = [
+        (module_of(graph, item), module_of(graph, added))
         for item in items
-        for one in apart.values()
-        if one.node.shape == item.node.shape
-        and graph.source(one.state) == graph.source(item.state)
-        and graph.above(one.node.index, item.branch)
-        and not (set(one.node.stack) > set(item.node.stack))
-        and graph.source(one.branch) not in without_maps(graph, item.branch)
+        for added in apart.values()
+        if added.node.shape == item.node.shape
+        and graph.source(added.state) == graph.source(item.state)
+        and graph.above(added.node.index, item.branch)
+        and not (set(added.node.stack) > set(item.node.stack))
+        and graph.source(added.branch) not in without_maps(graph, item.branch)
     ]
-    if not found:
+    if not older_skips:
         return [], False
-    later, earlier = found[0]
-    kinds = {re.sub(r"\d+", "#", made_in(graph, item)) for item in items}
-    mild = len(found) < len(items) and re.sub(r"\d+", "#", earlier) not in kinds
+    later, earlier = older_skips[0]
+    kinds = {re.sub(r"\d+", "#", module_of(graph, item)) for item in items}
+    mild = len(older_skips) < len(items) and re.sub(r"\d+", "#", earlier) not in kinds
     return [
-        f"{len(found)} of {len(items)} skips are older states: {later} is added to a state without what {earlier} added to it"
+        f"{len(older_skips)} of {len(items)} skips are older states: {later} is added to a state without what {earlier} added to it"
     ], mild
 
 
-def made_in(graph: Graph, item: Summand) -> str:
-    """Return the module that computes a branch."""
+def module_of(graph: Graph, item: Summand) -> str:
+    """Return the name of the module that computes a branch."""
     stack = graph.nodes[graph.source(item.branch)].stack
     return (stack[-1].module if stack else "") or "the model itself"
 
@@ -130,7 +131,7 @@ def list_calls(calls: list[Call]) -> str:
 
 
 def say_shapes(graph: Graph, tracer: Tracer, apart: list[Call], items: list[Summand]) -> str:
-    """Return why additions are in no layer if their states have another shape, as behind a merge of tokens; else ''."""
+    """Return the reason why additions are in no layer if it is the shape of their states, as behind a merge of tokens; else ''."""
     shapes = {graph.nodes[node].shape for call in apart for _, node in tracer.outputs.get(call, [])}
     usual = items[0].node.shape
     if usual in shapes or not shapes:
@@ -138,37 +139,40 @@ def say_shapes(graph: Graph, tracer: Tracer, apart: list[Call], items: list[Summ
     return f", since states have the shape {min(shapes)} there and {usual} in the layers"
 
 
-def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], own: list[Call]) -> list[str]:
-    """Return a line for each layer that computes something before its first addition, and for the last if it does so after its last."""
-    if not own or len(own) != len(layers):
+def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], layer_calls: list[Call]) -> list[str]:
+    """Return a line for each layer that computes something before its first addition, and one if the last layer does so after its last."""
+    if not layer_calls or len(layer_calls) != len(layers):
         return []
-    found = []
-    for call, (_, group) in zip(own, layers):
+    lines = []
+    for call, (_, group) in zip(layer_calls, layers):
         start = tracer.inputs.get(call)
         if start is None or graph.nodes[start].shape != graph.nodes[group[0].state].shape:
             continue
         if any(is_inside(name, call.module) for name in between(graph, start, group[0].state)):
-            found.append(
+            lines.append(
                 f"what {call} computes before its first addition has no x + f(x) around it: is a skip missing?"
             )
     last = layers[-1][1][-1].node.index
-    left = [node for _, node in tracer.outputs.get(own[-1], []) if graph.above(last, node)]
-    if len(own) > 1 and left and not any(last in without_maps(graph, node) for node in left):
-        found.append(f"what {own[-1]} computes after its last addition has no x + f(x) around it: is a skip missing?")
-    return found
+    outputs = [node for _, node in tracer.outputs.get(layer_calls[-1], []) if graph.above(last, node)]
+    if len(layer_calls) > 1 and outputs and not any(last in without_maps(graph, node) for node in outputs):
+        lines.append(
+            f"what {layer_calls[-1]} computes after its last addition has no x + f(x) around it: is a skip missing?"
+        )
+    return lines
 
 
 def begins_behind(
-    model: nn.Module, graph: Graph, tracer: Tracer, first: Summand, own: list[Call], outside: list[Call]
+    model: nn.Module, graph: Graph, tracer: Tracer, first: Summand, layer_calls: list[Call], outside: list[Call]
 ) -> list[str]:
     """Return a line if calls like these layers precede the first state."""
-    if not own or is_first_half(graph, first, own[0]):
+    if not layer_calls or is_first_half(graph, first, layer_calls[0]):
         return []
-    kind, layer = family((own[0].module, own[0].number), model), type(model.get_submodule(own[0].module))
-    others = [call for call in tracer.outputs if call.module and call not in own and call not in outside]
+    kind = family((layer_calls[0].module, layer_calls[0].number), model)
+    layer = type(model.get_submodule(layer_calls[0].module))
+    calls = [call for call in tracer.outputs if call.module and call not in layer_calls and call not in outside]
     behind = [
         str(call)
-        for call in others
+        for call in calls
         if family((call.module, call.number), model) == kind
         and type(model.get_submodule(call.module)) is layer  # an embedding may be in the same nn.Sequential
         and any(graph.above(node, first.state) for _, node in tracer.outputs.get(call, []))
@@ -180,9 +184,9 @@ def begins_behind(
 
 def is_first_half(graph: Graph, first: Summand, layer: Call) -> bool:
     """Return whether the first state is x + f(y) of another layer: a half of a reversible network that begins apart from the other."""
-    made = graph.nodes[graph.source(first.state)]
-    inside = [len(call.module.split(".")) for call in made.stack]
-    return made.operands is not None and made.shape == first.node.shape and layer.module.count(".") + 1 in inside
+    node = graph.nodes[graph.source(first.state)]
+    inside = [len(call.module.split(".")) for call in node.stack]
+    return node.operands is not None and node.shape == first.node.shape and layer.module.count(".") + 1 in inside
 
 
 def calls_of(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) -> list[Call]:
@@ -191,7 +195,7 @@ def calls_of(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) ->
     return [
         call
         for name, group in layers
-        if (call := next((one for one in stacks[group[0].node.index] if one.module == name), None)) is not None
+        if (call := next((inner for inner in stacks[group[0].node.index] if inner.module == name), None)) is not None
     ]
 
 
@@ -204,20 +208,21 @@ def outside_of(model: nn.Module, graph: Graph, tracer: Tracer, measured: list[Ca
     for call in steps:
         if any(True for _ in model.get_submodule(call.module).children()):
             stacks.setdefault(family((call.module, call.number), model), []).append(call)
-    found: list[Call] = []
+    candidates: list[Call] = []
     for kind, stack in stacks.items():
         alike = len({type(model.get_submodule(call.module)) for call in stack}) < len(stack)
         if kind not in kinds and not ("#" in kind and alike):
             continue
-        found += [
+        candidates += [
             call for call in stack if call not in measured and not any(nested(call.module, name) for name in names)
         ]
-    outer = [call for call in found if not any(is_inside(call.module, other.module) for other in found)]
+    outer = [call for call in candidates if not any(is_inside(call.module, other.module) for other in candidates)]
     return [call for call in outer if maps_in(graph, call)]
 
 
-def nested(one: str, other: str) -> bool:
-    return one == other or is_inside(one, other) or is_inside(other, one)
+def nested(name: str, other: str) -> bool:
+    """Return whether two names are of the same module or of a module and one inside it."""
+    return name == other or is_inside(name, other) or is_inside(other, name)
 
 
 def is_inside(inner: str, outer: str) -> bool:
@@ -225,7 +230,7 @@ def is_inside(inner: str, outer: str) -> bool:
 
 
 def in_branches(graph: Graph, call: Call, items: list[Summand]) -> bool:
-    """Return whether a branch of a stream holds what a call computes, such as an expert of a layer."""
+    """Return whether a branch of a stream contains what a call computes, such as an expert of a layer."""
     nodes = [node.index for node in graph.nodes if node.op in MAPS and call in node.stack]
     return any(
         graph.above(item.source, node) and graph.above(node, item.branch) and node != item.source
@@ -235,12 +240,13 @@ def in_branches(graph: Graph, call: Call, items: list[Summand]) -> bool:
 
 
 def maps_in(graph: Graph, call: Call) -> bool:
+    """Return whether a call contains a map."""
     return any(node.op in MAPS and call in node.stack for node in graph.nodes)
 
 
 def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
     """Return the modules of the maps between one state and another."""
-    found = [
+    modules = [
         node.stack[-1].module or "the model itself"
         for node in graph.nodes[upper : lower + 1]
         if node.op in MAPS
@@ -249,4 +255,4 @@ def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
         and graph.above(node.index, lower)
         and not maps_joined(graph, node.index)
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(modules))

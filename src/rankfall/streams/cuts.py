@@ -7,6 +7,8 @@ reads elsewhere (cross-attention) stays as it is in all of them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from torch import Tensor
 
 from rankfall.streams.arguments import keep_random_state
@@ -15,27 +17,54 @@ from rankfall.streams.examine import Examined
 from rankfall.streams.flow import CROSS, TOKENWISE, Branch, Flow
 from rankfall.streams.frames import Operation
 from rankfall.streams.passes import run_through
-from rankfall.streams.variants import VARIANTS, Variant
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The parts that stay in every block. `identity`: linear maps (by the last part of their names) that return their
+    input, as in published variants.
+    """
+
+    name: str
+    attention_skip: bool = True
+    mlp: bool = True
+    mlp_skip: bool = True
+    identity: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        return self.attention_skip and self.mlp and self.mlp_skip and not self.identity
+
+
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Variant("SAN", attention_skip=False, mlp=False),
+        Variant("SAN+MLP", attention_skip=False),
+        Variant("SAN+skip", mlp=False),
+        Variant("transformer"),
+        Variant("SAN+bare MLP", attention_skip=False, mlp_skip=False),
+    )
+}
 
 
 def variants_of(flow: Flow) -> list[Variant]:
     """Return the variants that differ from one another in this stream."""
-    plain = any(branch.kind == TOKENWISE for branch in flow.branches)
-    beside = flow.parallel
+    tokenwise = any(branch.kind == TOKENWISE for branch in flow.branches)
     mixes = any(branch.mixes for branch in flow.branches)
     if not flow.skips:
         return [VARIANTS["transformer"]]
-    kept = []
+    variants = []
     for variant in VARIANTS.values():
         bare = variant.mlp and not variant.mlp_skip
         needs_mlp = not variant.mlp or bare or variant.name == "SAN+MLP"
         if variant.whole or (variant.name == "SAN" and mixes):
-            kept.append(variant)
-        elif (needs_mlp and not (plain or beside)) or (not variant.attention_skip and not mixes):
+            variants.append(variant)
+        elif (needs_mlp and not (tokenwise or flow.parallel)) or (not variant.attention_skip and not mixes):
             continue
-        elif not (bare and beside):
-            kept.append(variant)
-    return kept
+        elif not (bare and flow.parallel):
+            variants.append(variant)
+    return variants
 
 
 def cut_by(*variants: Variant, axis: int = 0, unused: frozenset[Operation] = frozenset()) -> Edits:
@@ -45,23 +74,23 @@ def cut_by(*variants: Variant, axis: int = 0, unused: frozenset[Operation] = fro
     layer returns the state that would have entered the MLP's addition, so that its skip and a norm behind it are gone too. `unused`:
     products that feed MLPs alone, which a pass without MLPs skips.
     """
-    gone = [not one.mlp for one in variants]
+    without_mlp = [not variant.mlp for variant in variants]
 
     def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
-        kept = [
-            one.attention_skip if branch.mixes else one.mlp_skip or not one.mlp or branch.kind == CROSS
-            for one in variants
+        skips = [
+            variant.attention_skip if branch.mixes else variant.mlp_skip or not variant.mlp or branch.kind == CROSS
+            for variant in variants
         ]
-        if all(kept):
+        if all(skips):
             return None
-        return mix_variants(state + value, value, [not one for one in kept], axis) if any(kept) else value
+        return mix_variants(state + value, value, [not skip for skip in skips], axis) if any(skips) else value
 
     return Edits(
         edit=edit,
-        drop=lambda branch: gone if branch.kind == TOKENWISE else (),
-        drop_parts=gone,
+        drop=lambda branch: without_mlp if branch.kind == TOKENWISE else (),
+        drop_parts=without_mlp,
         axis=axis,
-        unused=unused if all(gone) else frozenset(),
+        unused=unused if all(without_mlp) else frozenset(),
         identity=frozenset(variants[0].identity),
     )
 
@@ -69,5 +98,5 @@ def cut_by(*variants: Variant, axis: int = 0, unused: frozenset[Operation] = fro
 def states_of(examined: Examined, flow: Flow, edits: Edits | None = None) -> list[Tensor]:
     """Return the states of layers 0 .. L of one stream, each (S, T, D)."""
     with keep_random_state():
-        seen = run_through(examined.model, examined.arguments, flow, edits or Edits())
-    return [flow.layout.to_rows(state) for state in seen.states]
+        result = run_through(examined.model, examined.arguments, flow, edits or Edits())
+    return [flow.layout.to_rows(state) for state in result.states]

@@ -41,11 +41,11 @@ class Editor(TorchFunctionMode):
         self.exits: dict[int, Tensor] = {}
         self.met: set[int] = set()
         self._flow, self._edits, self._frames = flow, edits, frames
-        self._branches: Mapping[Operation, Branch] = {one.operation: one for one in flow.branches}
-        self._first = {one.layer: one.number for one in reversed(flow.branches)}
-        self._gates = {one.gate: one for one in flow.branches if one.gate is not None}
+        self._branches: Mapping[Operation, Branch] = {branch.operation: branch for branch in flow.branches}
+        self._first = {branch.layer: branch.number for branch in reversed(flow.branches)}
+        self._gates = {branch.gate: branch for branch in flow.branches if branch.gate is not None}
         self._gated: dict[int, Tensor] = {}  # number of a branch -> the state before its gate
-        self._parts = {part.operation: part for one in flow.branches for part in one.parts}
+        self._parts = {part.operation: part for branch in flow.branches for part in branch.parts}
         self._last: Tensor | None = None
         # layer -> the state without its last branch, and for each variant whether it is left out
         self._without: dict[int, tuple[Tensor, Sequence[bool]]] = {}
@@ -53,18 +53,18 @@ class Editor(TorchFunctionMode):
         entry = flow.entry
         self._entry = entry.operation if entry is not None else None
         self._entry_part = entry.part if entry is not None else 0
-        self._given = entry.tensor if entry is not None and entry.operation is None else None
+        self._entry_tensor = entry.tensor if entry is not None and entry.operation is None else None
         self._replaced: Tensor | None = None
         self._sunk = -1  # the last layer whose state went to the sink
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        here = [self._frames.operation(ANY)]
-        if self._given is not None and self._edits.enter is not None:
-            args, kwargs = self._exchanged(args, kwargs)
+        operations = [self._frames.operation(ANY)]
+        if self._entry_tensor is not None and self._edits.enter is not None:
+            args, kwargs = self._replace_entry(args, kwargs)
         if func in ADDS:
             operation = self._frames.operation(addition(args, kwargs) if self._flow.shaped else ADD)
-            here.append(operation)
+            operations.append(operation)
             branch = self._branches.get(operation) if operation is not None else None
             if branch is not None:
                 return self._addition(branch, func, args, kwargs)
@@ -73,46 +73,50 @@ class Editor(TorchFunctionMode):
                 return self._part(part, func, args, kwargs)
         elif func in SOFTMAX or is_fused(func):
             operation = self._frames.operation(ATTEND)
-            here.append(operation)
+            operations.append(operation)
             number = self._flow.attends.get(operation) if operation is not None else None
-            known = func in SOFTMAX or func in FUSED_ATTENTION  # FlexAttention computes its weights out of sight
-            if number is not None and known and self._edits.attend is not None:
+            visible = func in SOFTMAX or func in FUSED_ATTENTION  # FlexAttention computes its weights out of sight
+            if number is not None and visible and self._edits.attend is not None:
                 return self._edits.attend(number, func, args, kwargs)
         elif func in PRODUCTS:
             operation = self._frames.operation(PRODUCT)
-            here.append(operation)
+            operations.append(operation)
             if operation is not None and operation.call.module.rpartition(".")[2] in self._edits.identity:
                 return args[0]
             if operation in self._edits.unused:
                 return zero_product(func, args, kwargs)
-        if here[0] is not None and here[0] in self._gates:
-            branch = self._gates[here[0]]
-            factors = [one for _, one in tensors_in((args, kwargs))]
+        if operations[0] is not None and operations[0] in self._gates:
+            branch = self._gates[operations[0]]
+            factors = [tensor for _, tensor in tensors_in((args, kwargs))]
             self._gated[branch.number] = factors[branch.factor]
-        if self._edits.score is not None and here[0] is not None and here[0] in self._flow.scores:
-            self._edits.score(self._flow.scores[here[0]], [one for _, one in tensors_in((args, kwargs))][-2:])
+        if self._edits.score is not None and operations[0] is not None and operations[0] in self._flow.scores:
+            self._edits.score(
+                self._flow.scores[operations[0]], [tensor for _, tensor in tensors_in((args, kwargs))][-2:]
+            )
         result = self._edits.compute(func, args, kwargs)
-        if self._entry is not None and self._entry in here and self._edits.enter is not None:
+        if self._entry is not None and self._entry in operations and self._edits.enter is not None:
             returned = list(tensors_in(result))
             if self._entry_part < len(returned):
                 path, tensor = returned[self._entry_part]
                 result = put(result, path, self._edits.enter(tensor))
         return result
 
-    def _exchanged(self, args: Any, kwargs: Any) -> Any:
-        given, enter = self._given, self._edits.enter
-        assert given is not None and enter is not None
+    def _replace_entry(self, args: Any, kwargs: Any) -> Any:
+        """Return the arguments with the tensor that begins the stream replaced."""
+        entry, enter = self._entry_tensor, self._edits.enter
+        assert entry is not None and enter is not None
 
         def change(tensor: Tensor) -> Tensor:
-            if tensor is not given:
+            if tensor is not entry:
                 return tensor
             if self._replaced is None:
-                self._replaced = enter(given)
+                self._replaced = enter(entry)
             return self._replaced
 
         return map_tensors(tuple(args), change), map_tensors(kwargs, change)
 
     def _addition(self, branch: Branch, func: Any, args: Any, kwargs: Any) -> Any:
+        """Record the state, and return the edited sum of a residual addition."""
         pair = summands_of(args, kwargs)
         if pair is None:
             raise RankfallError(
@@ -146,14 +150,16 @@ class Editor(TorchFunctionMode):
             total = pair[0].copy_(total)
         self._last = total
         self._leave_layer(branch.layer, total)
-        self._perhaps_enough()
+        self._stop_if_done()
         return total
 
-    def _perhaps_enough(self) -> None:
+    def _stop_if_done(self) -> None:
+        """End a partial pass after its last addition."""
         if self._edits.partial and len(self.met) == len(self._flow.branches):
             raise Enough
 
     def _part(self, part: BranchPart, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return the sum of two parts of a branch, without the part that mixes no tokens where it is left out."""
         pair = summands_of(args, kwargs)
         assert pair is not None
         if self._edits.join is not None:
@@ -161,10 +167,10 @@ class Editor(TorchFunctionMode):
         dropped = self._edits.drop_parts
         if part.drop is None or not any(dropped):
             return func(*args, **kwargs)
-        kept, in_place = pair[1 - part.drop], func.__name__ in IN_PLACE
+        operand, in_place = pair[1 - part.drop], func.__name__ in IN_PLACE
         if all(dropped):
-            return pair[0].copy_(kept) if in_place and kept is not pair[0] else kept
-        total = mix_variants(pair[0] + pair[1], kept, dropped, self._edits.axis)
+            return pair[0].copy_(operand) if in_place and operand is not pair[0] else operand
+        total = mix_variants(pair[0] + pair[1], operand, dropped, self._edits.axis)
         return pair[0].copy_(total) if in_place else total
 
     def leave(self, call: Call, inputs: Any, output: Any) -> Any:
@@ -175,19 +181,20 @@ class Editor(TorchFunctionMode):
         with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
             if not self._flow.skips:
                 output = self._block(self._flow.branches[layer - 1], end, inputs, output)
-            found = dict(tensors_in(output))
+            outputs = dict(tensors_in(output))
             without, dropped = self._without.pop(layer, (None, ()))
-            if without is not None and end.path in found and alike_rows(without, found[end.path]):
-                without = without.reshape(found[end.path].shape)
-                found[end.path] = mix_variants(found[end.path], without, dropped, self._edits.axis)
-                output = put(output, end.path, found[end.path])
-            if end.path in found:
-                self._leave_layer(layer, found[end.path])
+            if without is not None and end.path in outputs and alike_rows(without, outputs[end.path]):
+                without = without.reshape(outputs[end.path].shape)
+                outputs[end.path] = mix_variants(outputs[end.path], without, dropped, self._edits.axis)
+                output = put(output, end.path, outputs[end.path])
+            if end.path in outputs:
+                self._leave_layer(layer, outputs[end.path])
                 if layer == self._flow.depth:
-                    self._keep(layer, found[end.path])
+                    self._keep(layer, outputs[end.path])
             return output
 
     def _keep(self, layer: int, state: Tensor) -> None:
+        """Store the state of a layer, or pass it to the sink."""
         shape = self._flow.entry.shape if self._flow.entry is not None else ()
         if len(shape) == 3 and tuple(state.shape) == (shape[1], shape[0], shape[2]) != shape:
             state = state.transpose(0, 1)  # an addition in (B, T, D) of a stream in (T, B, D)
@@ -207,18 +214,18 @@ class Editor(TorchFunctionMode):
         value = dict(tensors_in(output)).get(end.path)
         if state is None or value is None:
             return output
-        if state is self._given and self._replaced is not None:
+        if state is self._entry_tensor and self._replaced is not None:
             state = self._replaced  # the layer received the input, but its operations read the replacement
         self.met.add(branch.number)
         self._keep(branch.layer - 1, state)
         total = self._edits.edit(branch, state, value) if self._edits.edit is not None else None
         self._last = value if total is None else total
-        self._perhaps_enough()
+        self._stop_if_done()
         return output if total is None else put(output, end.path, total)
 
     def finish(self) -> list[Tensor]:
         """Return the states of all layers. Raise an error unless every addition of the stream took place."""
-        missing = [one for one in self._flow.branches if one.number not in self.met]
+        missing = [branch for branch in self._flow.branches if branch.number not in self.met]
         if missing:
             raise RankfallError(
                 f"{len(missing)} of {len(self._flow.branches)} residual additions did not happen in this pass; first: "

@@ -47,15 +47,15 @@ class Enough(Exception):
     """
 
 
-def mix_variants(total: Tensor, other: Tensor, flags: Sequence[bool], axis: int) -> Tensor:
-    """Return `total`, with `other` for those variants of the batch whose flag is set."""
+def mix_variants(total: Tensor, replacement: Tensor, flags: Sequence[bool], axis: int) -> Tensor:
+    """Return `total`, with `replacement` for the variants of the batch whose flag is set."""
     if all(flags):
-        return other
+        return replacement
     mixed, axis = total.clone(), axis if total.dim() == 3 else 0
     size = total.shape[axis] // len(flags)
     for number, flag in enumerate(flags):
         if flag:
-            mixed.narrow(axis, number * size, size).copy_(other.narrow(axis, number * size, size))
+            mixed.narrow(axis, number * size, size).copy_(replacement.narrow(axis, number * size, size))
     return mixed
 
 

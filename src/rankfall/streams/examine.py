@@ -18,7 +18,7 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.forward import Wide
 from rankfall.streams.frames import Call, Frames
 from rankfall.streams.names import find_named, unwrap
-from rankfall.streams.passes import PassSeen, run_through
+from rankfall.streams.passes import PassResult, run_through
 from rankfall.streams.reading import streams_of
 from rankfall.streams.record import map_tensors, tensors_in
 from rankfall.streams.trace import Tracer
@@ -56,10 +56,10 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
         raise RankfallError(f"model is {model!r:.60}, not an nn.Module: pass an instance, such as build()")
     model = unwrap(model)
     name = name or type(model).__name__
-    given = arguments_of(inputs)
+    example = arguments_of(inputs)
     names = None if blocks is None else list(find_named(model, blocks))
     with keep_random_state():
-        copied, arguments, output, dtype, notes = in_some_format(model, given, name)
+        copied, arguments, output, dtype, notes = prepare_copy(model, example, name)
         try:
             tracer, _ = trace_pass(copied, arguments, partial(Tracer, shaped=shaped))
             flows = streams_of(copied, arguments, tracer, names, name)
@@ -73,13 +73,13 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
     return Examined(name, copied, arguments, flows, dtype, notes)
 
 
-def in_some_format(
-    model: nn.Module, given: Arguments, name: str
+def prepare_copy(
+    model: nn.Module, example: Arguments, name: str
 ) -> tuple[nn.Module, Arguments, Any, torch.dtype, list[str]]:
     """Return a copy that runs, its arguments, output, dtype and notes: in float64, or in float32 if the module's code needs it."""
-    wide_error: Exception | None = None
+    wide_error: Exception | None = None  # the error in float64
     for dtype in (torch.float64, torch.float32):
-        copied, arguments = copy_of(model, dtype), as_format(given, dtype)
+        copied, arguments = copy_of(model, dtype), as_format(example, dtype)
         try:
             with torch.no_grad():
                 first, second = plain(copied, arguments), plain(copied, arguments)
@@ -87,7 +87,7 @@ def in_some_format(
             if dtype == torch.float64:
                 wide_error = error
                 continue
-            raise RankfallError(failure(name, given, wide_error or error)) from error
+            raise RankfallError(failure(name, example, wide_error or error)) from error
         if not alike_outputs(first, second):
             path = first_changed(copied, arguments, arguments, alike_outputs)
             raise RankfallError(
@@ -100,25 +100,27 @@ def in_some_format(
 
 
 def find_maker(model: nn.Module, arguments: Arguments, wrong: Callable[[int, int, Any], bool]) -> str:
-    """Return the first module call with a wrong output of right inputs, or ''. What becomes wrong between two modules is their owner's.
+    """Return the first module call whose inputs are right and whose output is wrong, or ''.
+
+    What becomes wrong between two modules is attributed to the module that calls them.
 
     `wrong(number, side, value)` judges the inputs (side 0) and the output (1) of the call that is the `number`-th to end.
     """
-    made: list[str] = []
+    makers: list[str] = []
     numbers = count()
 
     def look(call: Call, inputs: Any, output: Any) -> None:
         number = next(numbers)
-        if not made and wrong(number, 1, output):
+        if not makers and wrong(number, 1, output):
             owner = str(frames.stack[-1]) if frames.stack else ""
-            made.append(owner if wrong(number, 0, inputs) else str(call))
+            makers.append(owner if wrong(number, 0, inputs) else str(call))
 
     with torch.no_grad(), Frames(model, on_exit=look) as frames:
         call_model(model, arguments)
-    return made[0] if made else ""
+    return makers[0] if makers else ""
 
 
-def first_changed(model: nn.Module, arguments: Arguments, others: Arguments, alike: Callable[[Any, Any], bool]) -> str:
+def first_changed(model: nn.Module, arguments: Arguments, second: Arguments, alike: Callable[[Any, Any], bool]) -> str:
     """Return the first module call whose output is not `alike` in a second pass, of other arguments, though its inputs are; or ''."""
     before: list[tuple[Any, Any]] = []
 
@@ -129,7 +131,7 @@ def first_changed(model: nn.Module, arguments: Arguments, others: Arguments, ali
         call_model(model, arguments)
     return find_maker(
         model,
-        others,
+        second,
         lambda number, side, value: number < len(before) and not alike(value, before[number][side]),
     )
 
@@ -140,26 +142,28 @@ def plain(model: nn.Module, arguments: Arguments) -> Any:
         return call_model(model, arguments)
 
 
-def failure(name: str, given: Arguments, error: Exception) -> str:
+def failure(name: str, example: Arguments, error: Exception) -> str:
     line = " ".join(str(error).split())[:160] or "no message"
-    hint = ", or (dict,) if it takes one argument that is a dict" * (not given.args and isinstance(error, TypeError))
+    hint = ", or (dict,) if it takes one argument that is a dict" * (not example.args and isinstance(error, TypeError))
     return (
-        f"{name} fails on inputs ({given.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by "
+        f"{name} fails on inputs ({example.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by "
         f"inputs=...{hint}"
     )
 
 
-def alike_outputs(one: Any, other: Any) -> bool:
-    before, after = dict(tensors_in(one)), dict(tensors_in(other))
+def alike_outputs(first: Any, second: Any) -> bool:
+    """Return whether two outputs have equal tensors at the same paths."""
+    before, after = dict(tensors_in(first)), dict(tensors_in(second))
     return before.keys() == after.keys() and all(same(before[key], after[key]) for key in before)
 
 
-def same(one: Tensor, other: Tensor) -> bool:
-    if one.shape != other.shape:
+def same(first: Tensor, second: Tensor) -> bool:
+    """Return whether two tensors are equal bit by bit, where NaN equals NaN."""
+    if first.shape != second.shape:
         return False
-    if not one.is_floating_point():
-        return torch.equal(one, other)
-    return bool(((one == other) | (one.isnan() & other.isnan())).all())
+    if not first.is_floating_point():
+        return torch.equal(first, second)
+    return bool(((first == second) | (first.isnan() & second.isnan())).all())
 
 
 def trace_pass(
@@ -167,18 +171,18 @@ def trace_pass(
 ) -> tuple[Tracer, Any]:
     """Record a pass. Return the recorder and the model's output, which is that of an untouched pass."""
     holder: list[Tracer] = []
-    with torch.no_grad(), Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
+    with torch.no_grad(), Frames(model, on_exit=lambda *call: holder[0].leave(*call)) as frames:
         holder.append(make_tracer(frames))
         with holder[0]:
             output = call_model(model, arguments)
     return holder[0], output
 
 
-def verify_pass(model: nn.Module, arguments: Arguments, flow: Flow, output: Any) -> PassSeen:
-    """Return a watched pass without edits. Raise an error unless it equals the untouched pass bit by bit."""
-    seen = run_through(model, arguments, flow, Edits())
-    if not alike_outputs(output, seen.output):
+def verify_pass(model: nn.Module, arguments: Arguments, flow: Flow, output: Any) -> PassResult:
+    """Return the result of a watched pass without edits. Raise an error unless it equals the untouched pass bit by bit."""
+    result = run_through(model, arguments, flow, Edits())
+    if not alike_outputs(output, result.output):
         raise RankfallError(
             "the pass that is watched is not equal, bit by bit, to the untouched one: is something computed anew each time?"
         )
-    return seen
+    return result

@@ -32,9 +32,9 @@ class Branch:
     name: str  # of the module that computes it, within the layer
     kind: str = TOKENWISE
     forwards: bool = False  # a token changes later ones
-    backwards: bool = False  # and earlier ones
+    backwards: bool = False  # a token changes earlier ones
     after: int = 0  # the largest distance to a later token that changes
-    ahead: int = 0  # and to an earlier one, which sees so many tokens ahead
+    ahead: int = 0  # the largest distance to an earlier token that changes: the number of tokens that it sees ahead
     parallel: bool = False  # reads the state that entered the layer's other branch
     parts: tuple[BranchPart, ...] = ()
     gate: Operation | None = None  # the product of the state and a gate that is the operand `skip`
@@ -139,7 +139,7 @@ class Flow:
 
     @property
     def causal(self) -> bool:
-        return any(one.mixes for one in self.branches) and not any(one.backwards for one in self.branches)
+        return any(branch.mixes for branch in self.branches) and not any(branch.backwards for branch in self.branches)
 
     @property
     def mixer(self) -> str:
@@ -153,15 +153,17 @@ class Flow:
         return [branch for branch in self.branches if branch.layer == layer]
 
     def summary(self, kinds: bool = True) -> str:
-        """Return the number of additions and layers, the kinds of branches unless they are not known, and the width in one line."""
-        each = [one.kind for one in self.branches]
+        """Return the numbers of additions and layers, the kinds of branches if `kinds` are known, and the width in one line."""
+        branch_kinds = [branch.kind for branch in self.branches]
         words_of = {MIXES: ("mixes tokens", "mix tokens"), TOKENWISE: ("acts token by token", "act token by token")}
         words_of[CROSS] = ("reads outside the stream", "read outside the stream")
         tally = ", ".join(
-            f"{each.count(kind)} {words[each.count(kind) > 1]}" for kind, words in words_of.items() if kind in each
+            f"{branch_kinds.count(kind)} {words[branch_kinds.count(kind) > 1]}"
+            for kind, words in words_of.items()
+            if kind in branch_kinds
         )
-        what = "residual additions" if self.skips else "calls without residual additions"
+        unit = "residual additions" if self.skips else "calls without residual additions"
         shape = self.entry.shape if self.entry is not None else ()
         count = math.prod(shape[axis] for axis in self.layout.streams)
         wide = f"{count} streams a token of width" if count > 1 else "width"
-        return f"{len(each)} {what} in {self.depth} layers{f' ({tally})' * kinds}, {wide} {self.width}"
+        return f"{len(branch_kinds)} {unit} in {self.depth} layers{f' ({tally})' * kinds}, {wide} {self.width}"

@@ -34,9 +34,9 @@ class Graph:
             place, count = node.part
             joined = self.nodes[self.source(node.parents[0])]
             if joined.op in JOINS and len(joined.parents) == count:
-                whole = joined.parents[place]
-                if self.nodes[whole].shape == node.shape:
-                    return (whole,)
+                piece = joined.parents[place]
+                if self.nodes[piece].shape == node.shape:
+                    return (piece,)
         return node.parents
 
     def source(self, index: int) -> int:
@@ -48,9 +48,10 @@ class Graph:
                 index = pieces[0]
                 continue
             tensors = [
-                one
-                for one in node.parents
-                if (not self.nodes[one].leaf or len(node.parents) == 1) and self.nodes[one].shape not in ((), (1,))
+                parent
+                for parent in node.parents
+                if (not self.nodes[parent].leaf or len(node.parents) == 1)
+                and self.nodes[parent].shape not in ((), (1,))
             ]
             scaled = node.op in ("mul", "div") and len(tensors) == 1 and node.op != "leaf"
             if not (node.op in SAME_STATE or scaled) or not tensors:
@@ -61,14 +62,14 @@ class Graph:
 
     def nearest(self, index: int, targets: set[int]) -> int | None:
         """Return the target that is the fewest operations above a node, or None if no target is above it."""
-        seen, front = {index}, [index]
+        visited, front = {index}, [index]
         while front:
-            for here in front:
-                if here in targets:
-                    return here
-            parents = dict.fromkeys(parent for here in front for parent in self.nodes[here].parents)
-            front = [parent for parent in parents if parent not in seen]
-            seen.update(front)
+            for node in front:
+                if node in targets:
+                    return node
+            parents = dict.fromkeys(parent for node in front for parent in self.nodes[node].parents)
+            front = [parent for parent in parents if parent not in visited]
+            visited.update(front)
         return None
 
 

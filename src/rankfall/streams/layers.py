@@ -29,9 +29,8 @@ def group_layers(
     """Return (name of the layer, its additions) in order. Additions before or after the layers are left out."""
     paths = {index: path_of(stack) for index, stack in places(graph, chain, model).items()}
     layers = spread(chain, 0, paths, model, mixes)
-    if len(layers) == 1 and layers[0][0].startswith(
-        "addition "
-    ):  # a single layer takes the name of the module that holds it
+    # a single layer takes the name of the module that holds it
+    if len(layers) == 1 and layers[0][0].startswith("addition "):
         ways = [[name for name, _ in paths[item.node.index] if name] for item in layers[0][1]]
         common = [names[0] for names in zip(*ways) if len(set(names)) == 1]
         layers = [(common[-1], layers[0][1])] if common else layers
@@ -48,8 +47,8 @@ def places(graph: Graph, chain: Group, model: nn.Module) -> dict[int, Stack]:
 
 def made_before(computed: Path, added: Path, model: nn.Module) -> bool:
     """Return whether a branch is computed in one layer and added in the next, as with layers that return (branch, state)."""
-    one, other = next(((one, other) for one, other in zip(computed, added) if one != other), (None, None))
-    return one is not None and family(one, model) == family(other, model)
+    computing, adding = next(((a, b) for a, b in zip(computed, added) if a != b), (None, None))
+    return computing is not None and family(computing, model) == family(adding, model)
 
 
 def path_of(stack: Stack) -> Path:
@@ -57,8 +56,8 @@ def path_of(stack: Stack) -> Path:
     path: Path = []
     for call in stack:
         parts = call.module.split(".") if call.module else []
-        known = len(path[-1][0].split(".")) if path and path[-1][0] else 0
-        for end in range(known + 1, len(parts)):
+        start = len(path[-1][0].split(".")) if path and path[-1][0] else 0
+        for end in range(start + 1, len(parts)):
             if parts[end - 1].isdigit():  # a list of modules, which is never called
                 path.append((".".join(parts[:end]), -1))
         path.append((call.module, call.number))
@@ -81,27 +80,30 @@ def spread(
         return spread(chain, depth + 1, paths, model, mixes)
     named = [(key, items) for key, items in groups if key is not None]
     repeated = [family(key, model) for key, _ in named]
-    usual = max(repeated, key=lambda one: (repeated.count(one), -repeated.index(one))) if repeated else None
+    usual = max(repeated, key=lambda kind: (repeated.count(kind), -repeated.index(kind))) if repeated else None
     layers = [(key, items) for (key, items), kind in zip(named, repeated) if kind == usual]
     if len(layers) > 1:
         layers = with_others(named, repeated, [key for key, _ in layers], model)
     if len(layers) < 2:  # the parts are not alike: the one with the most additions holds the layers
-        key, largest = max(groups, key=lambda one: len(one[1]))
+        key, largest = max(groups, key=lambda group: len(group[1]))
         if key is None or len(largest) < 2 or all(len(items) == 1 for _, items in groups):
             return periods(chain, mixes)
         return spread(largest, depth + 1, paths, model, mixes)
+    # one addition each, attention and MLP in turn: these are parts of layers
     if len({tuple(mixes[item.node.index] for item in items) for _, items in layers}) > 1 and all(
         len(items) == 1 for _, items in layers
-    ):  # one addition each, attention and MLP in turn: these are parts of layers
+    ):
         return periods([item for _, items in layers for item in items], mixes)
-    found: list[tuple[str, Group]] = []
+    refined: list[tuple[str, Group]] = []
     for key, items in layers:
         inner = spread(items, depth + 1, paths, model, mixes) if len(items) > 1 else []
-        kinds = [tuple(mixes[one.node.index] for one in part) for _, part in inner]
+        kinds = [tuple(mixes[item.node.index] for item in part) for _, part in inner]
         # a stage of blocks has parts that are alike, each with more than one addition
-        whole = len(inner) < 2 or min(map(len, kinds)) < 2 or len(set(kinds)) > 1 or sum(map(len, kinds)) < len(items)
-        found += [(key[0] if key else "", items)] if whole or inner[0][0].startswith("addition ") else inner
-    return found
+        undivided = (
+            len(inner) < 2 or min(map(len, kinds)) < 2 or len(set(kinds)) > 1 or sum(map(len, kinds)) < len(items)
+        )
+        refined += [(key[0] if key else "", items)] if undivided or inner[0][0].startswith("addition ") else inner
+    return refined
 
 
 def with_others(named: Keyed, families: list[str], usual: list[tuple[str, int]], model: nn.Module) -> Keyed:

@@ -20,8 +20,9 @@ from rankfall.streams.flow import Branch, BranchPart, Flow, Layout
 from rankfall.streams.passes import run_through
 
 PLACES = (0.4, 0.56)  # shares of each axis
-FURTHER = (0.0, 0.12, 0.24, 0.76, 0.88, 0.99)  # in case the first two are padding, which attention ignores
-ROUNDING = 256  # units
+# further places, in case the first two are padding, which attention ignores
+FURTHER = (0.0, 0.12, 0.24, 0.76, 0.88, 0.99)
+ROUNDING = 256  # units of the dtype's eps that two equal results may differ by
 Spot = tuple[int, ...]
 
 
@@ -29,9 +30,8 @@ Spot = tuple[int, ...]
 class TokenMixing:
     """The result of the test for one branch."""
 
-    spots: set[tuple[Spot, Spot]] = field(
-        default_factory=set
-    )  # (changed position, another position that changed with it)
+    # (changed position, another position that changed with it)
+    spots: set[tuple[Spot, Spot]] = field(default_factory=set)
     tried: bool = False
     parts: dict[int, list[bool]] = field(default_factory=dict)  # for each sum of parts: whether left and right mix
 
@@ -58,32 +58,31 @@ def places_of_streams(streams: tuple[int, ...], feature: int, dims: int) -> list
     return [axis - (axis > feature % dims) for axis in streams if axis < dims]
 
 
-def differing(one: Tensor, other: Tensor, feature: int, streams: tuple[int, ...] = ()) -> set[Spot]:
+def differing(value: Tensor, reference: Tensor, feature: int, streams: tuple[int, ...] = ()) -> set[Spot]:
     """Return the positions of rows that differ by more than rounding, in any of several streams of a token."""
-    if one.shape != other.shape:
+    if value.shape != reference.shape:
         return set()
-    size = other.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
-    close = (one - other).abs() <= ROUNDING * torch.finfo(one.dtype).eps * size
-    apart = ~(close | (one == other) | (one.isnan() & other.isnan()))
+    size = reference.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
+    close = (value - reference).abs() <= ROUNDING * torch.finfo(value.dtype).eps * size
+    apart = ~(close | (value == reference) | (value.isnan() & reference.isnan()))
     rows = apart.movedim(feature, -1).any(-1)
-    for place in places_of_streams(streams, feature, one.dim()):
+    for place in places_of_streams(streams, feature, value.dim()):
         rows = rows.any(place, keepdim=True)
     return {tuple(place) for place in rows.nonzero().tolist()}
 
 
 @dataclass
 class MixingTrial:
-    """The passes that test the branches of a stream. Of the flow's layout they use only the feature axis and the streams."""
+    """The passes that test the branches of a stream. They use only the feature axis and the streams of the flow's layout."""
 
     flow: Flow
-    found: dict[int, TokenMixing]
+    results: dict[int, TokenMixing]  # by number of branch
     part: float = 0.0
-    values: dict[int, tuple[Tensor, Tensor, Tensor]] = field(
-        default_factory=dict
-    )  # state, branch, sum of the untouched pass
+    # state, branch, sum of the untouched pass
+    values: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
     terms: dict[BranchPart, tuple[Tensor, Tensor]] = field(default_factory=dict)
     moved: set[Spot] = field(default_factory=set)  # rows that differ in the input of the next branch
-    following: set[Spot] = field(default_factory=set)  # and in the last sum
+    following: set[Spot] = field(default_factory=set)  # rows that differ in the last sum
 
     def keep(self, branch: Branch, state: Tensor, value: Tensor) -> None:
         total = state + value if self.flow.skips else value.clone()
@@ -99,9 +98,9 @@ class MixingTrial:
         feature = self.flow.layout.feature if tensor.shape[-1] == width and not second else 1 if second else -1
         entry = self.flow.entry
         streams = self.flow.layout.streams if entry is not None and tensor.dim() == len(entry.shape) else ()
-        changed_, spot = change_row(tensor, feature, self.part, streams)
+        altered, spot = change_row(tensor, feature, self.part, streams)
         self.following = {spot}
-        return changed_
+        return altered
 
     def compare(self, branch: Branch, state: Tensor, value: Tensor) -> Tensor:
         """Record rows that changed in the branch but not in its input. Return the untouched sum with one row changed."""
@@ -110,27 +109,27 @@ class MixingTrial:
         if not branch.parallel:
             self.moved = differing(state, before, feature, streams)
         if self.moved and bool(untouched.isfinite().all()):  # NaN everywhere shows nothing
-            seen = self.found[branch.number]
-            seen.tried = True
+            result = self.results[branch.number]
+            result.tried = True
             if value.squeeze().shape == state.squeeze().shape:  # a branch may return its rows without an axis of size 1
                 value, untouched = value.reshape(state.shape), untouched.reshape(state.shape)
             new = differing(value, untouched, feature, streams) - self.moved
-            seen.spots |= {(spot, one) for spot in list(self.moved)[:1] for one in new}
+            result.spots |= {(spot, other) for spot in list(self.moved)[:1] for other in new}
         following, spot = change_row(total, feature, self.part, streams)
         self.following = {spot}
         return following
 
     def compare_part(self, part: BranchPart, left: Tensor, right: Tensor) -> None:
         """Record which parts of a branch changed rows other than the one that was changed in the sum before it."""
-        branch = next(one for one in self.flow.branches if part in one.parts)
+        branch = next(branch for branch in self.flow.branches if part in branch.parts)
         number = branch.parts.index(part)
         feature, streams = self.flow.layout.feature, self.flow.layout.streams
         flags = [
-            len(differing(tensor, kept, feature, streams) | self.following) > 1
-            for tensor, kept in zip((left, right), self.terms[part])
+            len(differing(tensor, untouched, feature, streams) | self.following) > 1
+            for tensor, untouched in zip((left, right), self.terms[part])
         ]
-        known = self.found[branch.number].parts.get(number, [False, False])
-        self.found[branch.number].parts[number] = [a or b for a, b in zip(known, flags)]
+        before = self.results[branch.number].parts.get(number, [False, False])
+        self.results[branch.number].parts[number] = [a or b for a, b in zip(before, flags)]
 
 
 def mixing(
@@ -141,35 +140,39 @@ def mixing(
     A branch that returns zero, behind a gate or map of zeros, is tested with random weights in place of the zeros. `attending`: numbers
     of branches with attention. If none of them seems to mix, further positions are tested.
     """
-    trial = tried(model, arguments, flow, attending)
+    trial = run_trial(model, arguments, flow, attending)
     silent = [number for number, (_, value, _) in trial.values.items() if not bool(value.any())]
     if not silent:
-        return trial.found
-    with opened(model):
-        other = tried(model, arguments, flow, attending)
-    return trial.found | {number: other.found[number] for number in silent}
+        return trial.results
+    with fill_zero_weights(model):
+        filled_trial = run_trial(model, arguments, flow, attending)
+    return trial.results | {number: filled_trial.results[number] for number in silent}
 
 
 @contextmanager
-def opened(model: nn.Module) -> Iterator[None]:
+def fill_zero_weights(model: nn.Module) -> Iterator[None]:
     """Replace weights that are all zero by small random numbers inside this context."""
     generator = torch.Generator().manual_seed(2)
-    zeros = [one for one in model.parameters() if one.is_floating_point() and one.numel() and not bool(one.any())]
+    zeros = [
+        weight
+        for weight in model.parameters()
+        if weight.is_floating_point() and weight.numel() and not bool(weight.any())
+    ]
     try:
-        for one in zeros:
-            one.data.copy_(0.1 * torch.randn(one.shape, generator=generator, dtype=torch.float64))
+        for weight in zeros:
+            weight.data.copy_(0.1 * torch.randn(weight.shape, generator=generator, dtype=torch.float64))
         yield
     finally:
-        for one in zeros:
-            one.data.zero_()
+        for weight in zeros:
+            weight.data.zero_()
 
 
-def tried(model: nn.Module, arguments: Arguments, flow: Flow, attending: frozenset[int]) -> MixingTrial:
+def run_trial(model: nn.Module, arguments: Arguments, flow: Flow, attending: frozenset[int]) -> MixingTrial:
     """Run the passes of a trial, with more positions if no attention seems to mix."""
     trial = MixingTrial(flow, {branch.number: TokenMixing() for branch in flow.branches})
     run_through(model, arguments, flow, Edits(edit=trial.keep, join=trial.keep_part))
     try_places(model, arguments, flow, trial, PLACES)
-    if attending and not any(trial.found[number].mixes for number in attending):
+    if attending and not any(trial.results[number].mixes for number in attending):
         try_places(model, arguments, flow, trial, FURTHER)
     return trial
 
@@ -186,12 +189,12 @@ def try_places(
 
 
 def laid_out(
-    shape: tuple[int, ...], feature: int, found: dict[int, TokenMixing], batch: int, streams: tuple[int, ...] = ()
+    shape: tuple[int, ...], feature: int, results: dict[int, TokenMixing], batch: int, streams: tuple[int, ...] = ()
 ) -> Layout:
-    """Return the layout: axes along which nothing mixes are samples. A single axis of rows is split into samples if mixing allows it."""
+    """Return the layout: axes along which nothing mixes are samples. A single axis of rows is split into samples if these do not mix."""
     axes = [axis for axis in range(len(shape)) if axis != feature % len(shape)]
-    spots = {pair for one in found.values() for pair in one.spots if len(pair[0]) == len(axes)}
-    mixed = {axes[n] for one, other in spots for n, (a, b) in enumerate(zip(one, other)) if a != b}
+    spots = {pair for result in results.values() for pair in result.spots if len(pair[0]) == len(axes)}
+    mixed = {axes[n] for changed, affected in spots for n, (a, b) in enumerate(zip(changed, affected)) if a != b}
     axes = [axis for axis in axes if axis not in streams]
     if streams:
         tokens = tuple(mixed) or tuple(axes[1:])
@@ -204,22 +207,24 @@ def laid_out(
     samples = tuple(axis for axis in axes if axis not in mixed)
     tokens = tuple(axis for axis in axes if axis in mixed)
     if len(axes) == 1 and batch > 1 and shape[axes[0]] % batch == 0:
-        each = shape[axes[0]] // batch
-        if each > 1 and all(one[0] // each == other[0] // each for one, other in spots):
+        size = shape[axes[0]] // batch
+        if size > 1 and all(changed[0] // size == affected[0] // size for changed, affected in spots):
             return Layout(feature, (), tokens, groups=batch)
-        if each > 1 and all(one[0] % batch == other[0] % batch for one, other in spots):
+        if size > 1 and all(changed[0] % batch == affected[0] % batch for changed, affected in spots):
             return Layout(feature, (), tokens, groups=batch, strided=True)
     return Layout(feature, samples, tokens)
 
 
-def directions(found: TokenMixing, layout: Layout) -> tuple[bool, bool, int, int]:
-    """Return whether a token changes later tokens, and earlier tokens, in the order of the tokens' axes, and the largest distance of both.
+def directions(result: TokenMixing, layout: Layout) -> tuple[bool, bool, int, int]:
+    """Return whether a token changes later and earlier tokens, in the order of the tokens' axes, and the largest distance of each kind.
 
     The distance counts positions of the first axis of the tokens.
     """
     axes = sorted((*layout.samples, *layout.tokens, *layout.streams))
     order = [axes.index(axis) for axis in layout.tokens]
-    pairs = [(tuple(one[n] for n in order), tuple(other[n] for n in order)) for one, other in found.spots]
+    pairs = [
+        (tuple(changed[n] for n in order), tuple(affected[n] for n in order)) for changed, affected in result.spots
+    ]
     later = [b[0] - a[0] for a, b in pairs if b > a]
     earlier = [a[0] - b[0] for a, b in pairs if b < a]
     return bool(later), bool(earlier), max(later, default=0), max(earlier, default=0)

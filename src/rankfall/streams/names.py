@@ -10,60 +10,61 @@ from torch import nn
 
 from rankfall.errors import RankfallError, suggest
 
-# of DDP, torch.compile and FSDP
+# attributes under which DDP, torch.compile, FSDP and checkpointing hold the wrapped module
 WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+LISTED = 5  # classes in a message
 Single = str | re.Pattern[str] | nn.Module | type
 Wanted = Single | Sequence[Single]
 
 
-def find_named(model: nn.Module, wanted: Wanted) -> dict[str, nn.Module]:
+def find_named(model: nn.Module, blocks: Wanted) -> dict[str, nn.Module]:
     """Return the modules that `wanted` names, by their names without wrappers. A list of modules stands for its members."""
-    named = {plain(name): one for name, one in model.named_modules()}
-    if not isinstance(wanted, str | re.Pattern | nn.Module | type | Iterable):
+    named = {plain(name): module for name, module in model.named_modules()}
+    if not isinstance(blocks, str | re.Pattern | nn.Module | type | Iterable):
         raise RankfallError(
-            f"blocks is {wanted!r}: it must be a glob such as 'layers.*', a compiled pattern, or names, classes or modules"
+            f"blocks is {blocks!r}: it must be a glob such as 'layers.*', a compiled pattern, or names, classes or modules"
         )
-    alone = isinstance(wanted, str | re.Pattern | nn.Module | type)
-    found: dict[str, nn.Module] = {}
-    for one in [wanted] if alone else wanted:  # type: ignore[union-attr, list-item]
-        found |= find_single(named, one)  # type: ignore[arg-type]
-    if not found:
-        raise RankfallError(f"blocks={wanted!r} names no module of the model; there are {describe_classes(named)}")
-    return found
+    alone = isinstance(blocks, str | re.Pattern | nn.Module | type)
+    modules: dict[str, nn.Module] = {}
+    for block in [blocks] if alone else blocks:  # type: ignore[union-attr, list-item]
+        modules |= find_single(named, block)  # type: ignore[arg-type]
+    if not modules:
+        raise RankfallError(f"blocks={blocks!r} names no module of the model; there are {describe_classes(named)}")
+    return modules
 
 
-def find_single(named: dict[str, nn.Module], wanted: Single) -> dict[str, nn.Module]:
+def find_single(named: dict[str, nn.Module], block: Single) -> dict[str, nn.Module]:
     """Return the modules that one name, glob, pattern, class or module stands for."""
-    if isinstance(wanted, nn.Module):
-        name = next((name for name, one in named.items() if one is wanted), None)
+    if isinstance(block, nn.Module):
+        name = next((name for name, module in named.items() if module is block), None)
         if name is None:
             raise RankfallError(
-                f"blocks: {type(wanted).__name__} is not a module inside the model; there are {describe_classes(named)}"
+                f"blocks: {type(block).__name__} is not a module inside the model; there are {describe_classes(named)}"
             )
-        return members(name, wanted)
-    kind = wanted if isinstance(wanted, str) else getattr(wanted, "__name__", None)
-    if isinstance(wanted, str) and wanted in named:
-        return members(wanted, named[wanted])
-    found = {name: one for name, one in named.items() if name and fits(name, one, wanted)}
-    if not found:
-        shown = wanted.pattern if isinstance(wanted, re.Pattern) else kind
-        known = [*named, *{type(one).__name__ for one in named.values()}]
+        return members(name, block)
+    kind = block if isinstance(block, str) else getattr(block, "__name__", None)
+    if isinstance(block, str) and block in named:
+        return members(block, named[block])
+    modules = {name: module for name, module in named.items() if name and fits(name, module, block)}
+    if not modules:
+        shown = block.pattern if isinstance(block, re.Pattern) else kind
+        candidates = [*named, *{type(module).__name__ for module in named.values()}]
         raise RankfallError(
-            f"blocks: {shown!r} names no module of the model; there are {describe_classes(named)}{suggest(shown or '', known)}"
+            f"blocks: {shown!r} names no module of the model; there are {describe_classes(named)}{suggest(shown or '', candidates)}"
         )
-    return found
+    return modules
 
 
-def fits(name: str, module: nn.Module, wanted: str | re.Pattern[str] | type) -> bool:
+def fits(name: str, module: nn.Module, pattern: str | re.Pattern[str] | type) -> bool:
     """Return whether a name matches a pattern or a glob, in which a star does not cross a dot, or a module is of a class."""
-    if isinstance(wanted, re.Pattern):
-        return wanted.fullmatch(name) is not None
-    if isinstance(wanted, type):
-        return type(module).__name__ == wanted.__name__
-    parts, globs = name.split("."), wanted.split(".")
+    if isinstance(pattern, re.Pattern):
+        return pattern.fullmatch(name) is not None
+    if isinstance(pattern, type):
+        return type(module).__name__ == pattern.__name__
+    parts, globs = name.split("."), pattern.split(".")
     if len(parts) == len(globs) and all(map(fnmatch.fnmatchcase, parts, globs)):
         return True
-    return type(module).__name__ == wanted
+    return type(module).__name__ == pattern
 
 
 def members(name: str, module: nn.Module) -> dict[str, nn.Module]:
@@ -73,8 +74,8 @@ def members(name: str, module: nn.Module) -> dict[str, nn.Module]:
 
 def named_children(name: str, module: nn.Module) -> dict[str, nn.Module]:
     """Return the children of a module by full name. A module that occurs twice (tied) counts once."""
-    found = {plain(f"{name}.{child}").strip("."): one for child, one in module.named_children()}
-    return {child: one for child, one in found.items() if child}
+    children = {plain(f"{name}.{child}").strip("."): inner for child, inner in module.named_children()}
+    return {child: inner for child, inner in children.items() if child}
 
 
 def plain(name: str) -> str:
@@ -89,24 +90,26 @@ def unwrap(module: nn.Module) -> nn.Module:
     return unwrap(inner) if wrapper and inner is not None else module
 
 
-def inner_modules(module: nn.Module, name: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, nn.Module]]:
+def inner_modules(
+    module: nn.Module, name: str = "", visited: set[int] | None = None
+) -> Iterator[tuple[str, nn.Module]]:
     """Yield all modules inside the wrappers of PyTorch with their names there, as `named_modules` does for a model without wrappers."""
-    module, seen = unwrap(module), set() if seen is None else seen
-    if id(module) not in seen:
-        seen.add(id(module))
+    module, visited = unwrap(module), set() if visited is None else visited
+    if id(module) not in visited:
+        visited.add(id(module))
         yield name, module
-        for child, one in module.named_children():
-            yield from inner_modules(one, f"{name}.{child}".strip("."), seen)
+        for child, inner in module.named_children():
+            yield from inner_modules(inner, f"{name}.{child}".strip("."), visited)
 
 
-def describe_classes(named: dict[str, nn.Module], most: int = 5) -> str:
+def describe_classes(named: dict[str, nn.Module]) -> str:
     """Describe the most frequent classes of modules, with their counts and first members."""
     groups: dict[str, list[str]] = {}
-    for name, one in named.items():
+    for name, module in named.items():
         if name:
-            groups.setdefault(type(one).__name__, []).append(name)
+            groups.setdefault(type(module).__name__, []).append(name)
     order = sorted(groups.items(), key=lambda group: -len(group[1]))
-    listed = [f"{len(names)} x {kind} ({names[0]})" for kind, names in order[:most]]
+    listed = [f"{len(names)} x {kind} ({names[0]})" for kind, names in order[:LISTED]]
     return (", ".join(listed) or "no modules inside") + (
-        f" and {len(order) - most} more classes" if len(order) > most else ""
+        f" and {len(order) - LISTED} more classes" if len(order) > LISTED else ""
     )

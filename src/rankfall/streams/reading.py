@@ -25,19 +25,21 @@ def streams_of(
 ) -> list[Flow]:
     """Return the streams, the longest first, each with its layers and the kinds of its branches."""
     graph = Graph(tracer.nodes)
-    found = residual_sums(graph)
-    chosen = chains(graph, found)
+    sums = residual_sums(graph)
+    chosen = chains(graph, sums)
     named: list[list[tuple[str, Group]]] = []
     if names is not None:
         named = [layers for chain in chosen if (layers := in_blocks(graph, chain, model, names))]
-        chosen = [[one for _, part in layers for one in part] for layers in named]
+        chosen = [[item for _, part in layers for item in part] for layers in named]
     apart = are_apart(graph, chosen)
     if max(map(len, chosen), default=0) <= 1 or apart:
         alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
         if alone is not None and alone.depth > (1 if apart else len(chosen[0]) if chosen else 0):
             return check_flows([with_samples(model, arguments, alone, first_size(arguments))], name)
     if apart:
-        calls = dict.fromkeys(str(chain[0].node.stack[-1]) for chain in sorted(chosen, key=lambda one: one[0].state))
+        calls = dict.fromkeys(
+            str(chain[0].node.stack[-1]) for chain in sorted(chosen, key=lambda chain: chain[0].state)
+        )
         raise NoStream(
             f"{name} has no residual stream through its layers: the additions x + f(x) inside {', '.join([*calls][:4])} begin behind a "
             "map, and no skip goes around it; name two or more modules that map states of one shape by blocks="
@@ -62,7 +64,7 @@ def streams_of(
     flows = name_streams(flows)
     if names is None:
         refuse_changing(flows, graph, chosen, name)
-        flows = with_coverage(model, graph, tracer, flows, layered, found)
+        flows = with_coverage(model, graph, tracer, flows, layered, sums)
     return check_flows([with_samples(model, arguments, flow, first_size(arguments)) for flow in flows], name)
 
 
@@ -108,7 +110,7 @@ def name_streams(flows: list[Flow]) -> list[Flow]:
         short = next((n for n in range(len(way)) if all(way[: n + 1] != other[: n + 1] for other in others)), None)
         name = ".".join(way[: short + 1]) if short is not None else ".".join(way)
         name = name or f"stream {len(named) + 1}"
-        taken = [one.name for one in named]
+        taken = [stream.name for stream in named]
         numbered = (f"{name} ({number})" for number in range(2, len(flows) + 2))
         named.append(replace(flow, name=name if name not in taken else next(n for n in numbered if n not in taken)))
     return named

@@ -21,11 +21,11 @@ PRODUCTS = frozenset({torch.nn.functional.linear, torch.addmm})
 FUSED_ATTENTION = frozenset(
     {torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.multi_head_attention_forward}
 )
-SINKS = 4
+SINKS = 4  # most columns of attention weights that are sinks and no tokens
 
 
 def is_fused(func: Any) -> bool:
-    """Return whether an operation is attention with its softmax inside. FlexAttention has no function of torch until it is imported."""
+    """Return whether an operation is attention with its softmax inside. FlexAttention is compared by name: it exists only once imported."""
     return func in FUSED_ATTENTION or getattr(func, "__name__", "") == "flex_attention"
 
 

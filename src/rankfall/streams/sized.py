@@ -1,4 +1,4 @@
-"""Test of which branches depend on the scale of their input state. Behind a norm of the stream none does."""
+"""Test of which branches depend on the scale of their input state. None does behind a norm of the stream."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from torch import Tensor
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.mixing import opened
+from rankfall.streams.mixing import fill_zero_weights
 from rankfall.streams.passes import collect_sums, run_through
 
-LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
+LARGE = 1e3  # factor of the state: far above the eps of any norm
+TIMES = 7.0  # factor between the two states that are compared
+NEAR = 1e-3  # relative difference of values that are equal up to rounding
 SMALL = 1e-3  # RMS; a smaller state, times 1,000, may still be below the eps of a norm
 
 
 def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> float | None:
     """Return the share of branches whose value stays the same if their input state is 7 times as large; None if all return zero.
 
-    Both states are far above any eps. `totals`: the sums, by number of branch. Branches that return zero do not count. If all do, they
-    are tested with random weights in place of zeros.
+    `totals`: the sums, by number of branch. Branches that return zero do not count. If all do, they are tested with random weights in
+    place of zeros.
     """
     pairs = pairs_of(examined, flow, totals)
-    if pairs and not any(bool(one.any()) for one, _ in pairs):
-        with opened(examined.model):
+    if pairs and not any(bool(value.any()) for value, _ in pairs):
+        with fill_zero_weights(examined.model):
             pairs = pairs_of(examined, flow, totals)
     nonzero = [pair for pair in pairs if bool(pair[0].any())]
     return sum(is_near(*pair) for pair in nonzero) / len(nonzero) if nonzero else None
@@ -58,5 +60,5 @@ def has_norm(examined: Examined, flow: Flow) -> bool:
     return flow.post or share_size_free(examined, flow, collect_sums(examined.model, examined.arguments, flow)) != 0
 
 
-def is_near(one: Tensor, other: Tensor) -> bool:
-    return bool((one - other).abs().max() <= NEAR * one.abs().max())
+def is_near(first: Tensor, second: Tensor) -> bool:
+    return bool((first - second).abs().max() <= NEAR * first.abs().max())

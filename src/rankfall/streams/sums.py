@@ -37,7 +37,7 @@ class Summand:
 
 def residual_sums(graph: Graph) -> dict[int, Summand]:
     """Return node -> residual addition, for additions of any shape anywhere in the pass."""
-    found: dict[int, Summand] = {}
+    sums: dict[int, Summand] = {}
     for node in graph.nodes:
         if node.operands is None or node.operation is None or len(node.shape) < 2:
             continue
@@ -50,28 +50,27 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
             for side, other in ((0, right), (1, left))
         ]
         gated = gated_sum(graph, node)
-        if gated is not None and (
-            is_skip[0] == is_skip[1] or graph.nodes[gated.state].leaf
-        ):  # a leaf is not a mere scale
-            found[node.index] = gated
-            gated.before = find_link(graph, node, gated.state, found)
+        # a leaf is not a mere scale
+        if gated is not None and (is_skip[0] == is_skip[1] or graph.nodes[gated.state].leaf):
+            sums[node.index] = gated
+            gated.before = find_link(graph, node, gated.state, sums)
             continue
         if is_skip[0] != is_skip[1]:
             skip = 0 if is_skip[0] else 1
             state, branch = node.operands[skip], node.operands[1 - skip]
-            if graph.source(branch) == sources[skip] or holds_state(graph, branch, sources[skip], found):
+            if graph.source(branch) == sources[skip] or holds_state(graph, branch, sources[skip], sums):
                 continue  # x + c x is a scale
-            found[node.index] = Summand(node, skip, state, branch, sources[skip])
-            found[node.index].before = find_link(graph, node, state, found)
-            found[node.index].terms = joined_parts(graph, branch, sources[skip], found)
+            sums[node.index] = Summand(node, skip, state, branch, sources[skip])
+            sums[node.index].before = find_link(graph, node, state, sums)
+            sums[node.index].terms = joined_parts(graph, branch, sources[skip], sums)
             continue
         for side in (0, 1):  # (X + A(X)) + M(X): the second branch joins after the first
-            earlier, other = found.get(sources[side]), node.operands[1 - side]
-            if earlier is not None and not is_skip[0] and graph.above(earlier.source, other):
-                found[node.index] = Summand(node, side, node.operands[side], other, earlier.source, parallel=True)
-                found[node.index].before = find_link(graph, node, node.operands[side], found)
+            earlier, operand = sums.get(sources[side]), node.operands[1 - side]
+            if earlier is not None and not is_skip[0] and graph.above(earlier.source, operand):
+                sums[node.index] = Summand(node, side, node.operands[side], operand, earlier.source, parallel=True)
+                sums[node.index].before = find_link(graph, node, node.operands[side], sums)
                 break
-    return found
+    return sums
 
 
 def gated_sum(graph: Graph, node: Node) -> Summand | None:
@@ -80,7 +79,7 @@ def gated_sum(graph: Graph, node: Node) -> Summand | None:
     if len(node.shape) < 3:  # in two axes, as of a recurrence over time, there may be no tokens
         return None
     for side in (0, 1):
-        product, other = gated_operand(graph, node.operands[side]), node.operands[1 - side]
+        product, operand = gated_operand(graph, node.operands[side]), node.operands[1 - side]
         for state, gate in factors_of(graph, product):
             source = graph.source(state)
             if (
@@ -89,11 +88,12 @@ def gated_sum(graph: Graph, node: Node) -> Summand | None:
                 or not graph.above(source, gate)
             ):
                 continue
-            terms = [other, *(one for pair in factors_of(graph, gated_operand(graph, other)) for one in pair)]
+            terms = [operand, *(factor for pair in factors_of(graph, gated_operand(graph, operand)) for factor in pair)]
             if any(
-                graph.above(source, one) and not graph.above(gate, one) and graph.source(one) != source for one in terms
+                graph.above(source, term) and not graph.above(gate, term) and graph.source(term) != source
+                for term in terms
             ):
-                return Summand(node, side, state, other, source, gate=product)
+                return Summand(node, side, state, operand, source, gate=product)
     return None
 
 
@@ -112,95 +112,98 @@ def factors_of(graph: Graph, index: int) -> list[tuple[int, int]]:
     node = graph.nodes[index]
     if node.op not in PRODUCTS or len(node.parents) != 2 or node.operation is None:
         return []
-    one, other = node.parents
-    return [(one, other), (other, one)]
+    left, right = node.parents
+    return [(left, right), (right, left)]
 
 
-def holds_state(graph: Graph, operand: int, earlier: int, found: dict[int, Summand]) -> bool:
+def holds_state(graph: Graph, operand: int, earlier: int, sums: dict[int, Summand]) -> bool:
     """Return whether an operand of an addition is a state of a stream that contains the state `earlier`."""
-    last = max((one for one in summed_states(graph, graph.source(operand), found) if one in found), default=None)
+    last = max((index for index in summed_states(graph, graph.source(operand), sums) if index in sums), default=None)
     while last is not None:
-        if earlier in summed_states(graph, found[last].source, found):
+        if earlier in summed_states(graph, sums[last].source, sums):
             return True
-        last = found[last].before
+        last = sums[last].before
     return False
 
 
-def summed_states(graph: Graph, source: int, found: dict[int, Summand]) -> set[int]:
+def summed_states(graph: Graph, source: int, sums: dict[int, Summand]) -> set[int]:
     """Return a state and the states of which it is a weighted sum."""
     operands = graph.nodes[source].operands
-    if operands is None or source in found:
+    if operands is None or source in sums:
         return {source}
-    return {source}.union(*(summed_states(graph, graph.source(one), found) for one in operands))
+    return {source}.union(*(summed_states(graph, graph.source(operand), sums) for operand in operands))
 
 
-def joined_parts(graph: Graph, branch: int, source: int, found: dict[int, Summand]) -> list[int]:
+def joined_parts(graph: Graph, branch: int, source: int, sums: dict[int, Summand]) -> list[int]:
     """Return the additions A + M that join a branch from parts, each computed from the state."""
     join = graph.source(branch)
     node = graph.nodes[join]
-    if node.operands is None or node.operation is None or join in found:
+    if node.operands is None or node.operation is None or join in sums:
         return []
-    if any(size_of(graph.nodes[one]) != size_of(node) or not graph.above(source, one) for one in node.operands):
+    if any(
+        size_of(graph.nodes[operand]) != size_of(node) or not graph.above(source, operand) for operand in node.operands
+    ):
         return []
     if source in map(graph.source, node.operands):
         return []
-    return [join] + [term for one in node.operands for term in joined_parts(graph, one, source, found)]
+    return [join] + [term for operand in node.operands for term in joined_parts(graph, operand, source, sums)]
 
 
-def find_link(graph: Graph, node: Node, state: int, found: dict[int, Summand]) -> int | None:
+def find_link(graph: Graph, node: Node, state: int, sums: dict[int, Summand]) -> int | None:
     """Return the latest addition whose sum a state is, up to a norm, a scale, layout and earlier states."""
-    sums = [here for here in without_maps(graph, state, found) if here in found and here != node.index]
-    last = max(sums, default=None)
-    return last if last is not None and same_width(found[last].node, node) else None
+    reached = [index for index in without_maps(graph, state, sums) if index in sums and index != node.index]
+    last = max(reached, default=None)
+    return last if last is not None and same_width(sums[last].node, node) else None
 
 
 def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int]:
     """Return a node and its ancestors that it reaches without passing a map or one of `stops`. A map of joined states counts as none."""
-    seen, front = {start}, [start]
+    visited, front = {start}, [start]
     while front:
-        here = front.pop()
-        if here in stops or (graph.nodes[here].op in MAPS and not maps_joined(graph, here)):
+        index = front.pop()
+        if index in stops or (graph.nodes[index].op in MAPS and not maps_joined(graph, index)):
             continue
-        front += [one for one in graph.inputs(here) if one not in seen]
-        seen.update(graph.inputs(here))
-    return seen
+        front += [parent for parent in graph.inputs(index) if parent not in visited]
+        visited.update(graph.inputs(index))
+    return visited
 
 
 def maps_joined(graph: Graph, index: int) -> bool:
     """Return whether a map reads a state joined with an earlier one along features, from which it is computed."""
     node = graph.nodes[index]
     while True:
-        read = [graph.nodes[one] for one in node.parents if not graph.nodes[one].leaf]
+        read = [graph.nodes[parent] for parent in node.parents if not graph.nodes[parent].leaf]
         if len(read) != 1 or (node.index != index and node.op in MAPS):
             return False
         node = read[0]
         if node.op in JOINS:
-            pieces = [graph.source(one) for one in node.parents if not graph.nodes[one].leaf]
-            return any(one != other and graph.above(one, other) for one in pieces for other in pieces)
+            pieces = [graph.source(parent) for parent in node.parents if not graph.nodes[parent].leaf]
+            return any(earlier != later and graph.above(earlier, later) for earlier in pieces for later in pieces)
 
 
-def same_width(one: Node, other: Node) -> bool:
+def same_width(first: Node, second: Node) -> bool:
     """Return whether two states have the same width, so that they can belong to one stream."""
-    return (len(one.shape) == len(other.shape) and one.shape[-1] == other.shape[-1]) or size_of(one) == size_of(other)
+    alike = len(first.shape) == len(second.shape) and first.shape[-1] == second.shape[-1]
+    return alike or size_of(first) == size_of(second)
 
 
-def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
+def chains(graph: Graph, sums: dict[int, Summand]) -> list[list[Summand]]:
     """Return the streams, the longest first, each in order of execution."""
-    left, streams = dict(found), []
-    while left:
+    remaining, streams = dict(sums), []
+    while remaining:
         length: dict[int, int] = {}
-        for index in sorted(left):
-            before = left[index].before
+        for index in sorted(remaining):
+            before = remaining[index].before
             length[index] = 1 + (length.get(before, 0) if before is not None else 0)
-        last: int | None = max(sorted(left), key=lambda index: (length[index], index))
+        last: int | None = max(sorted(remaining), key=lambda index: (length[index], index))
         chain = []
-        while last is not None and last in left:
-            chain.append(left[last])
-            last = left[last].before
+        while last is not None and last in remaining:
+            chain.append(remaining[last])
+            last = remaining[last].before
         for item in chain:
-            del left[item.node.index]
+            del remaining[item.node.index]
         streams.append(chain[::-1])
-    kept = [
+    independent = [
         chain
         for chain in streams
         if not any(
@@ -209,9 +212,9 @@ def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
             if other is not chain
         )
     ]
-    longest = max((len(chain) for chain in kept), default=0)
+    longest = max((len(chain) for chain in independent), default=0)
     # a single addition beside a stream is a head, an embedding or a part of a branch
-    return [chain for chain in kept if len(chain) > 1 or longest == 1]
+    return [chain for chain in independent if len(chain) > 1 or longest == 1]
 
 
 def lies_within(graph: Graph, chain: list[Summand], other: list[Summand]) -> bool:
@@ -220,7 +223,7 @@ def lies_within(graph: Graph, chain: list[Summand], other: list[Summand]) -> boo
         return False
     for item in other:
         inside = (
-            graph.above(one.node.index, item.branch) and graph.above(item.source, one.node.index) for one in chain
+            graph.above(inner.node.index, item.branch) and graph.above(item.source, inner.node.index) for inner in chain
         )
         if all(inside):
             return True
@@ -235,24 +238,24 @@ def is_handed_on(graph: Graph, chain: list[Summand], other: list[Summand]) -> bo
     """
     alike = chain[0].node.shape == other[0].node.shape
     if len(other) < len(chain) or (
-        alike and min(len(one.node.stack) for one in chain) <= max(len(item.node.stack) for item in other)
+        alike and min(len(inner.node.stack) for inner in chain) <= max(len(item.node.stack) for item in other)
     ):
         return False
     return all(
-        any(graph.above(item.source, one.node.index) and graph.above(one.node.index, item.branch) for item in other)
-        for one in chain
+        any(graph.above(item.source, inner.node.index) and graph.above(inner.node.index, item.branch) for item in other)
+        for inner in chain
     )
 
 
 def reaches(graph: Graph, start: int, stop: int, targets: Iterable[int]) -> bool:
     """Return whether one of the targets is an ancestor of `start` on a path around `stop`."""
-    wanted, seen, front = set(targets), {start, stop}, [start]
+    goals, visited, front = set(targets), {start, stop}, [start]
     while front:
         following = []
-        for here in front:
-            if here in wanted:
+        for index in front:
+            if index in goals:
                 return True
-            following += [one for one in graph.nodes[here].parents if one not in seen]
-            seen.update(graph.nodes[here].parents)
+            following += [parent for parent in graph.nodes[index].parents if parent not in visited]
+            visited.update(graph.nodes[index].parents)
         front = following
     return False

@@ -66,7 +66,7 @@ class Tracer(TorchFunctionMode):
             self.weights.add(index)
         return index
 
-    def left(self, call: Call, inputs: Any, output: Any) -> None:
+    def leave(self, call: Call, inputs: Any, output: Any) -> None:
         """Record the first input and the output of a module call; `Frames` calls this."""
         first = next((tensor for _, tensor in tensors_in(inputs)), None)
         if first is not None:
@@ -75,14 +75,14 @@ class Tracer(TorchFunctionMode):
 
     def name(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
         """Return the name by which an operation is known in another pass."""
-        found = self._frames.operation(ANY)
+        operation = self._frames.operation(ANY)
         if func in ADDS:
-            found = self._frames.operation(addition(args, kwargs) if self.shaped else ADD)
+            operation = self._frames.operation(addition(args, kwargs) if self.shaped else ADD)
         elif func in PRODUCTS:
-            found = self._frames.operation(PRODUCT)
+            operation = self._frames.operation(PRODUCT)
         elif func in SOFTMAX or is_fused(func):
-            found = self._frames.operation(ATTEND)
-        return found
+            operation = self._frames.operation(ATTEND)
+        return operation
 
     def attends(self, func: Any, result: Tensor) -> bool:
         """Return whether an operation computes or contains attention weights."""
@@ -96,8 +96,8 @@ class Tracer(TorchFunctionMode):
         operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
         name = getattr(func, "__name__", str(func))
         # `x.expand_as(y)` and `zeros_like(x)` read only a shape from y and x: no value flows from there.
-        given = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
-        parents = tuple(self.node_of(tensor) for _, tensor in tensors_in(given))
+        read = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
+        parents = tuple(self.node_of(tensor) for _, tensor in tensors_in(read))
         result = in_float64(func, args, kwargs)
         if name == "__setitem__":  # writes into its first argument and returns nothing
             self._add(args[0], name, parents)

@@ -26,13 +26,18 @@ TRAIN, TEST = "train", "test"
 
 @dataclass(frozen=True)
 class Split:
+    """Samples with their targets."""
+
     inputs: Tensor  # symbols (N, T), or vectors (N, T, C); T may differ between splits
-    targets: Tensor  # classes (N, T), -1 where no answer is asked, or values (N, T, C); equal to the inputs if the objective hides tokens
+    # classes (N, T), -1 for tokens without a target, or values (N, T, C); the inputs themselves if the objective hides tokens
+    targets: Tensor
 
 
 @dataclass(frozen=True)
 class Splits:
-    splits: Mapping[str, Split]  # train, test, and any others of the task
+    """The splits of a task by name."""
+
+    splits: Mapping[str, Split]  # train, test, and further splits of the task
 
     @property
     def train(self) -> Split:
@@ -45,13 +50,14 @@ class Splits:
 
 @dataclass(frozen=True)
 class Dataset(Splits):
+    """A data set with its sizes and the accuracy of guessing."""
+
     size_in: int  # symbols, or channels of a vector
     size_out: int  # classes, or channels of a value
     chance: float = math.nan  # accuracy on the test set of the best predictor that never sees an input
     special: int = 0  # number of special symbols, which come first; the last of them hides a word
-    constant: int | None = (
-        None  # the class that is the answer at some positions for every input; its accuracy is reported separately
-    )
+    # the class that is the answer at some positions for every input; its accuracy is reported separately
+    constant: int | None = None
 
     @property
     def length(self) -> int:
@@ -60,8 +66,8 @@ class Dataset(Splits):
 
     def count_seen(self) -> int:
         """Return how many test samples are also training samples, whose answers a network may have memorised."""
-        known, asked = ({row.tobytes() for row in split.inputs.numpy()} for split in (self.train, self.test))
-        shared = known & asked
+        train, test = ({row.tobytes() for row in split.inputs.numpy()} for split in (self.train, self.test))
+        shared = train & test
         return sum(row.tobytes() in shared for row in self.test.inputs.numpy())
 
 
@@ -82,8 +88,8 @@ def split_samples(inputs: Tensor, targets: Tensor, train: int) -> dict[str, Spli
 def majority_chance(train_targets: Tensor, test_targets: Tensor, classes: int) -> float:
     """Return the accuracy on the test set of the most frequent training class at each position."""
     counts = torch.stack([(train_targets == c).sum(0) for c in range(classes)])  # (C, T)
-    asked = test_targets != -1
-    return ((test_targets == counts.argmax(0)) & asked).sum().item() / asked.sum().item()
+    has_target = test_targets != -1
+    return ((test_targets == counts.argmax(0)) & has_target).sum().item() / has_target.sum().item()
 
 
 # From a sequence length to a list: for each position, the positions of the tokens on which its answer may depend.
@@ -91,7 +97,7 @@ Reads = Callable[[int], list[frozenset[int]]]
 
 
 def draw(task: DrawnTask, seed: int | None) -> Dataset:
-    """Draw the data set of a seed, or the one that all seeds share."""
+    """Draw the data set of a seed, or the data set that all seeds share."""
     return task(stream(seed or 0, "data"))
 
 

@@ -69,9 +69,9 @@ def point_at(step: Tensor, points: int, radius: float) -> Tensor:
 
 def pairs(start: Tensor, apart: int, points: int, radius: float, skip: str) -> tuple[Tensor, Tensor]:
     """Return inputs and targets (N, 2, 2) for the steps (N,) of the first token."""
-    both = torch.stack([start, start + apart], 1)  # (N, T)
-    here, there = point_at(both, points, radius), point_at(both + 1, points, radius)
-    return here, there - here if skip == "step" else there
+    steps = torch.stack([start, start + apart], 1)  # (N, T)
+    present, following = point_at(steps, points, radius), point_at(steps + 1, points, radius)
+    return present, following - present if skip == "step" else following
 
 
 def with_previous(inputs: Tensor, batch: int) -> Tensor:

@@ -14,7 +14,7 @@ from rankfall.tasks._dataset import Dataset, Reads, majority_chance, split_sampl
 INPUTS = "vectors"
 TARGETS = "classes"
 LIMITS = {"train": (1, None), "test": (1, None), "points": (1, None), "shift": (0, None)}
-FLAT = 1e-9  # angles closer than this to a straight line count as straight: no corner
+FLAT = 1e-9  # radians; an angle closer than this to a straight line is no corner
 
 
 def convex_hull(

@@ -53,8 +53,8 @@ class EvenTokens:
         the positions.
         """
         chance = (self.length - self.length // 2) / self.length
-        made = splits(lambda n: self.draw(rng, n), self.answers, self.train, self.test, self.repeated)
-        return Dataset(made, self.symbols, self.symbols + 1, chance=chance, constant=self.symbols)
+        drawn = splits(lambda n: self.draw(rng, n), self.answers, self.train, self.test, self.repeated)
+        return Dataset(drawn, self.symbols, self.symbols + 1, chance=chance, constant=self.symbols)
 
     def fresh(self, rng: np.random.Generator, samples: int) -> tuple[Tensor, Tensor]:
         inputs = self.draw(rng, samples)
@@ -70,33 +70,33 @@ class EvenTokens:
 
 
 def attainable(reads: Reads, *, length: int, symbols: int, rho: float, **_: Any) -> float:
-    """Return the best expected accuracy: 1 where the target token is read, else by what the read tokens tell of the common symbol."""
-    asked, common = length // 2, count_common(length, rho)
+    """Return the best expected accuracy: 1 where the target token is read, else what the read tokens say about the common symbol."""
+    count, common = length // 2, count_common(length, rho)
     shares = [
         1.0 if 2 * place + 1 in read else expected_share(len(read), length, symbols, common)
-        for place, read in enumerate(reads(length)[:asked])
+        for place, read in enumerate(reads(length)[:count])
     ]
-    return (sum(shares) + length - asked) / length
+    return (sum(shares) + length - count) / length
 
 
-def expected_share(known: int, length: int, symbols: int, common: int) -> float:
-    """Return how often the likeliest symbol of a token is right if `known` other tokens are read and `common` of all have one symbol.
+def expected_share(read: int, length: int, symbols: int, common: int) -> float:
+    """Return how often the likeliest symbol of a token is right if `read` other tokens are read and `common` of all have one symbol.
 
     With q symbols, the probability of m read tokens with counts k together with a common token of symbol a is
     q^-(m + 1) sum_j q^j C(k_a, j) C(n - m - 1, c - j - 1) / C(n, c), where j of the m are common. It grows with k_a, so the likeliest
     symbol is the most frequent of those read. A token that is not common is uniform, whatever is read.
     """
-    others = length - known - 1  # neither read nor the target
+    unread = length - read - 1  # neither read nor the target
     alone = (length - common) / (length * symbols)
 
     def weight(count: int) -> float:
         terms = (
-            symbols**j * comb(count, j) * comb(others, common - j - 1) / comb(length, common)
+            symbols**j * comb(count, j) * comb(unread, common - j - 1) / comb(length, common)
             for j in range(min(count, common - 1) + 1)
         )
         return sum(terms)
 
-    return alone + sum(p * weight(count) for count, p in enumerate(count_maxima(known, symbols))) / symbols
+    return alone + sum(p * weight(count) for count, p in enumerate(count_maxima(read, symbols))) / symbols
 
 
 def count_maxima(tokens: int, symbols: int) -> np.ndarray:

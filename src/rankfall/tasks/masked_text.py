@@ -60,25 +60,30 @@ def masked_text(
     of `split` are texts, in `column`. `vocabulary` bounds the WordPiece vocabulary; `tokenizer` names a pretrained one instead. `repeats`:
     the most times that a sign may repeat in a row; null: the text is not shortened.
     """
-    found = source(text, dataset, split, column)
-    whole = [shorten_repeats(one, repeats) for one in found if any(part.strip() for part in one)]
-    held = whole[every - 1 :: every]
-    kept = [one for index, one in enumerate(whole) if (index + 1) % every]
+    source_texts = source(text, dataset, split, column)
+    documents = [
+        shorten_repeats(document, repeats) for document in source_texts if any(part.strip() for part in document)
+    ]
+    held_out = documents[every - 1 :: every]
+    training = [document for index, document in enumerate(documents) if (index + 1) % every]
     cutter = (
         texts.load_tokenizer(tokenizer, "masked_text: tokenizer")
         if tokenizer
-        else texts.wordpiece(kept, vocabulary - 1)  # minus the symbol that hides a token
+        else texts.wordpiece(training, vocabulary - 1)  # minus the symbol that hides a token
     )
-    running = {"train": join_texts(kept, cutter, train * length), "test": join_texts(held, cutter, test * length)}
+    running = {
+        "train": join_texts(training, cutter, train * length),
+        "test": join_texts(held_out, cutter, test * length),
+    }
     special = (cutter.padding, cutter.start, cutter.end, cutter.unknown)
     hides, words = len(special), sorted(set(range(cutter.size)) - set(special))
     symbols = {number: symbol for symbol, number in enumerate(special)}
     symbols |= {number: symbol for symbol, number in enumerate(words, hides + 1)}
-    numbers = {name: [symbols[number] for number in found] for name, found in running.items()}
+    numbers = {name: [symbols[number] for number in tokens] for name, tokens in running.items()}
     lengths = {"train": length, "test": length} | ({} if longer is None else {"longer": longer})
     splits = {name: windows(numbers.get(name, numbers["test"]), size) for name, size in lengths.items()}
-    for name, made in splits.items():
-        if not len(made):
+    for name, rows in splits.items():
+        if not len(rows):
             raise RankfallError(
                 f"masked_text: {dataset or text!r} has {len(numbers.get(name, numbers['test']))} tokens for {name}, too few for one "
                 f"window of {lengths[name]}; lower {'longer' if name == 'longer' else 'length'}, or raise test"
@@ -86,12 +91,12 @@ def masked_text(
     size = hides + 1 + len(words)
     frequent = torch.bincount(splits["train"].flatten(), minlength=size)
     frequent[: hides + 1] = 0
-    asked = splits["test"][splits["test"] > hides]
+    targets = splits["test"][splits["test"] > hides]
     return Dataset(
-        {name: Split(made, made) for name, made in splits.items()},
+        {name: Split(rows, rows) for name, rows in splits.items()},
         size_in=size,
         size_out=size,
-        chance=(asked == frequent.argmax()).double().mean().item(),
+        chance=(targets == frequent.argmax()).double().mean().item(),
         special=hides + 1,
     )
 
@@ -101,8 +106,8 @@ def source(text: str, dataset: str | None, split: str, column: str) -> Iterator[
     if dataset is None:
         return texts.read(text, "masked_text: text")
     local = Path(dataset).expanduser()
-    owner, *rest = dataset.split("/")
-    name = (str(local),) if local.is_dir() else ("/".join([owner, *rest[:1]]), *rest[1:2])
+    owner, *parts = dataset.split("/")
+    name = (str(local),) if local.is_dir() else ("/".join([owner, *parts[:1]]), *parts[1:2])
     return texts.read_dataset(name, split, (column,), "masked_text: dataset", dataset)
 
 

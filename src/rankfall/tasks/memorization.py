@@ -59,8 +59,8 @@ def memorization(
     cutter = (
         texts.load_tokenizer(tokenizer, "memorization: tokenizer") if tokenizer else texts.wordpiece(source, vocabulary)
     )
-    made = cut_or_pad(source, cutter, length) if padded else windows(source, cutter, length)
-    samples = list(dict.fromkeys(map(tuple, made)))  # the same text with two sets of labels could not be memorised
+    rows = cut_or_pad(source, cutter, length) if padded else windows(source, cutter, length)
+    samples = list(dict.fromkeys(map(tuple, rows)))  # the same text with two sets of labels could not be memorised
     if len(samples) < train:
         raise RankfallError(
             f"memorization: {text!r} gives {len(samples)} different samples of {length} tokens, train asks for {train}; "

@@ -48,8 +48,8 @@ class Places:
 
     def __call__(self, rng: np.random.Generator) -> Dataset:
         """Draw the data set. Chance is the accuracy of one answer for all positions, 1 / n."""
-        made = splits(lambda n: self.draw(rng, n), answers, self.train, self.test, self.repeated)
-        return Dataset(made, self.symbols, self.length, chance=1 / self.length)
+        drawn = splits(lambda n: self.draw(rng, n), answers, self.train, self.test, self.repeated)
+        return Dataset(drawn, self.symbols, self.length, chance=1 / self.length)
 
     def fresh(self, rng: np.random.Generator, samples: int) -> tuple[Tensor, Tensor]:
         inputs = self.draw(rng, samples)

@@ -26,13 +26,13 @@ def probe(
 
     `train`: samples per epoch, which with a batch of one is the number of steps.
     """
-    asked = {TRAIN: (train, length), TEST: (1, length)} | {f"length {n}": (1, n) for n in lengths if n != length}
-    splits = {name: equal_tokens(samples, n, length) for name, (samples, n) in asked.items()}
+    sizes = {TRAIN: (train, length), TEST: (1, length)} | {f"length {n}": (1, n) for n in lengths if n != length}
+    splits = {name: equal_tokens(samples, n, length) for name, (samples, n) in sizes.items()}
     return Dataset(splits, size_in=1, size_out=length, chance=1 / length)
 
 
-def equal_tokens(samples: int, n: int, known: int) -> Split:
-    """Return samples of n times symbol 0 with targets 0, 1, ..., and without a target from position `known` on."""
+def equal_tokens(samples: int, n: int, trained: int) -> Split:
+    """Return samples of n times symbol 0 with targets 0, 1, ..., and without a target from position `trained` on."""
     places = torch.arange(n)
-    answers = torch.where(places < known, places, -1)
+    answers = torch.where(places < trained, places, -1)
     return Split(torch.zeros(samples, n, dtype=torch.int64), answers.repeat(samples, 1))

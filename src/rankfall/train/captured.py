@@ -30,7 +30,7 @@ from rankfall.train.objectives._base import Graded, Objective, Samples
 REPLAYED = ("classes", "values", "masked_tokens", "prefixes")
 SHAPES = 4  # the most shapes of batches that are recorded; each recording keeps the memory of its passes
 WARM_UPS = 3  # runs before the recording, in which libraries choose and load their kernels
-ONE = threading.Lock()  # stacks of several threads are recorded one after another
+CAPTURING = threading.Lock()  # stacks of several threads are recorded one after the other
 Replay = Callable[[], None]
 Record = Callable[[Callable[[], Graded]], tuple[Graded, Replay]]
 Draw = Callable[[Samples], Samples]  # see `recipe.make_draw`
@@ -48,27 +48,26 @@ class Recording:
 
 
 class CudaGraphs:
-    """A recorder of the kernels that passes start on the GPU. Each replay overwrites the result. The recordings of one stack are never
-    replayed at the same time, so they share their memory.
+    """A recorder of the kernels that passes start on the GPU. Each replay overwrites the result of the last.
 
-    The stream is this thread's own if it has one. PyTorch hands out only a few streams, so a new one may be another thread's, whose copies
-    would then end up in the recording.
+    The recordings of a stack are never replayed at the same time, so they share their memory. If this thread has a stream, that stream
+    records. PyTorch has only a few streams, so a new one may belong to another thread, whose copies would then be recorded too.
     """
 
     def __init__(self) -> None:
         self.pool: Any = None
 
     def __call__(self, passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
-        here = torch.cuda.current_stream()
-        aside = torch.cuda.Stream() if here == torch.cuda.default_stream() else here
-        aside.wait_stream(here)
+        current = torch.cuda.current_stream()
+        aside = torch.cuda.Stream() if current == torch.cuda.default_stream() else current
+        aside.wait_stream(current)
         with torch.cuda.stream(aside):
             for _ in range(WARM_UPS):
                 passes()
-        here.wait_stream(aside)
+        current.wait_stream(aside)
         self.pool = self.pool or torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
-        with ONE, torch.cuda.graph(graph, self.pool, aside, capture_error_mode="thread_local"):
+        with CAPTURING, torch.cuda.graph(graph, self.pool, aside, capture_error_mode="thread_local"):
             graded = passes()
         return graded, graph.replay
 
@@ -79,7 +78,7 @@ class Captured:
     def __init__(self, draw: Draw = lambda batch: batch, record: Record | None = None) -> None:
         self.draw, self.record = draw, record or CudaGraphs()
         self.name = "plain"  # until a step is recorded
-        self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None if a shape has no recording
+        self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None for a shape that cannot be recorded
 
     def steps_at_once(self, members: int) -> int:
         return 1  # a replay overwrites the result of the previous one
@@ -112,12 +111,12 @@ class Captured:
         inputs = batch.inputs.clone(memory_format=torch.contiguous_format)
         same = batch.targets is batch.inputs
         targets = inputs if same else batch.targets.clone(memory_format=torch.contiguous_format)
-        drawn = tuple(one.clone(memory_format=torch.contiguous_format) for one in batch.drawn or ())
-        own = replace(batch, inputs=inputs, targets=targets, drawn=None if batch.drawn is None else drawn)
+        drawn = tuple(tensor.clone(memory_format=torch.contiguous_format) for tensor in batch.drawn or ())
+        samples = replace(batch, inputs=inputs, targets=targets, drawn=None if batch.drawn is None else drawn)
         drop = members.dropout or no_dropout
 
         def passes() -> Graded:
-            graded = objective(members.module, own, drop)
+            graded = objective(members.module, samples, drop)
             members.differentiate(graded.loss)
             return replace(graded, loss=graded.loss.detach())
 
@@ -128,7 +127,9 @@ class Captured:
                 fill(recording, batch, members, step)
                 expected = passes().loss.clone(), members.grads.clone()
                 replay()
-                if not all(is_close(one, other) for one, other in zip((graded.loss, members.grads), expected)):
+                if not all(
+                    is_close(value, reference) for value, reference in zip((graded.loss, members.grads), expected)
+                ):
                     raise RuntimeError("a replay differs from what was recorded")
         except torch.OutOfMemoryError:  # a smaller stack may fit
             raise
@@ -144,16 +145,16 @@ def fill(recording: Recording, batch: Samples, members: Members, step: int) -> N
     recording.inputs.copy_(batch.inputs)
     if recording.targets is not recording.inputs:
         recording.targets.copy_(batch.targets)
-    for kept, new in zip(recording.drawn, batch.drawn or ()):
-        kept.copy_(new)
+    for recorded, new in zip(recording.drawn, batch.drawn or ()):
+        recorded.copy_(new)
     if members.dropout is not None:
         members.dropout.at(step)
 
 
-def is_close(found: Tensor, expected: Tensor) -> bool:
+def is_close(value: Tensor, expected: Tensor) -> bool:
     """Return whether values agree except for rounding. A mask of another step would change a gradient by a tenth or more."""
     scale = expected.nan_to_num(0.0, 0.0, 0.0).abs().max()
-    return bool(((found - expected).abs() <= 1e-3 * scale).logical_or(~expected.isfinite() & ~found.isfinite()).all())
+    return bool(((value - expected).abs() <= 1e-3 * scale).logical_or(~expected.isfinite() & ~value.isfinite()).all())
 
 
 def say_unserved(members: Members, objective: str) -> str:

@@ -40,17 +40,19 @@ class Data(Splits):
         device: torch.device,
         fresh: Callable[[int, int, int], Split] | None = None,
     ) -> "Data":
+        """Combine the data sets of the members. A data set that all members share is not copied."""
+
         def stack(parts: list[Tensor]) -> Tensor:
-            shared = all(part is parts[0] for part in parts)
-            if shared:  # expanded after the copy, which would otherwise write all members
+            if all(part is parts[0] for part in parts):
+                # expanded after the copy, which would otherwise write all members
                 return on(parts[0], dtype, device).expand(len(parts), *parts[0].shape)
             return on(torch.stack(parts), dtype, device)
 
         def split(name: str) -> Split:
             splits = [dataset.splits[name] for dataset in datasets]
-            inputs = stack([one.inputs for one in splits])
-            same = all(one.targets is one.inputs for one in splits)
-            return Split(inputs, inputs if same else stack([one.targets for one in splits]))
+            inputs = stack([part.inputs for part in splits])
+            same = all(part.targets is part.inputs for part in splits)
+            return Split(inputs, inputs if same else stack([part.targets for part in splits]))
 
         chance = torch.tensor([dataset.chance for dataset in datasets], dtype=torch.float64)
         first = datasets[0]
@@ -94,7 +96,7 @@ class Data(Splits):
         assert self.fresh is not None
         splits = [self.fresh(seed, step, samples) for seed in seeds]
         like = self.train
-        inputs, targets = torch.stack([one.inputs for one in splits]), torch.stack([one.targets for one in splits])
+        inputs, targets = torch.stack([part.inputs for part in splits]), torch.stack([part.targets for part in splits])
         device = like.inputs.device
         return Split(on(inputs, like.inputs.dtype, device), on(targets, like.targets.dtype, device))
 
@@ -110,8 +112,7 @@ class Data(Splits):
             yield self.batch(Split(inputs, targets), seeds, (name, start))
 
     def batch(self, part: Split, seeds: Sequence[int], place: tuple[str | int, ...], learned: bool = False) -> Samples:
-        about = self.size_in, self.special, self.constant
-        return Samples(part.inputs, part.targets, seeds, place, *about, learned)
+        return Samples(part.inputs, part.targets, seeds, place, self.size_in, self.special, self.constant, learned)
 
 
 def pick_samples(split: Split, rows: Tensor, index: Tensor) -> Split:
@@ -121,15 +122,17 @@ def pick_samples(split: Split, rows: Tensor, index: Tensor) -> Split:
 
 
 def on(values: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return values on the device, with floating-point numbers in this dtype."""
     return to_device(values.to(dtype) if values.is_floating_point() else values, device)
 
 
 def group(values: Iterable[Value], size: int) -> Iterator[list[Value]]:
     """Yield lists of `size` values. The last one may be shorter."""
-    left = iter(values)
-    while some := list(islice(left, size)):
-        yield some
+    iterator = iter(values)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
 
 
 def steps_per_epoch(samples: int, batch: int) -> int:
+    """Return the number of batches of an epoch, the last of which may be smaller."""
     return -(-samples // batch)

@@ -14,8 +14,10 @@ FULL, TF32, BF16 = "full", "tf32", "bf16"  # number formats of matrix products
 
 
 def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
-    """Set up this process and return its device. Without `insist`, return the CPU if a GPU is configured and none is available, because
-    only training jobs request one from a cluster."""
+    """Set up this process and return its device.
+
+    Without `insist`, return the CPU if a GPU is configured and none is available: only training jobs request one from a cluster.
+    """
     torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -24,9 +26,9 @@ def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
         if insist:
-            seen = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
             raise RankfallError(
-                f"compute.device: {name!r}, but there is no GPU here (CUDA_VISIBLE_DEVICES: {seen}); "
+                f"compute.device: {name!r}, but there is no GPU here (CUDA_VISIBLE_DEVICES: {visible}); "
                 "on a cluster, training jobs request `gpu: 1`: see what the profile makes of that in `set-resources: train`"
             )
         name = "cpu"
@@ -34,8 +36,7 @@ def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
 
 
 def waits(device: torch.device) -> bool:
-    """Return whether reading a tensor makes the program wait for all queued work of the device. This is so on a GPU, where no training step
-    may read one."""
+    """Return whether reading a tensor waits for all queued work of the device, as on a GPU, where no training step may read one."""
     return device.type != "cpu"
 
 
@@ -45,8 +46,10 @@ def to_device(values: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 def keep_pages() -> None:
-    """Ask glibc to keep freed memory. Each step frees and allocates the same blocks, and new pages would cost 5 to 10% of its time, or a
-    third with blocks of tens of megabytes."""
+    """Ask glibc to keep freed memory.
+
+    Each step frees and allocates the same blocks. New pages would cost 5 to 10% of its time, or a third with blocks of tens of megabytes.
+    """
     library = _glibc()
     if library is not None:
         library.mallopt(M_MMAP_THRESHOLD, 1 << 30)
@@ -56,8 +59,11 @@ def keep_pages() -> None:
 
 @contextmanager
 def separate_large_blocks() -> Iterator[None]:
-    """Release kept memory. Within the context, large blocks come from the system and return to it one by one. This is for work that happens
-    once, with other block sizes than a step: in the gaps that steps left, they would fit only by luck, and peak memory would vary."""
+    """Release kept memory. Within the context, large blocks come from the system and return to it one by one.
+
+    This is for work that happens once, with other block sizes than a step. In the gaps between the blocks of steps, such blocks would fit
+    only by luck, and peak memory would vary.
+    """
     library = _glibc()
     if library is None:
         yield

@@ -16,7 +16,7 @@ from rankfall.random_streams import words
 from rankfall.train.device import waits
 from rankfall.train.philox import keys_of, random_raw, to_signed
 
-LEVELS = 65536
+LEVELS = 65536  # of a rate: sixteen bits decide an element
 
 
 class SeededDropout:
@@ -58,8 +58,10 @@ torch.library.custom_op("rankfall::mask_words", mask_words, mutates_args=()).reg
 
 
 class DeviceDropout:
-    """Dropout with the same masks, generated on the device. The step is a tensor there, so that each replay of a captured step has new
-    masks."""
+    """Dropout with the same masks, generated on the device.
+
+    The step is a tensor there, so that each replay of a captured step has new masks.
+    """
 
     def __init__(self, seeds: Sequence[int], rate: float, device: torch.device) -> None:
         self.threshold = round(rate * LEVELS)

@@ -20,7 +20,7 @@ from rankfall.train.objectives._base import Graded, Objective
 
 EVALUATIONS = 50  # approximately the most evaluations on the test set in a run
 FEWEST = 20  # steps that are timed: with fewer, the preparations of the first step or one interruption would dominate
-ASKED = "asked"
+ASKED = "asked"  # metric: the number of targets
 
 
 class TrainingHistory:
@@ -60,11 +60,12 @@ def sums_of(graded: Graded) -> dict[str, Tensor]:
 
 def count_of(name: str, sums: Mapping[str, Tensor]) -> str:
     """Return the name of the number of targets in a metric's sum, `metric` or `split.metric`."""
-    own, split = f"{name}.{ASKED}", name.rpartition(".")[0]
-    return own if own in sums else f"{split}.{ASKED}" if split else ASKED
+    specific, split = f"{name}.{ASKED}", name.rpartition(".")[0]
+    return specific if specific in sums else f"{split}.{ASKED}" if split else ASKED
 
 
 def is_count(name: str) -> bool:
+    """Return whether a sum is a number of targets."""
     return name.rpartition(".")[2] == ASKED
 
 
@@ -78,15 +79,17 @@ def means(tensors: Mapping[str, Tensor], member: int) -> Iterator[tuple[int, str
     course = {name: value[member].tolist() for name, value in tensors.items()}
     counts = {name: course[count_of(name, tensors)] for name in course if not is_count(name)}
     for epoch in range(max(map(len, course.values()), default=0)):
-        for name, asked in counts.items():
+        for name, count in counts.items():
             split, _, metric = name.rpartition(".")
-            if asked[epoch]:
-                yield epoch + 1, split, metric, course[name][epoch] / asked[epoch]
+            if count[epoch]:
+                yield epoch + 1, split, metric, course[name][epoch] / count[epoch]
 
 
 class StepClock:
-    """A clock of the seconds per step of all members, epoch by epoch. On a GPU an epoch ends with its last kernel. Other work between its
-    steps is not separated there, since reading the clock would make the GPU wait."""
+    """A clock of the seconds per step of all members, epoch by epoch.
+
+    On a GPU an epoch ends with its last kernel. Other work between its steps counts there, since reading the clock would make the GPU wait.
+    """
 
     def __init__(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
@@ -99,10 +102,10 @@ class StepClock:
 
     def leave_out(self, work: Callable[[], None]) -> None:
         """Run work that is not part of a step."""
-        left = time.monotonic()
+        start = time.monotonic()
         work()
         if self.device.type != "cuda":
-            self.away += time.monotonic() - left
+            self.away += time.monotonic() - start
 
     def end(self, steps: int) -> None:
         if steps:
@@ -155,8 +158,8 @@ def fit(
         first = members.step_count - epoch * steps
         clock.begin()
         batches = data.epoch(members.seeds, epoch, course.batch, course.shuffle, first)
-        for some in group(batches, members.steps_at_once):
-            for graded in members.steps(objective, some):
+        for chunk in group(batches, members.steps_at_once):
+            for graded in members.steps(objective, chunk):
                 history.add(TRAIN, epoch, sums_of(graded), taking)
             if members.step_count < (epoch + 1) * steps:
                 clock.leave_out(after_step)
@@ -166,20 +169,20 @@ def fit(
             history.add(TEST, epoch, evaluate(members, data, objective, TEST), taking)
         mean = history.mean(TRAIN, "loss", epoch)
         members.status.masked_fill_((mean < members.stop_loss) & (members.status == RUNNING), STOPPED)
-        after_step()  # only now is the epoch's record whole, and a checkpoint of it complete
+        after_step()  # the epoch's record is complete only now, and so is a checkpoint of it
     return history
 
 
 @torch.no_grad()
 def evaluate(members: Members, data: Data, objective: Objective, split: str) -> dict[str, Tensor]:
     """Return the sums (K,) over a split of every metric and of the number of targets, without dropout."""
-    found: dict[str, Tensor] = {}
+    sums: dict[str, Tensor] = {}
     trained = data.splits[split].inputs.shape[2] == data.train.inputs.shape[2]  # the length that engines support
     for batch in data.evaluation_batches(split, members.seeds):
         graded = members.grade(objective, batch) if trained else objective(members.module, batch)
         for name, value in sums_of(graded).items():
-            found[name] = found.get(name, torch.zeros_like(value, dtype=torch.float64)) + value
-    return found
+            sums[name] = sums.get(name, torch.zeros_like(value, dtype=torch.float64)) + value
+    return sums
 
 
 class Checkpoint(Protocol):
@@ -197,11 +200,11 @@ class Checkpoint(Protocol):
 def fit_or_resume(
     checkpoint: Checkpoint, name: str, members: Members, data: Data, objective: Objective, course: Course
 ) -> TrainingHistory:
-    """Call `fit` from the beginning, or from where a stopped job left the training of this name."""
+    """Call `fit` from the beginning, or from the last checkpoint of this name."""
     history = TrainingHistory(len(members), course.epochs, members.device)
-    found = checkpoint.load(name)
-    if found is not None:
-        restore(members, history, found)
+    saved = checkpoint.load(name)
+    if saved is not None:
+        restore(members, history, saved)
     state = lambda: state_of(members, history)  # noqa: E731
     return fit(
         members, data, objective, course, history, lambda: checkpoint.after_step(name, members.step_count, state)
@@ -209,12 +212,13 @@ def fit_or_resume(
 
 
 def state_of(members: Members, history: TrainingHistory) -> dict[str, Tensor]:
+    """Return the tensors from which training resumes with the same bits."""
     return add_prefix("members", members.state()) | add_prefix("history", history.tensors)
 
 
-def restore(members: Members, history: TrainingHistory, found: Mapping[str, Tensor]) -> None:
-    members.restore(strip_prefix("members", found))
-    history.restore(strip_prefix("history", found))
+def restore(members: Members, history: TrainingHistory, tensors: Mapping[str, Tensor]) -> None:
+    members.restore(strip_prefix("members", tensors))
+    history.restore(strip_prefix("history", tensors))
 
 
 def add_prefix(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -35,11 +35,10 @@ class ParameterEntry:
 
 
 class Optimizer(Protocol):
-    """The interface of optimisers (see `optimizers/`). `step` changes weights (K, P) in place. `slots` is the number of state tensors (K,
-    P).
+    """The interface of optimisers (see `optimizers/`).
 
-    An optimiser that treats parameters by shape or role also has a method `of`, which takes the entries of a row and returns the optimiser
-    for them.
+    `step` changes weights (K, P) in place. `slots` is the number of state tensors (K, P). An optimiser that treats parameters by shape or
+    role also has a method `of`, which takes the entries of a row and returns the optimiser for them.
     """
 
     @property
@@ -87,6 +86,8 @@ class StepEngine(Protocol):
 
 
 class Members:
+    """K members in training, with their weights, optimiser and status."""
+
     engine: StepEngine | None = None  # None: the plain engine, autograd, which supports everything
 
     def __init__(
@@ -94,7 +95,7 @@ class Members:
         module: nn.Module,
         seeds: Sequence[int],
         optimizer: Optimizer,
-        own: Sequence[Hyperparameters],
+        hyperparameters: Sequence[Hyperparameters],
         dropout: float = 0.0,
     ) -> None:
         """Take a module that is initialised and on its device. `seeds` name the members' random streams."""
@@ -108,14 +109,15 @@ class Members:
         self.slots = tuple(torch.zeros_like(self.weights) for _ in range(optimizer.slots))
         # Allocated once: at each step fresh pages of this size would cost more than the arithmetic on them.
         self.grads, self.scratch = torch.empty_like(self.weights), torch.empty_like(self.weights)
-        self.lr = self.lr_now = self.column(one.lr for one in own)
-        self.decay = self.column(one.weight_decay for one in own) if any(one.weight_decay for one in own) else None
-        clips = [one.clip for one in own]
+        self.lr = self.lr_now = self.column(h.lr for h in hyperparameters)
+        decays = [h.weight_decay for h in hyperparameters]
+        self.decay = self.column(decays) if any(decays) else None
+        clips = [h.clip for h in hyperparameters]
         clipped = any(clip is not None for clip in clips)
         self.clip = self.column(torch.inf if clip is None else clip for clip in clips) if clipped else None
-        limits = [-torch.inf if one.stop_loss is None else one.stop_loss for one in own]
+        limits = [-torch.inf if h.stop_loss is None else h.stop_loss for h in hyperparameters]
         self.stop_loss = torch.tensor(limits, device=self.device)  # (K,)
-        self.schedules = [one.schedule for one in own]
+        self.schedules = [h.schedule for h in hyperparameters]
 
         self.status = torch.zeros(len(self.seeds), dtype=torch.int64, device=self.device)
         self.last_step = torch.zeros_like(self.status)  # steps that counted for each member
@@ -204,14 +206,12 @@ class Members:
 
 def entries(module: nn.Module) -> tuple[ParameterEntry, ...]:
     """Return the entries of a row of `flatten`."""
-    found, start = [], 0
+    row, start = [], 0
     for name, value in module.named_parameters():
         initial, shape = getattr(value, "initial", None), tuple(value.shape[1:])
-        found.append(
-            ParameterEntry(name, getattr(initial, "role", ""), getattr(initial, "kind", "weight"), shape, start)
-        )
+        row.append(ParameterEntry(name, getattr(initial, "role", ""), getattr(initial, "kind", "weight"), shape, start))
         start += math.prod(shape)
-    return tuple(found)
+    return tuple(row)
 
 
 def flatten(module: nn.Module, members: int) -> tuple[Tensor, list[str]]:

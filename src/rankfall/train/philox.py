@@ -18,7 +18,7 @@ from rankfall.train.device import to_device
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # increments of the two words of the key per round
 ROUNDS = 10
-LOW = 0xFFFFFFFF
+LOW = 0xFFFFFFFF  # the lower 32 bits of a word
 Four = tuple[Tensor, Tensor, Tensor, Tensor]
 
 KERNEL = """template <typename T>
@@ -36,8 +36,11 @@ void philox(T x0, T x1, T x2, T x3, T k0, T k1, T& w0, T& w1, T& w2, T& w3) {
 
 
 def random_raw(keys: Tensor, counter: Sequence[int | Tensor], count: int) -> Tensor:
-    """Return `numpy.random.Philox(key, counter).random_raw(count)` of each key (K, 2), as (K, count). Words of the counter are numbers. All
-    but the first two may be tensors () on the device, which may change between replays of a captured step."""
+    """Return `numpy.random.Philox(key, counter).random_raw(count)` of each key (K, 2), as (K, count).
+
+    The first two words of the counter are numbers. The others may be tensors () on the device, so that replays of a captured step can
+    change them.
+    """
     blocks = -(-count // 4)
     make = kernel(keys.device) if keys.device.type == "cuda" else rounds
     four = make(*count_blocks(counter, blocks, keys.device), keys[:, :1], keys[:, 1:])  # each (K, blocks)
@@ -51,14 +54,16 @@ def keys_of(words: Sequence[tuple[int, int]], device: torch.device) -> Tensor:
 
 
 def count_blocks(counter: Sequence[int | Tensor], blocks: int, device: torch.device) -> Four:
-    """Return the four words of the counters of consecutive blocks, each (blocks,) or (). They start one above `counter`, as in NumPy, and
-    carry into the next word."""
-    first, second, *others = counter
+    """Return the four words of the counters of consecutive blocks, each (blocks,) or ().
+
+    The counters start one above `counter`, as in NumPy, and carry into the next word.
+    """
+    first, second, *high = counter
     assert isinstance(first, int) and isinstance(second, int)
     x0 = torch.arange(1, blocks + 1, device=device) + to_signed(first)
     words = [
-        one if isinstance(one, Tensor) else torch.full((), to_signed(one), dtype=torch.int64, device=device)
-        for one in (second, *others)
+        word if isinstance(word, Tensor) else torch.full((), to_signed(word), dtype=torch.int64, device=device)
+        for word in (second, *high)
     ]
     room = 2**64 - first  # blocks until the first word is zero again
     if room <= blocks:
@@ -106,13 +111,13 @@ def kernel(device: torch.device) -> Callable[..., Four]:
         return rounds
 
 
-def verify(made: Callable[..., Four], device: torch.device) -> Callable[..., Four]:
+def verify(function: Callable[..., Four], device: torch.device) -> Callable[..., Four]:
     """Return the function after checking that it gives the bits of `rounds`."""
     keys = torch.arange(-3, 3, device=device).view(3, 2, 1) * 0x1234567812345678
-    given = (*count_blocks((5, 2**64 - 1, 2**63 + 7, 11), 5, device), keys[:, 0], keys[:, 1])
-    if not all(torch.equal(one, other) for one, other in zip(made(*given), rounds(*given), strict=True)):
+    arguments = (*count_blocks((5, 2**64 - 1, 2**63 + 7, 11), 5, device), keys[:, 0], keys[:, 1])
+    if not all(torch.equal(a, b) for a, b in zip(function(*arguments), rounds(*arguments), strict=True)):
         raise RuntimeError("the compiled kernel of Philox gives other bits")
-    return made
+    return function
 
 
 def uniform(words: Tensor) -> Tensor:
@@ -121,8 +126,10 @@ def uniform(words: Tensor) -> Tensor:
 
 
 def integers(words: Tensor, below: int, count: int) -> Tensor:
-    """Return the first `count` numbers (K, count) of `Generator.integers(below)` from words (K, n), each of which is two draws. A draw that
-    would favour some numbers is rejected (Lemire 2019), so there must be more than count / 2 words. All spare words are examined."""
+    """Return the first `count` numbers (K, count) of `Generator.integers(below)` from words (K, n), each of which is two draws.
+
+    A draw that would favour some numbers is rejected (Lemire 2019), so there must be more than count / 2 words.
+    """
     draws = torch.stack([words & LOW, upper(words)], -1).flatten(1)  # (K, 2n)
     scaled = draws * below
     accepted = (scaled & LOW) >= (2**32 - below) % below

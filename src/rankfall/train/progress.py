@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from rankfall.train.device import waits
 
@@ -11,17 +11,19 @@ if TYPE_CHECKING:
     from rankfall.train.members import Members
 
 
+PERIOD = 10.0  # seconds between two lines
+
+
 class Progress:
     """Progress in cells done, member-steps per second, time left, and range of the loss."""
 
-    def __init__(self, out: TextIO | None = None, every: float = 10.0) -> None:
-        self.out, self.every = out or sys.stderr, every
+    def __init__(self) -> None:
         self.total = self.done = 0
-        self.started = self.said = time.monotonic()
+        self.started = self.noted = time.monotonic()
 
     def begin(self, total: int, in_store: int) -> None:
         self.total, self.done = total, in_store
-        self.started = self.said = time.monotonic()
+        self.started = self.noted = time.monotonic()
         self.note(f"{total} cells: {in_store} in store, {total - in_store} to train")
 
     def begin_stack(self, members: "Members", steps_per_epoch: int, epochs: int) -> None:
@@ -31,24 +33,24 @@ class Progress:
 
     def step(self, members: "Members", history: "TrainingHistory") -> None:
         now, step = time.monotonic(), members.step_count
-        ended, due = step % self.steps_per_epoch == 0, now - self.said >= self.every
+        ended, due = step % self.steps_per_epoch == 0, now - self.noted >= PERIOD
         # On a GPU, training waits at the end of an epoch anyway, and nowhere else.
         if ended if waits(members.device) else due:
             self.loss = range_of_loss(members, history, self.steps_per_epoch)
         if due:
-            self.said = now
+            self.noted = now
             rate = len(members) * (step - self.stack_first) / (now - self.stack_started)
-            left = (self.total_steps - step) * len(members) / max(rate, 1e-9)
+            seconds_left = (self.total_steps - step) * len(members) / max(rate, 1e-9)
             self.note(
                 f"{self.done}/{self.total} cells; stack of {len(members)}: step {step}/{self.total_steps}, "
-                f"{rate:.0f} member-steps/s{self.loss}, {left:.0f} s left"
+                f"{rate:.0f} member-steps/s{self.loss}, {seconds_left:.0f} s left"
             )
 
     def cells_done(self, members: int) -> None:
         self.done += members
 
     def note(self, text: str) -> None:
-        print(text, file=self.out, flush=True)
+        print(text, file=sys.stderr, flush=True)
 
     def end(self) -> None:
         self.note(f"{self.done}/{self.total} cells in store after {time.monotonic() - self.started:.1f} s")

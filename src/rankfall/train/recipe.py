@@ -20,25 +20,24 @@ from rankfall.train.schedules.constant import constant
 
 
 class Untrained:
-    """The optimiser of untrained networks, whose keys do not contain one. It takes no steps."""
+    """The optimiser of untrained networks, whose keys contain no optimiser. It takes no steps."""
 
     slots = 0
 
-    def step(self, *given: object) -> None:
+    def step(self, *_: object) -> None:
         raise AssertionError("a step of untrained networks")
 
 
 def initial(
     architecture: Architecture, shape: Shape, seeds: Sequence[int], trainings: Sequence[Training], device: torch.device
 ) -> Members:
-    """Return networks at their initial values, one per seed. Trainings may differ in the hyperparameters that each member of a stack
-    has."""
+    """Return networks at their initial values, one per seed. Trainings may differ in hyperparameters, which are set by member."""
     shared = trainings[0]
     network = build(architecture, shape, len(seeds), getattr(torch, shared.dtype))
     network.initialise(list(seeds))
     optimizer = components.bound("optimizer", shared.optimizer) if shared.epochs else Untrained()
     members = Members(
-        network.to(device), seeds, optimizer, [hyperparameters_of(one) for one in trainings], shared.dropout
+        network.to(device), seeds, optimizer, [hyperparameters_of(training) for training in trainings], shared.dropout
     )
     if not say_unserved(members, shared.objective.name):
         members.engine = Captured(make_draw(shared))
@@ -46,6 +45,7 @@ def initial(
 
 
 def hyperparameters_of(training: Training) -> Hyperparameters:
+    """Return the hyperparameters of a member. Without epochs no schedule is needed."""
     t = training
     schedule = components.bound("schedule", t.schedule) if t.epochs else constant
     return Hyperparameters(t.lr, t.weight_decay, t.clip, t.stop_loss, schedule)
@@ -61,14 +61,13 @@ def course(training: Training) -> Course:
 
 
 def objective(training: Training) -> Objective:
-    found: Objective = components.bound("objective", training.objective)
-    return found
+    return components.bound("objective", training.objective)
 
 
 def make_draw(training: Training) -> Callable[[Samples], Samples]:
-    """Return a function that draws for a batch what the objective would draw. The objective then draws nothing itself."""
-    found = components.load("objective", training.objective.name)
-    draw = getattr(sys.modules[found.__module__], f"draw_{found.__name__}", None)
+    """Return a function that draws for a batch what the objective would draw, so that the objective itself draws nothing."""
+    function = components.load("objective", training.objective.name)
+    draw = getattr(sys.modules[function.__module__], f"draw_{function.__name__}", None)
     if draw is None:
         return lambda batch: batch
     options = inspect.signature(draw).parameters

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, normalize
 
+from rankfall.nets.attentions._heads import prepare
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.mlps._mlp import Mlp
-from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Linear, Sizes
 from rankfall.random_streams import stream
 from rankfall.train.objectives._base import Graded, Samples

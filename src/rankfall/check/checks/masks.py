@@ -14,7 +14,7 @@ from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import alike_outputs, first_changed
-from rankfall.streams.passes import PassSeen, run_through
+from rankfall.streams.passes import PassResult, run_through
 from rankfall.streams.record import tensors_in
 
 
@@ -92,7 +92,7 @@ def is_mask(name: str, tensor: Tensor, recording: RecordedStream) -> bool:
     return fits and (tensor.dtype == torch.bool or ("mask" in name and bool(((tensor == 0) | (tensor == 1)).all())))
 
 
-def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, position: int, source: int) -> PassSeen:
+def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, position: int, source: int) -> PassResult:
     """Run a pass with `value` in the mask at `place` and the other value elsewhere. The token at `place` is that of `source`."""
     other = torch.full_like(mask, 1 - value)
     other[..., position] = value

@@ -15,7 +15,7 @@ from rankfall.models.restart import vocabulary
 from rankfall.models.source import PACKAGES
 from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
-from rankfall.streams.variants import Variant
+from rankfall.streams.cuts import Variant
 
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES

@@ -1,7 +1,7 @@
 """The class of the transformers library for a configuration: AutoModel's choice, else the barest class with that `config_class`.
 
 Some parts of models have configurations that AutoModel does not know (the text encoder of a CLIP). Their class is in the modeling
-files beside the configuration. Of several classes, one without a head comes first, then the shortest name.
+files beside the configuration. Classes without a head come first, then those with shorter names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rankfall.models.source import quiet
 
 
 class NoModel(RankfallError):
-    """A configuration from which the library builds no model by itself."""
+    """An error for a configuration from which the library builds no model by itself."""
 
 
 def maker(config: Any) -> Callable[[Any], nn.Module]:
@@ -29,21 +29,21 @@ def maker(config: Any) -> Callable[[Any], nn.Module]:
     from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
     if type(config) in MODEL_MAPPING:
-        made: Callable[[Any], nn.Module] = AutoModel.from_config
-        return made
-    found = classes_of(type(config))
-    if not found:
+        build: Callable[[Any], nn.Module] = AutoModel.from_config
+        return build
+    classes = classes_of(type(config))
+    if not classes:
         raise NoModel(
             f"the library has a configuration {type(config).__name__}, and no model that is made of one by itself"
         )
-    return found[0]._from_config  # type: ignore[no-any-return, attr-defined]
+    return classes[0]._from_config  # type: ignore[no-any-return, attr-defined]
 
 
 def classes_of(config: type) -> list[type[nn.Module]]:
     """Return the model classes for a configuration class, the barest first."""
     from transformers import PreTrainedModel
 
-    found = []
+    ranked = []
     for module in modeling_files(config):
         for name, value in vars(module).items():
             if (
@@ -53,8 +53,8 @@ def classes_of(config: type) -> list[type[nn.Module]]:
                 and getattr(value, "config_class", None) is config
                 and "forward" in vars(value)
             ):
-                found.append((("For" in name, not name.endswith("Model"), len(name), name), value))
-    return [value for _, value in sorted(found, key=lambda one: one[0])]
+                ranked.append((("For" in name, not name.endswith("Model"), len(name), name), value))
+    return [value for _, value in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def modeling_files(config: type) -> list[ModuleType]:
@@ -64,16 +64,18 @@ def modeling_files(config: type) -> list[ModuleType]:
     homes: dict[str, str] = getattr(package, "_class_to_module", {})
     for home in sorted(set(homes.values())):
         if home.startswith("modeling_") and not home.startswith(("modeling_tf", "modeling_flax")):
-            getattr(package, next(one for one in homes if homes[one] == home))
-    return [module for one, module in sorted(sys.modules.items()) if one.startswith(f"{name}.modeling_")]
+            getattr(package, next(key for key in homes if homes[key] == home))
+    return [module for key, module in sorted(sys.modules.items()) if key.startswith(f"{name}.modeling_")]
 
 
+# errors that only the lack of storage causes
 STORAGE = re.compile(r"meta tensor|on meta|Meta|no data|item\(\)|NotImplementedError|fake")
 
 
 def refused_defaults(kind: str) -> str:
-    """Return the library's error on building a model of this type from its default configuration. The result is empty if there is
-    none, or if only a model with storage could tell.
+    """Return the library's error on building a model of this type from its default configuration.
+
+    The result is empty if there is no error, or if only a model with storage could show it.
     """
     from transformers import CONFIG_MAPPING
 

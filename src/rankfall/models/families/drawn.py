@@ -9,7 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SAMPLES, GRID, FRAMES, PLACES = 2, 4, 64, 2
+SAMPLES = 2
+GRID = 4  # patches along each side of an image
+FRAMES = 64  # time steps of sound and series
+PLACES = 2  # coordinates in front of a patch: its row and column
 Inputs = dict[str, Tensor]
 
 
@@ -19,11 +22,12 @@ def drawn_tokens(config: Any, tokens: int, generator: torch.Generator) -> Tensor
     special = {value for key, value in vars(text).items() if key.endswith("token_id") and isinstance(value, int)}
     special |= {value for key, value in vars(config).items() if "token" in key and isinstance(value, int)}
     size = int(getattr(text, "vocab_size", None) or getattr(config, "vocab_size", None) or 100)
-    allowed = torch.tensor([one for one in range(3, size) if one not in special] or [1])
+    allowed = torch.tensor([token for token in range(3, size) if token not in special] or [1])
     return allowed[torch.randint(len(allowed), (SAMPLES, tokens), generator=generator)]
 
 
 def pictures(config: Any, generator: torch.Generator) -> Iterator[Tensor]:
+    """Yield images of the configured size, then of usual sizes."""
     part = getattr(config, "vision_config", None) or config
     sides = getattr(part, "image_size", None) or getattr(config, "image_size", None) or 64
     sides = list(sides.values()) if isinstance(sides, dict) else sides
@@ -48,7 +52,7 @@ def patches(config: Any, generator: torch.Generator) -> Tensor:
     """Draw the patches of all images in one sequence, 4 x 4 per image, as models for images of any size read them."""
     sizes = vars(config)
     channels = next(
-        (one for key in ("in_channels", "num_channels", "in_chans") if (one := as_whole(sizes.get(key)))), 3
+        (count for key in ("in_channels", "num_channels", "in_chans") if (count := as_whole(sizes.get(key)))), 3
     )
     side, frames = as_whole(sizes.get("patch_size")) or 8, as_whole(sizes.get("temporal_patch_size")) or 1
     return torch.randn(SAMPLES * GRID * GRID, channels * frames * side * side, generator=generator)
@@ -86,18 +90,20 @@ def draw_patches(config: Any, generator: torch.Generator) -> Tensor:
 
 
 def width_of(config: Any) -> int:
+    """Return the width of the text model's states."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     return int(getattr(text, "hidden_size", None) or getattr(text, "d_model", None) or 32)
 
 
 def states(config: Any, tokens: int, generator: torch.Generator) -> Tensor:
+    """Draw states (SAMPLES, tokens, width)."""
     return torch.randn(SAMPLES, tokens, width_of(config), generator=generator)
 
 
 def sounds(name: str, config: Any, generator: torch.Generator) -> Iterator[Tensor]:
     """Yield sound as a waveform, as bands by time and as time by bands."""
     names = ("num_mel_bins", "input_feat_per_channel", "feature_size", "input_dim", "n_mels", "input_feat_size")
-    parts = [config, *(getattr(config, one, None) for one in ("audio_config", "encoder_config"))]
+    parts = [config, *(getattr(config, key, None) for key in ("audio_config", "encoder_config"))]
     bands = next((int(value) for part in parts for key in names if (value := getattr(part, key, None))), 80)
     if name != "input_features":
         for length in (6400, 9600):
@@ -128,14 +134,14 @@ def series(accepted: Any, config: Any, generator: torch.Generator) -> Iterator[I
     yield {"past_values": torch.randn(SAMPLES, FRAMES, generator=generator)}
     longer = length + max(getattr(config, "lags_sequence", None) or [0])
     features = int(getattr(config, "num_time_features", 0) or 0)
-    given = {
+    inputs = {
         "past_values": torch.randn(SAMPLES, longer, generator=generator),
         "past_time_features": torch.randn(SAMPLES, longer, features, generator=generator),
         "past_observed_mask": torch.ones(SAMPLES, longer),
         "future_values": torch.randn(SAMPLES, ahead, generator=generator),
         "future_time_features": torch.randn(SAMPLES, ahead, features, generator=generator),
     }
-    yield {name: value for name, value in given.items() if name in accepted}
+    yield {name: value for name, value in inputs.items() if name in accepted}
 
 
 def draw_game(config: Any, generator: torch.Generator) -> Inputs:

@@ -34,10 +34,10 @@ from rankfall.streams.examine import FAILURES as FAILURES_OF_PASSES
 from rankfall.streams.forward import caches_off
 
 FAILURES = (*FAILURES_OF_PASSES, ImportError, ZeroDivisionError, NameError)
-GIVEN = (
+STATES_OR_SOUNDS = (
     "input_values", "input_features", "audio_values", "audio_mel", "hidden_states", "inputs_embeds", "inputs", "context", "patch_embeds",
 )  # fmt: skip
-ROUNDS = 3
+ROUNDS = 3  # of adding the inputs that errors name
 MOST_ADDED = 40  # attempts with one more input
 
 
@@ -50,13 +50,13 @@ def example_inputs(model: nn.Module, config: Any, *, tokens: int = 16, seed: int
     tried: list[Inputs] = []
     for plain in candidates(accepted, config, tokens, generator):
         tried.append(complete(plain, accepted, config, tokens, generator))
-        found = running(model, tried[-1], off, generator, errors)
-        if found is not None:
-            return steady(model, found, off, accepted, config, generator)
+        runnable = try_inputs(model, tried[-1], off, generator, errors)
+        if runnable is not None:
+            return steady(model, runnable, off, accepted, config, generator)
     for inputs in islice(with_more(tried, accepted, config, tokens, generator, errors), MOST_ADDED if thorough else 0):
-        found = running(model, inputs, off, generator, errors)
-        if found is not None:
-            return steady(model, found, off, accepted, config, generator)
+        runnable = try_inputs(model, inputs, off, generator, errors)
+        if runnable is not None:
+            return steady(model, runnable, off, accepted, config, generator)
     raise RankfallError(
         f"{type(model).__name__} runs on none of the inputs that were tried: {'; '.join(errors[:3]) or 'none is known'}"
     )
@@ -68,14 +68,14 @@ def steady(
     """Return inputs on which the model draws no random numbers, or the inputs unchanged if there are none."""
     if not draws(model, inputs, off):
         return inputs
-    for other in without_draws(inputs, accepted, config, generator):
-        found = running(model, other, off, generator, [])
-        if found is not None and not draws(model, found, off):
-            return found
+    for candidate in without_draws(inputs, accepted, config, generator):
+        runnable = try_inputs(model, candidate, off, generator, [])
+        if runnable is not None and not draws(model, runnable, off):
+            return runnable
     return inputs
 
 
-def running(
+def try_inputs(
     model: nn.Module, inputs: Inputs, off: dict[str, bool], generator: torch.Generator, errors: list[str]
 ) -> Inputs | None:
     """Return the inputs if the model runs on them, perhaps with another number of features; else None. Append each error to `errors`."""
@@ -100,7 +100,7 @@ def with_more(
 ) -> Iterator[Inputs]:
     """Yield the inputs that failed, extended by the inputs that the errors name, by one optional input, or by all of them."""
     for inputs in tried:
-        more = {
+        further = {
             name: value
             for name, parameter in accepted.items()
             if name not in inputs and parameter.default is not parameter.empty
@@ -108,15 +108,15 @@ def with_more(
             and (value := guess_input(name, inputs, config, tokens, generator)) is not None
         }  # fmt: skip
         before: set[str] = set()
-        for _ in range(ROUNDS):  # with one of them given, the next error may name another
-            named = {name for name in more if any(re.search(rf"\b{name}\b", line) for line in errors)}
+        for _ in range(ROUNDS):  # once an input is passed, the next error may name another
+            named = {name for name in further if any(re.search(rf"\b{name}\b", line) for line in errors)}
             if named > before:
-                yield {**inputs, **{name: more[name] for name in named}}
+                yield {**inputs, **{name: further[name] for name in named}}
             before = named
-        for name, value in more.items():
+        for name, value in further.items():
             yield {**inputs, name: value}
-        if len(more) > 1:
-            yield {**inputs, **more}
+        if len(further) > 1:
+            yield {**inputs, **further}
 
 
 def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Iterator[Inputs]:
@@ -129,22 +129,22 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
         yield {"pixel_values": squares(config, generator), grid: torch.tensor([[1, GRID, GRID]] * SAMPLES)}
     if "input_ids" in accepted:
         ids = drawn_tokens(config, tokens, generator)
-        made = {"input_ids": ids}
+        words = {"input_ids": ids}
         if "spatial_shapes" in accepted:
-            yield {**made, **in_rows(config, generator)}
+            yield {**words, **in_rows(config, generator)}
         decoder = {"decoder_input_ids": ids.flip(1)} if "decoder_input_ids" in accepted else {}
         if "pixel_values" in accepted:
             for picture in pictures(config, generator):
-                yield {**made, **decoder, "pixel_values": picture}
-                yield {**made, **decoder, "pixel_values": picture.unsqueeze(1)}
+                yield {**words, **decoder, "pixel_values": picture}
+                yield {**words, **decoder, "pixel_values": picture.unsqueeze(1)}
         for name in ("input_features", "input_values"):
             for value in sounds(name, config, generator) if name in accepted else ():
-                yield {**made, name: value}
-        yield {**made, **decoder}
+                yield {**words, name: value}
+        yield {**words, **decoder}
         if "attention_mask" in accepted:
-            yield {**made, **decoder, "attention_mask": torch.ones_like(ids)}
+            yield {**words, **decoder, "attention_mask": torch.ones_like(ids)}
         if "bbox" in accepted:
-            yield {**made, "bbox": torch.randint(0, 20, (SAMPLES, tokens, 4), generator=generator).sort(-1).values}
+            yield {**words, "bbox": torch.randint(0, 20, (SAMPLES, tokens, 4), generator=generator).sort(-1).values}
     if "pixel_values" in accepted:
         for picture in pictures(config, generator):
             yield {"pixel_values": picture}
@@ -156,7 +156,7 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
             yield {**text, name: clip}
     if "spectrogram" in accepted:
         yield {"spectrogram": next(iter(sounds("input_features", config, generator))).transpose(1, 2)}
-    for name in GIVEN:
+    for name in STATES_OR_SOUNDS:
         if name in accepted:
             drawn = (
                 states(config, tokens, generator)
@@ -190,32 +190,32 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
 
 def complete(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Inputs:
     """Add the other required inputs: masks that hide nothing, further texts, positions of images."""
-    made = dict(inputs)
+    full = dict(inputs)
     length = max((value.shape[1] for value in inputs.values() if value.dim() == 2), default=0)
     frames = max((value.shape[1] for value in inputs.values() if value.dim() == 3), default=length)
     for name, parameter in accepted.items():
-        if name in made or parameter.default is not parameter.empty or parameter.kind is parameter.VAR_KEYWORD:
+        if name in full or parameter.default is not parameter.empty or parameter.kind is parameter.VAR_KEYWORD:
             continue
         if name == "audio_mel_mask":  # true where a frame is left out
-            made[name] = torch.zeros(SAMPLES, frames, dtype=torch.bool)
+            full[name] = torch.zeros(SAMPLES, frames, dtype=torch.bool)
         elif "mask" in name:
-            made[name] = torch.ones(
+            full[name] = torch.ones(
                 SAMPLES, frames if "feature" in name or "audio" in name else length or frames, dtype=torch.long
             )
         elif name.endswith("input_ids") or name == "task_inputs":
-            made[name] = drawn_tokens(config, int(getattr(config, "task_seq_len", tokens)), generator)
+            full[name] = drawn_tokens(config, int(getattr(config, "task_seq_len", tokens)), generator)
         elif name == "merge_sizes":
-            made[name] = torch.ones(SAMPLES, dtype=torch.long)
+            full[name] = torch.ones(SAMPLES, dtype=torch.long)
         elif name == "spatial_shapes":
-            made |= in_rows(config, generator)
+            full |= in_rows(config, generator)
         elif name.startswith("prompt_pixel") or name == "prompt_masks":
-            made[name] = made.get("pixel_values", next(pictures(config, generator))).clone()
+            full[name] = full.get("pixel_values", next(pictures(config, generator))).clone()
         elif name.endswith("position_ids") and "pixel" in name:
-            made[name] = (
+            full[name] = (
                 torch.stack(torch.meshgrid(*[torch.arange(GRID)] * 2, indexing="ij"), -1)
                 .view(1, -1, 2)
                 .expand(SAMPLES, -1, -1)
             )
-        elif (value := guess_input(name, made, config, tokens, generator)) is not None:
-            made[name] = value
-    return made
+        elif (value := guess_input(name, full, config, tokens, generator)) is not None:
+            full[name] = value
+    return full

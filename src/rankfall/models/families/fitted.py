@@ -13,24 +13,25 @@ from torch import Tensor, nn
 
 from rankfall.models.families.drawn import GRID, PLACES, SAMPLES, Inputs, as_whole, drawn_tokens, states, width_of
 
-# actual and expected size of the last axis, or of the second
+# messages with the actual and the expected size, and the axis that has it: the last, or the second
 MISFITS = (
-    (re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<given>\d+) and (?P<wanted>\d+)x\d+\)"), -1),
+    (re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<actual>\d+) and (?P<expected>\d+)x\d+\)"), -1),
     (
         re.compile(
-            r"expected input with shape \[\*, (?P<wanted>\d+)\], but got input of size\s*\[(?:\d+, )*(?P<given>\d+)\]"
+            r"expected input with shape \[\*, (?P<expected>\d+)\], but got input of size\s*\[(?:\d+, )*(?P<actual>\d+)\]"
         ),
         -1,
     ),
-    (re.compile(r"expected input\[\d+, (?P<given>\d+)[\d, ]*\] to have (?P<wanted>\d+) channels"), 1),
-    (re.compile(r"The size of tensor a \((?P<given>\d+)\) must match the size of tensor b \((?P<wanted>\d+)\)"), -1),
+    (re.compile(r"expected input\[\d+, (?P<actual>\d+)[\d, ]*\] to have (?P<expected>\d+) channels"), 1),
+    (re.compile(r"The size of tensor a \((?P<actual>\d+)\) must match the size of tensor b \((?P<expected>\d+)\)"), -1),
 )
 STATES = re.compile(
     r"^(encoder_hidden_states|patch_embeds|inputs_embeds|context|hidden_states|latents|last_hidden_state)$|"
     r"^(vision|text|backbone|audio)_(features|embeds|pos_encoding)$|(_queries|noise_embeds|context_hidden_states)$"
 )
 GROUPED = re.compile(r"shape '\[0, ")  # the model joins samples in groups larger than the batch
-MOST_SAMPLES, MOST_BANDS = 32, 1024
+MOST_SAMPLES = 32  # of a batch that is made larger
+MOST_BANDS = 1024  # of sound that is scaled to fit
 
 
 def fit_inputs(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs | None:
@@ -38,30 +39,31 @@ def fit_inputs(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs
     if GROUPED.search(error):
         return more_samples(inputs)
     for pattern, axis in MISFITS:
-        found = pattern.search(error)
-        if found is None:
+        match = pattern.search(error)
+        if match is None:
             continue
         for name, value in inputs.items():
-            kept = PLACES if name == "flattened_patches" else 0  # in front of the features
-            if value.is_floating_point() and value.dim() > 1 and value.shape[axis] - kept == int(found["given"]):
+            lead = PLACES if name == "flattened_patches" else 0  # coordinates in front of the features
+            if value.is_floating_point() and value.dim() > 1 and value.shape[axis] - lead == int(match["actual"]):
                 shape = list(value.shape)
-                shape[axis] = int(found["wanted"])
+                shape[axis] = int(match["expected"])
                 drawn = torch.randn(shape, generator=generator)
-                return {**inputs, name: torch.cat([value[..., :kept], drawn], -1) if kept else drawn}
-        return scaled(inputs, int(found["given"]), int(found["wanted"]), generator)
+                return {**inputs, name: torch.cat([value[..., :lead], drawn], -1) if lead else drawn}
+        return scaled(inputs, int(match["actual"]), int(match["expected"]), generator)
     return None
 
 
-def scaled(inputs: Inputs, given: int, wanted: int, generator: torch.Generator) -> Inputs | None:
-    """Return the inputs with the last axis scaled by wanted / given, for features that are folded before the failing map, as bands of
-    sound are behind convolutions.
+def scaled(inputs: Inputs, actual: int, expected: int, generator: torch.Generator) -> Inputs | None:
+    """Return the inputs with the last axis scaled by expected / actual.
+
+    This fits features that are folded before the failing map, as convolutions fold bands of sound.
     """
     for name, value in inputs.items():
         if not value.is_floating_point() or value.dim() < 3:
             continue
-        bands = value.shape[-1] * wanted
-        if bands % given == 0 and 0 < bands // given <= MOST_BANDS:
-            return {**inputs, name: torch.randn(*value.shape[:-1], bands // given, generator=generator)}
+        bands = value.shape[-1] * expected
+        if bands % actual == 0 and 0 < bands // actual <= MOST_BANDS:
+            return {**inputs, name: torch.randn(*value.shape[:-1], bands // actual, generator=generator)}
     return None
 
 
@@ -70,10 +72,10 @@ def more_samples(inputs: Inputs) -> Inputs | None:
     count = max((len(value) for value in inputs.values() if value.dim()), default=MOST_SAMPLES)
     if 4 * count > MOST_SAMPLES:
         return None
-    made = {}
+    repeated = {}
     for name, value in inputs.items():
-        made[name] = torch.cat([value.roll(step, -1) for step in range(4)]) if value.dim() else value
-    return made
+        repeated[name] = torch.cat([value.roll(step, -1) for step in range(4)]) if value.dim() else value
+    return repeated
 
 
 def guess_input(name: str, inputs: Inputs, config: Any, tokens: int, generator: torch.Generator) -> Tensor | None:
@@ -127,6 +129,6 @@ def without_draws(inputs: Inputs, accepted: Any, config: Any, generator: torch.G
         count = picture.shape[-1] // side * (picture.shape[-2] // side)
         yield {**inputs, "noise": torch.rand(len(picture), count, generator=generator)}
     if "image_embeds" in accepted and "pixel_mask" in accepted and picture is not None:
-        kept = {name: value for name, value in inputs.items() if name != "pixel_values"}
+        remaining = {name: value for name, value in inputs.items() if name != "pixel_values"}
         embeds = torch.randn(SAMPLES, GRID * GRID, width_of(config), generator=generator)
-        yield {**kept, "image_embeds": embeds, "pixel_mask": torch.ones(SAMPLES, GRID * GRID, dtype=torch.long)}
+        yield {**remaining, "image_embeds": embeds, "pixel_mask": torch.ones(SAMPLES, GRID * GRID, dtype=torch.long)}

@@ -27,13 +27,12 @@ def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Gene
     if "pixel_values" in accepted and "grid_thw" in accepted:  # [1, patches of all samples, channels, side, side]
         yield {
             "pixel_values": squares(config, generator).unsqueeze(0),
-            "grid_thw": torch.tensor([[1, *one] for one in sizes]),
+            "grid_thw": torch.tensor([[1, *size] for size in sizes]),
         }
     if "pixel_values" in accepted and "target_sizes" in accepted:
         yield {"pixel_values": in_a_row(squares(config, generator)), "target_sizes": torch.tensor(sizes)}
-    if (
-        "pixel_values" in accepted and "aspect_ratio_ids" in accepted
-    ):  # [samples, pictures, tiles, channels, height, width]
+    # pixel_values (samples, pictures, tiles, channels, height, width)
+    if "pixel_values" in accepted and "aspect_ratio_ids" in accepted:
         for picture in pictures(config, generator):
             for tiles in dict.fromkeys((1, int(getattr(config, "max_num_tiles", 1)))):
                 yield {
@@ -52,9 +51,8 @@ def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Gene
             "feature_lens": torch.tensor([FRAMES] * SAMPLES),
         }
     count = next((int(value) for key in CODEBOOKS if isinstance(value := getattr(config, key, None), int)), 0)
-    if (
-        "input_ids" in accepted and count and "pixel_values" not in accepted
-    ):  # with images, `num_channels` counts colours
+    # not with images, where `num_channels` counts colours
+    if "input_ids" in accepted and count and "pixel_values" not in accepted:
         ids = drawn_tokens(config, tokens * count, generator)
         yield {"input_ids": ids.view(SAMPLES, tokens, count)}
         few = {"input_ids": ids[:, :count]}  # one token per codebook

@@ -31,13 +31,11 @@ from rankfall.models.families.small import (
 )
 
 MOST = 35  # attempts for a type
-FEW, FEWER = (
-    100_000_000,
-    10_000_000,
-)  # most weights of a model with restored default values, and of a model with divided widths
+FEW = 100_000_000  # most weights of a model with restored default values
+FEWER = 10_000_000  # most weights of a model with divided widths
 OPEN = 2**20  # stands for a missing value in the rules, which bound it
 KINDS_OF_LAYERS = {"layer_types": "full_attention", "mlp_layer_types": "sparse", "layers_block_type": "attention"}
-Way = tuple[str, ...]
+Way = tuple[str, ...]  # path of keys to a value
 
 
 def mended_values(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
@@ -49,6 +47,7 @@ def mended_values(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str,
 
 
 def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield repaired values with the most weights of such a model, the likeliest repair first."""
     ways = list(leaves(values))
     named = [way for way in ways if re.search(rf"\b{re.escape(way[-1])}\b", error)]
     if len(named) > 1:
@@ -56,24 +55,24 @@ def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> It
     filled = dict(open_values(cls, depth))
     if filled:
         yield {**filled, **values}, FEW
-    masked = small_values(cls, depth, of_masks)
+    masked = small_values(cls, depth, shrink_masks)
     if masked != values:
         yield masked, FEW
-    wider = four_times(values)
+    wider = widen_inner(values)
     if wider != values:
         yield wider, FEW
     for divided in ways_to_divide(cls, depth):
         yield divided, FEWER
-    for way in (*named, *(one for one in ways if one not in named)):
+    for way in (*named, *(other for other in ways if other not in named)):
         yield drop_ways(values, [way]), FEW
     for key, value in filled.items():
         yield {key: value, **values}, FEW
     for key, value in values.items():
         if isinstance(value, dict):
-            yield {name: one for name, one in values.items() if name != key}, FEW
+            yield {name: part for name, part in values.items() if name != key}, FEW
 
 
-def of_masks(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
+def shrink_masks(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     """Shrink a value as `shrunk` does, but keep the sizes between an image encoder and its mask decoder consistent."""
     side = PICTURE // PATCH
     if key == "backbone_feature_sizes" and isinstance(value, list):
@@ -82,15 +81,15 @@ def of_masks(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> An
     return mended[key] if key in mended and isinstance(value, int) else shrunk(key, value, sizes, plain)
 
 
-def four_times(values: dict[str, Any]) -> dict[str, Any]:
+def widen_inner(values: dict[str, Any]) -> dict[str, Any]:
     """Set inner widths to four times the width, as in most released models. Four patches joined to one have this width too."""
-    made: dict[str, Any] = {}
+    widened: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict) and "model_type" in value:
-            made[key] = four_times(value)
+            widened[key] = widen_inner(value)
         else:
-            made[key] = 4 * WIDTH if value == INNER and key == "intermediate_size" else value
-    return made
+            widened[key] = 4 * WIDTH if value == INNER and key == "intermediate_size" else value
+    return widened
 
 
 def leaves(values: dict[str, Any], above: Way = ()) -> Iterator[Way]:
@@ -103,13 +102,14 @@ def leaves(values: dict[str, Any], above: Way = ()) -> Iterator[Way]:
 
 
 def drop_ways(values: dict[str, Any], ways: list[Way]) -> dict[str, Any]:
-    made = copy.deepcopy(values)
+    """Return the values without those at these paths, which then have the library's default."""
+    reduced = copy.deepcopy(values)
     for way in ways:
-        inside = made
+        inside = reduced
         for key in way[:-1]:
             inside = inside[key]
         inside.pop(way[-1], None)
-    return made
+    return reduced
 
 
 def open_values(cls: Any, depth: int) -> Iterator[tuple[str, Any]]:
@@ -120,8 +120,8 @@ def open_values(cls: Any, depth: int) -> Iterator[tuple[str, Any]]:
         if key in KINDS_OF_LAYERS:
             yield key, [KINDS_OF_LAYERS[key]] * depth
         rule = next((rule for pattern, rule in COMPILED if pattern.search(key)), None)
-        if rule is not None and (found := rule(OPEN)) != OPEN:
-            yield key, min(found, LAYERS) if "layer" in key else found
+        if rule is not None and (size := rule(OPEN)) != OPEN:
+            yield key, min(size, LAYERS) if "layer" in key else size
 
 
 DIVISORS = (8, 4, 2)
@@ -140,17 +140,18 @@ PICTURES = re.compile(r"(image|img|crop|input)_size$|resolution$|window|patch_si
 
 def divided_values(cls: Any, depth: int, divisor: int, pictures: bool) -> dict[str, Any]:
     """Return the values for a configuration class. `pictures`: image sizes shrink too."""
-    return small_values(cls, depth, partial(one_value, divisor=divisor, pictures=pictures))
+    return small_values(cls, depth, partial(new_value, divisor=divisor, pictures=pictures))
 
 
 def ways_to_divide(cls: Any, depth: int) -> Iterator[dict[str, Any]]:
+    """Yield values with all widths divided, with and without smaller images."""
     for pictures in (True, False):
         for divisor in DIVISORS[:2]:
             yield divided_values(cls, depth, divisor, pictures)
     yield divided_values(cls, depth, DIVISORS[-1], False)
 
 
-def one_value(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any], *, divisor: int, pictures: bool) -> Any:
+def new_value(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any], *, divisor: int, pictures: bool) -> Any:
     """Return the new value of one key, or None if it stays."""
     if is_width(key) and not (isinstance(value, int) and COLOURS.search(key)):
         return divide(value, divisor)
@@ -170,7 +171,7 @@ def is_width(key: str) -> bool:
 def divide(value: Any, divisor: int) -> Any:
     """Divide integers, in nested lists too, if the quotient is an integer and not too small."""
     if isinstance(value, list | tuple):
-        return type(value)(one if (new := divide(one, divisor)) is None else new for one in value)
+        return type(value)(item if (new := divide(item, divisor)) is None else new for item in value)
     if isinstance(value, bool) or not isinstance(value, int) or value % divisor or value // divisor < LEAST:
         return None
     return value // divisor

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankfall.errors import RankfallError
-from rankfall.streams.variants import Variant
+from rankfall.streams.cuts import Variant
 
 # hub name -> (model type, config values)
 SIZES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -1,6 +1,6 @@
 """A small, consistent configuration of any model type of the transformers library: 4 layers, width 32, 4 heads of 8.
 
-A rule for its name shrinks every number: heads divide widths, lists by layer keep one of each kind, special tokens stay inside
+Each number shrinks by a rule for its name: heads divide widths, lists by layer keep one entry of each kind, special tokens stay inside
 the vocabulary, patches divide images, parts of a head add up. Values without a rule keep the library's default.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from rankfall.errors import RankfallError, suggest
 
 WIDTH, LAYERS, HEADS, HEAD, INNER, VOCABULARY, EXPERTS = 32, 4, 4, 8, 64, 128, 4
-PICTURE, PATCH = 64, 8
+PICTURE, PATCH = 64, 8  # sides in pixels
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ Rule = Callable[[str, Any, Shrunken, dict[str, Any]], Any]
 
 
 def by_depth(value: int) -> int:
-    """Limit a number of layers to the default depth; `by_name` uses the requested depth in its place."""
+    """Limit a number of layers to the default depth; `shrink_number` uses the requested depth in its place."""
     return min(value, LAYERS)
 
 
@@ -54,18 +54,18 @@ def configure(model_type: str, values: dict[str, Any]) -> Any:
 def small_values(cls: Any, depth: int = LAYERS, rule: Rule | None = None) -> dict[str, Any]:
     """Return the values to pass to a configuration class. `rule` shrinks one value and is `shrunk` by default."""
     rule = rule or shrunk
-    return of_instance(cls(), depth, rule)
+    return instance_values(cls(), depth, rule)
 
 
-def of_instance(base: Any, depth: int, rule: Rule) -> dict[str, Any]:
-    """Return the small values of one configuration that differ from the defaults of its class. It may be a part of another one."""
+def instance_values(base: Any, depth: int, rule: Rule) -> dict[str, Any]:
+    """Return the small values of a configuration, or of a part of one, that differ from the defaults of its class."""
     values: dict[str, Any] = {}
     parts = getattr(type(base), "sub_configs", {}) or {}
     usual = type(base)().to_dict()
     for name in parts:
         part = getattr(base, name, None)
         if part is not None and hasattr(part, "to_dict"):
-            values[name] = {**of_instance(part, depth, rule), "model_type": part.model_type}
+            values[name] = {**instance_values(part, depth, rule), "model_type": part.model_type}
     plain = {key: value for key, value in base.to_dict().items() if key not in parts}
     layers = next((value for key, value in plain.items() if COUNT_OF_LAYERS.search(key) and isinstance(value, int)), 0)
     heads = next((value for key, value in plain.items() if HEADS_KEY.search(key) and isinstance(value, int)), 0)
@@ -73,17 +73,17 @@ def of_instance(base: Any, depth: int, rule: Rule) -> dict[str, Any]:
         new = rule(key, value, Shrunken(layers, heads, depth), plain)
         new = value if new is None else new
         if key not in ("model_type", *NOTES) and (new != value or key not in usual or value != usual[key]):
-            values[key] = as_before(new, vars(base).get(key))
+            values[key] = restore_tuples(new, vars(base).get(key))
     return values
 
 
-def as_before(value: Any, before: Any) -> Any:
+def restore_tuples(value: Any, before: Any) -> Any:
     """Convert lists back to tuples where the configuration has tuples. `to_dict` makes lists, but some models need the tuples."""
     if not isinstance(value, list):
         return value
     first = before[0] if isinstance(before, list | tuple) and before else None
-    made = [as_before(one, first) for one in value]
-    return tuple(made) if isinstance(before, tuple) else made
+    converted = [restore_tuples(item, first) for item in value]
+    return tuple(converted) if isinstance(before, tuple) else converted
 
 
 # values that some types leave open and cannot be built without
@@ -91,9 +91,8 @@ MISSING: dict[str, Any] = {
     "n_routed_experts": EXPERTS, "vocab_size": VOCABULARY, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "head_dim": HEAD,
     "prediction_length": 8, "context_length": 16, "num_key_value_heads": HEADS,
 }  # fmt: skip
-AXES_OF_ROTATION = re.compile(
-    r"^(glm4v|glm46v|glm_image|glm_ocr|glmga|paddleocr|qwen2_vl|qwen2_5_vl|qwen2_5_omni)"
-)  # three axes, whose sections only the code knows
+# three axes, whose sections only the code knows
+AXES_OF_ROTATION = re.compile(r"^(glm4v|glm46v|glm_image|glm_ocr|glmga|paddleocr|qwen2_vl|qwen2_5_vl|qwen2_5_omni)")
 COUNT_OF_LAYERS = re.compile(r"^(num_hidden_layers|n_layers?|num_layers|encoder_layers|depth|num_blocks)$")
 HEADS_KEY = re.compile(r"^(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|attention_heads)$")
 # the first rule whose pattern matches the name applies; order matters
@@ -149,18 +148,17 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
         return MISSING[key]
     if isinstance(value, float) and value > 1 and re.search(r"^(width|depth)_coefficient$", key):
         return 1.0
-    if (
-        key == "hidden_dim" and "width_coefficient" in plain and isinstance(value, int)
-    ):  # width of the last map, without the width coefficient
+    # width of the last map, without the width coefficient
+    if key == "hidden_dim" and "width_coefficient" in plain and isinstance(value, int):
         return round(value / max(1.0, float(plain["width_coefficient"])))
     if isinstance(value, float) and re.search(r"^(depth|width)_confidence$", key):
         return -1.0  # no early exit and no pruning of tokens, whatever the states are
     if isinstance(value, bool) or value is None or KEPT.search(key):
         return None
     if isinstance(value, int):
-        return by_name(key, value, sizes, plain)
+        return shrink_number(key, value, sizes, plain)
     if isinstance(value, str) and sizes.layers > sizes.depth and len(value) == sizes.layers and "pattern" in key:
-        return "".join(of_each_kind(list(value), sizes.depth))
+        return "".join(cycle_kinds(list(value), sizes.depth))
     if isinstance(value, list | tuple) and value:
         return shrink_list(key, list(value), sizes, plain)
     if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
@@ -168,7 +166,7 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     if isinstance(value, dict) and key == "rope_parameters" and str(plain.get("model_type")).startswith("ernie4_5_vl"):
         return {**value, "mrope_section": [1, 1, 2]}  # height and width alternate and need equal sizes
     if isinstance(value, dict) and value and all(str(n).isdigit() and isinstance(v, dict) for n, v in value.items()):
-        return by_layer(value, sizes, plain)
+        return shrink_layers(value, sizes, plain)
     if isinstance(value, dict) and "mrope_section" in value:
         rotated = HEAD // 2 * float(value.get("partial_rotary_factor") or 1)
         return {**value, "mrope_section": [2, 1, 1] if rotated == HEAD // 2 else [1, 1, 0]}
@@ -183,7 +181,7 @@ OF_LAYERS_AND_TOKENS = re.compile(
 def cut(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     """Return the value that cuts layers or vocabulary, or None if the key stays. Every width stays."""
     if isinstance(value, list) and sizes.layers > sizes.depth and len(value) == sizes.layers:
-        return of_each_kind(value, sizes.depth)
+        return cycle_kinds(value, sizes.depth)
     if (
         isinstance(value, dict)
         or not OF_LAYERS_AND_TOKENS.search(key)
@@ -193,23 +191,26 @@ def cut(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     return shrunk(key, value, sizes, plain)
 
 
-def by_layer(value: dict[str, Any], sizes: Shrunken, plain: dict[str, Any]) -> dict[str, Any]:
+def shrink_layers(value: dict[str, Any], sizes: Shrunken, plain: dict[str, Any]) -> dict[str, Any]:
     """Shrink values that are set for single layers. A kept layer has the values of the first layer of its kind."""
-    own = {int(number): part for number, part in value.items()}
+    by_number = {int(number): part for number, part in value.items()}
     places = list(range(sizes.depth))
     kinds = plain.get("layer_types")
     if isinstance(kinds, list) and sizes.layers > sizes.depth and len(kinds) == sizes.layers:
-        places = [kinds.index(kind) for kind in of_each_kind(kinds, sizes.depth)]
-    made = {}
+        places = [kinds.index(kind) for kind in cycle_kinds(kinds, sizes.depth)]
+    shrunken = {}
     for number, place in enumerate(places):
-        part = own.get(place, {})
+        part = by_number.get(place, {})
         inside = replace(sizes, heads=part.get("num_attention_heads", sizes.heads))
         if part:
-            made[f"{number:02d}"] = {name: shrunk(name, one, inside, plain) or one for name, one in part.items()}
-    return made
+            shrunken[f"{number:02d}"] = {
+                name: shrunk(name, entry, inside, plain) or entry for name, entry in part.items()
+            }
+    return shrunken
 
 
-def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int | None:
+def shrink_number(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int | None:
+    """Return the small value of an integer by its name, or None if it stays."""
     if key == "num_time_features":
         return max(value, 1)
     if key == "max_keypoints":  # -1: no limit
@@ -238,59 +239,59 @@ def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int
 
 
 def shrink_list(key: str, value: list[Any], sizes: Shrunken, plain: dict[str, Any]) -> Any:
-    """Shrink a list: one by layer keeps one entry of each kind, one by stage keeps its ratios."""
+    """Shrink a list. A list by layer keeps one entry of each kind; a list by stage keeps its ratios."""
     if sizes.layers > sizes.depth and len(value) == sizes.layers:
-        kept = of_each_kind(value, sizes.depth)
-        return [shrunk(key, one, sizes, plain) or one for one in kept]
+        entries = cycle_kinds(value, sizes.depth)
+        return [shrunk(key, entry, sizes, plain) or entry for entry in entries]
     if key in ("out_features", "out_indices"):
-        return kept_stages(key, value, sizes.depth, plain)
+        return rescale_stages(key, value, sizes.depth, plain)
     if "section" in key or "mean" in key or "std" in key or "kernel" in key or "stride" in key or "ratio" in key:
         return None
-    if all(isinstance(one, int) and not isinstance(one, bool) for one in value):
+    if all(isinstance(item, int) and not isinstance(item, bool) for item in value):
         if re.search(r"depth|layers|blocks", key):
             if re.search(r"index|indices|ids|out_|features|idx", key):
-                return [min(one, sizes.depth - 1) for one in value]
-            return [min(one, 2) for one in value]
+                return [min(item, sizes.depth - 1) for item in value]
+            return [min(item, 2) for item in value]
         if re.search(r"hidden_sizes|embed_dims|dims$|widths|hidden_size|channels", key):
-            return [one if value[0] <= WIDTH else max(8, one * WIDTH // value[0] // 8 * 8) for one in value]
+            return [item if value[0] <= WIDTH else max(8, item * WIDTH // value[0] // 8 * 8) for item in value]
         if re.search(r"(image|img|input)_size|resolution", key):
             return [PICTURE for _ in value]
         if re.search(r"patch_size", key):
-            return [min(one, PATCH) for one in value]
+            return [min(item, PATCH) for item in value]
         if re.search(r"window", key):
-            return [min(one, 8) for one in value][: sizes.depth if len(value) == sizes.layers else None]
+            return [min(item, 8) for item in value][: sizes.depth if len(value) == sizes.layers else None]
         if re.search(r"heads", key):
-            return [min(one, 2) for one in value]
+            return [min(item, 2) for item in value]
         if re.search(r"conv_dim", key):
-            return [min(one, WIDTH) for one in value]
+            return [min(item, WIDTH) for item in value]
     return None
 
 
-def of_each_kind(value: list[Any], depth: int) -> list[Any]:
+def cycle_kinds(value: list[Any], depth: int) -> list[Any]:
     """Return `depth` entries that cycle through the kinds in the list."""
     kinds: list[Any] = []
-    for one in value:
-        if one not in kinds:
-            kinds.append(one)
+    for entry in value:
+        if entry not in kinds:
+            kinds.append(entry)
     kinds = kinds[:depth]
     return [kinds[n % len(kinds)] for n in range(depth)]
 
 
-def kept_stages(key: str, value: list[Any], depth: int, plain: dict[str, Any]) -> list[Any] | None:
-    """Return `out_features` or `out_indices` at the same relative depths of fewer layers, for a part whose stages are its layers; None
-    if they stay.
-    """
+def rescale_stages(key: str, value: list[Any], depth: int, plain: dict[str, Any]) -> list[Any] | None:
+    """Return `out_features` or `out_indices` at the same relative depths of fewer layers, None if the stages are no layers."""
     names = plain.get("stage_names") or []
     layers = len(names) - 1
-    numbers = [names.index(one) if one in names else one for one in value]
-    if layers != plain.get("num_hidden_layers") or not all(isinstance(one, int) and one >= 0 for one in numbers):
+    numbers = [names.index(stage) if stage in names else stage for stage in value]
+    if layers != plain.get("num_hidden_layers") or not all(
+        isinstance(number, int) and number >= 0 for number in numbers
+    ):
         return None
     if len(set(numbers)) != len(numbers) or len(numbers) > depth or max(numbers) <= depth:
         return None
     ranked = sorted(numbers)
-    kept: list[int] = []
-    for rank, one in enumerate(ranked):  # distinct, with room for those that follow
-        least, most = (kept[-1] + 1 if kept else 0), depth - (len(ranked) - 1 - rank)
-        kept.append(min(max(-(-one * depth // layers), least), most))
-    places = [kept[ranked.index(one)] for one in numbers]
-    return [names[one] for one in places] if key == "out_features" else places
+    chosen: list[int] = []
+    for rank, number in enumerate(ranked):  # distinct, with room for those that follow
+        least, most = (chosen[-1] + 1 if chosen else 0), depth - (len(ranked) - 1 - rank)
+        chosen.append(min(max(-(-number * depth // layers), least), most))
+    places = [chosen[ranked.index(number)] for number in numbers]
+    return [names[place] for place in places] if key == "out_features" else places

@@ -5,14 +5,13 @@ linear maps alone.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Linear, Sizes
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class Heads(nn.Module):
+    """Attention by heads with linear maps of queries, keys, values and outputs."""
+
     def __init__(
         self,
         sizes: Sizes,
@@ -70,3 +71,8 @@ class Heads(nn.Module):
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
         return self.mix(drop(self.weights(x), f"{self.site}.weights"), x)
+
+
+def prepare(normaliser: Any, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """Prepare projected queries and keys (K, B, H, T, d), before a position acts on them, if the normaliser has a method for it."""
+    return normaliser.prepare(q, k) if hasattr(normaliser, "prepare") else (q, k)

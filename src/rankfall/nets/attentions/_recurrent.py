@@ -21,6 +21,8 @@ from rankfall.nets.primitives import Sizes
 
 
 class Recurrent(Multihead):
+    """A causal mixer whose weights come from its method `pairs`."""
+
     def __init__(self, sizes: Sizes, position: Position, mask: Mask, site: str) -> None:
         super().__init__(sizes, position, leave_scores, mask, site)
         if not causal(mask):

@@ -39,21 +39,21 @@ def solve_writes(rate: Tensor, k: Tensor) -> Tensor:
     """Return U (..., T, T), whose row i holds the share of each value written at i, from rates (..., T) and keys (..., T, d)."""
     length = k.shape[-2]
     lower = ((k @ k.transpose(-1, -2)) * rate.unsqueeze(-1)).tril(-1)  # b_i k_i . k_j
-    own = rate.unsqueeze(-1) * torch.eye(length, dtype=k.dtype, device=k.device)
+    diagonal = rate.unsqueeze(-1) * torch.eye(length, dtype=k.dtype, device=k.device)
     rows: list[Tensor] = []
     for start in range(0, length, CHUNK):
         stop = min(start + CHUNK, length)
-        wanted = own[..., start:stop, :]
+        target = diagonal[..., start:stop, :]
         if rows:
-            wanted = wanted - lower[..., start:stop, :start] @ torch.cat(rows, -2)
-        rows.append(solve_lower(lower[..., start:stop, start:stop], wanted))
+            target = target - lower[..., start:stop, :start] @ torch.cat(rows, -2)
+        rows.append(solve_lower(lower[..., start:stop, start:stop], target))
     return torch.cat(rows, -2)
 
 
-def solve_lower(lower: Tensor, wanted: Tensor) -> Tensor:
+def solve_lower(lower: Tensor, target: Tensor) -> Tensor:
     """Return (1 + N)^-1 W = ... (1 + N^4) (1 + N^2) (1 - N) W. It ends since powers of N, strictly lower triangular, become zero."""
-    found, power, degree = wanted - lower @ wanted, lower, 1
+    solution, power, degree = target - lower @ target, lower, 1
     while 2 * degree < lower.shape[-1]:
         power, degree = power @ power, 2 * degree
-        found = found + power @ found
-    return found
+        solution = solution + power @ solution
+    return solution

@@ -59,8 +59,7 @@ class Differential(Heads):
     def share(self) -> Tensor:
         """Return lambda (K, 1, 1, 1, 1)."""
         a, b, c, d = self.shares.unbind(1)  # (K, d)
-        found: Tensor = (a * b).sum(-1).exp() - (c * d).sum(-1).exp() + self.start
-        return found.view(-1, 1, 1, 1, 1)
+        return ((a * b).sum(-1).exp() - (c * d).sum(-1).exp() + self.start).view(-1, 1, 1, 1, 1)
 
     def other_logits(self, x: Tensor) -> Tensor:
         """Return the scores of the second map, as `logits` does for the first."""
@@ -73,8 +72,8 @@ class Differential(Heads):
         return softmax(self.logits(x)) - self.share() * softmax(self.other_logits(x))
 
     def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
-        found = super().contexts(weights, x)  # (K, B, H, T, d)
+        context = super().contexts(weights, x)  # (K, B, H, T, d)
         if self.gain is None:
-            return found
-        length = (found.square().mean(-1, keepdim=True) + self.eps).rsqrt()
-        return found * length * self.gain * (1 - self.start)
+            return context
+        length = (context.square().mean(-1, keepdim=True) + self.eps).rsqrt()
+        return context * length * self.gain * (1 - self.start)

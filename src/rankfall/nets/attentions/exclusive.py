@@ -4,7 +4,7 @@
 
 for each head. What a token knows of itself stays in the residual stream, and attention adds what it lacks.
 
-Near identical rows, y_i is nearly parallel to v_i: what is left is as small as the differences between rows, and differs between rows at
+Near identical rows, y_i is nearly parallel to v_i: what remains is as small as the differences between rows, and differs between rows at
 the same order. The order of contraction is 1, also with softmax, and without a skip connection all outputs shrink with the residual.
 """
 

@@ -39,8 +39,8 @@ class Gated(Heads):
         gate: Literal["elementwise", "head"] = "elementwise",
     ) -> None:
         super().__init__(sizes, position, normaliser, mask, site)
-        each = sizes.head_width if gate == "elementwise" else 1
-        self.gate = Linear(sizes, sizes.width, sizes.heads * each, "gate", bias=False)
+        width = sizes.head_width if gate == "elementwise" else 1
+        self.gate = Linear(sizes, sizes.width, sizes.heads * width, "gate", bias=False)
 
     def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
         gate = self.gate(x).sigmoid()  # (K, B, T, H*d) or (K, B, T, H)

@@ -33,6 +33,6 @@ class GatedLinear(Recurrent):
 
     def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:
         logs = logsigmoid(self.split(self.gate(x))).transpose(-1, -2) / self.slowness  # (K, B, H, d, T)
-        kept = decays(logs)  # (K, B, H, d, T, T)
+        decay = decays(logs)  # (K, B, H, d, T, T)
         products = q.transpose(-1, -2).unsqueeze(-1) * k.transpose(-1, -2).unsqueeze(-2)  # (K, B, H, d, T, T)
-        return (products * kept).sum(-3) * self.head_width**-0.5
+        return (products * decay).sum(-3) * self.head_width**-0.5

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
+from rankfall.nets.attentions._heads import prepare
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Linear, Sizes, constant
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Gau(nn.Module):
         self.position, self.normaliser, self.mask = position, normaliser, mask
 
     @staticmethod
-    def sized(sizes: Sizes, *, key_width: int = 128, expansion: int = 2, **rest: object) -> Sizes:
+    def sized(sizes: Sizes, *, key_width: int = 128, expansion: int = 2, **_: object) -> Sizes:
         """Return the sizes for position and normaliser: one head with queries of s dimensions and values of e."""
         return replace(sizes, heads=1, head_width=key_width, value_width=expansion * sizes.width)
 

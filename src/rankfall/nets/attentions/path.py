@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from rankfall.errors import RankfallError
+from rankfall.nets.attentions._heads import prepare
 from rankfall.nets.attentions.linear import causal
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Linear, Sizes
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Path(Multihead):
         rate = 2 * self.rate(x).sigmoid().transpose(2, 3).unsqueeze(-1)  # (K, B, H, T, 1)
         length, changed, rows = x.shape[2], k[..., :0, :], []
         for i in range(length):
-            here = w[..., i : i + 1, :]
-            changed = changed - rate[..., i : i + 1, :] * (changed @ here.transpose(-1, -2)) * here
+            direction = w[..., i : i + 1, :]
+            changed = changed - rate[..., i : i + 1, :] * (changed @ direction.transpose(-1, -2)) * direction
             changed = torch.cat([changed, k[..., i : i + 1, :]], -2)  # (K, B, H, i + 1, d)
             rows.append(pad(q[..., i : i + 1, :] @ changed.transpose(-1, -2), (0, length - 1 - i)))
         scores = self.position.bias(torch.cat(rows, -2) * self.head_width**-0.5)

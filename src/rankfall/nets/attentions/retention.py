@@ -32,5 +32,5 @@ class Retention(Recurrent):
         self.logs = [math.log1p(-(2.0 ** -(first + head))) for head in range(sizes.heads)]
 
     def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:
-        kept = torch.stack([decays(q.new_full((q.shape[-2],), log)) for log in self.logs])  # (H, T, T)
-        return q @ k.transpose(-1, -2) * self.head_width**-0.5 * kept
+        decay = torch.stack([decays(q.new_full((q.shape[-2],), log)) for log in self.logs])  # (H, T, T)
+        return q @ k.transpose(-1, -2) * self.head_width**-0.5 * decay

@@ -37,6 +37,6 @@ class Selective(Recurrent):
     def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:
         step = softplus(self.step(x)).transpose(2, 3)  # t (K, B, H, T)
         starts = torch.stack([x.new_full((), start) for start in self.starts]).view(-1, 1)
-        kept = decays(-step * (starts + self.speed).exp())  # (K, B, H, T, T)
-        own = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
-        return q @ k.transpose(-1, -2) * step.unsqueeze(-2) * kept + self.through * own
+        decay = decays(-step * (starts + self.speed).exp())  # (K, B, H, T, T)
+        identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
+        return q @ k.transpose(-1, -2) * step.unsqueeze(-2) * decay + self.through * identity

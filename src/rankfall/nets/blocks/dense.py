@@ -29,13 +29,15 @@ class Dense(Attention):
         self.shares = constant(sizes, sizes.layer + 1, value=0.0)
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
-        made = require_earlier(self, earlier).setdefault("outputs", [])
-        if not made:
-            made.append(x)
-        made.append(super().forward(x, drop, earlier))
-        start = [float(i == len(made) - 1) if self.start == "last" else 1 / len(made) for i in range(len(made))]
-        shares = [(self.shares[:, i] + start[i]).view(-1, 1, 1, 1) for i in range(len(made))]
-        total = shares[0] * made[0]
-        for share, state in zip(shares[1:], made[1:]):
+        outputs = require_earlier(self, earlier).setdefault("outputs", [])
+        if not outputs:
+            outputs.append(x)
+        outputs.append(super().forward(x, drop, earlier))
+        start = [
+            float(i == len(outputs) - 1) if self.start == "last" else 1 / len(outputs) for i in range(len(outputs))
+        ]
+        shares = [(self.shares[:, i] + start[i]).view(-1, 1, 1, 1) for i in range(len(outputs))]
+        total = shares[0] * outputs[0]
+        for share, state in zip(shares[1:], outputs[1:]):
             total = total + share * state
         return total

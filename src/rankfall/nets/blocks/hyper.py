@@ -72,6 +72,7 @@ class Hyper(Attention):
         return self.sublayer(x, lambda h: drop(mlp(h), f"{self.site}.mlp"), self.norm2, self.around2)
 
     def sublayer(self, x: Tensor, function: Any, norm: Any, around: Any) -> Tensor:
+        """Return the streams (K, B, T, n D) after one sublayer. `around` returns its numbers a, b and R."""
         read, write, mix = around()  # (K, 1, 1, 1, n), (K, 1, 1, n, 1), (K, 1, 1, n, n)
         streams = x.unflatten(-1, (self.streams, -1))  # (K, B, T, n, D)
         h = (read @ streams).squeeze(-2)
@@ -96,9 +97,9 @@ class Free(nn.Module):
         self.mix = constant(sizes, 1, 1, streams, streams, value=0.0)
 
     def forward(self) -> tuple[Tensor, Tensor, Tensor]:
-        one = torch.eye(self.streams, dtype=self.mix.dtype, device=self.mix.device)
-        start = 1 / self.streams if self.first is None else one[self.first]
-        return self.read + start, self.write, self.mix + one
+        identity = torch.eye(self.streams, dtype=self.mix.dtype, device=self.mix.device)
+        start = 1 / self.streams if self.first is None else identity[self.first]
+        return self.read + start, self.write, self.mix + identity
 
 
 class Stochastic(nn.Module):
@@ -115,8 +116,8 @@ class Stochastic(nn.Module):
         self.mix = constant(sizes, 1, 1, streams, streams, value=0.0)
 
     def forward(self) -> tuple[Tensor, Tensor, Tensor]:
-        one = torch.eye(self.streams, dtype=self.mix.dtype, device=self.mix.device)
-        mix = (self.mix + self.sharpness * one).softmax(-1)
+        identity = torch.eye(self.streams, dtype=self.mix.dtype, device=self.mix.device)
+        mix = (self.mix + self.sharpness * identity).softmax(-1)
         for _ in range(self.rounds):
             mix = mix / mix.sum(-2, keepdim=True)
             mix = mix / mix.sum(-1, keepdim=True)

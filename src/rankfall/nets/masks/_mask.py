@@ -7,13 +7,15 @@ from torch import Tensor
 
 
 class Mask:
+    """A rule from a length to (T, T) or None, evaluated once for each length and device."""
+
     def __init__(self, rule: Callable[[int], Tensor | None]) -> None:
         self.rule = rule
-        self.made: dict[tuple[int, torch.device], Tensor | None] = {}
+        self.evaluated: dict[tuple[int, torch.device], Tensor | None] = {}
 
     def __call__(self, length: int, device: torch.device) -> Tensor | None:
         """Return (T, T), True where token i may attend to token j, or None if every token may attend to every token."""
-        if (length, device) not in self.made:
+        if (length, device) not in self.evaluated:
             allowed = self.rule(length)
-            self.made[length, device] = None if allowed is None else allowed.to(device)
-        return self.made[length, device]
+            self.evaluated[length, device] = None if allowed is None else allowed.to(device)
+        return self.evaluated[length, device]

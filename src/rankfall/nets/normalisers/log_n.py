@@ -19,5 +19,5 @@ def log_n(logits: Tensor, *, length: int = 512) -> Tensor:
 def by_log_n(logits: Tensor, unit: float) -> Tensor:
     """Multiply scores by log n_i / unit. -inf stays, also in rows with one visible token, where log n_i is zero."""
     hidden = logits == -torch.inf
-    seen = (~hidden).sum(-1, keepdim=True).to(logits.dtype)  # n_i (K, B, H, T, 1)
-    return (logits.masked_fill(hidden, 0.0) * (seen.log() / unit)).masked_fill(hidden, -torch.inf)
+    visible = (~hidden).sum(-1, keepdim=True).to(logits.dtype)  # n_i (K, B, H, T, 1)
+    return (logits.masked_fill(hidden, 0.0) * (visible.log() / unit)).masked_fill(hidden, -torch.inf)

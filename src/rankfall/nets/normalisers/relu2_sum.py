@@ -12,7 +12,7 @@ SHIFT = "cancels"
 
 def relu2_sum(logits: Tensor) -> Tensor:
     top = logits.amax(-1, keepdim=True)  # dividing by it keeps squares from overflow and underflow
-    found = top > 0
-    weights = (logits.relu() / torch.where(found, top, 1.0)).square()
-    weights = torch.where(found, weights, (logits != -torch.inf).to(logits.dtype))
+    positive = top > 0
+    weights = (logits.relu() / torch.where(positive, top, 1.0)).square()
+    weights = torch.where(positive, weights, (logits != -torch.inf).to(logits.dtype))
     return weights / weights.sum(-1, keepdim=True)

@@ -35,7 +35,7 @@ class ScoreScale(nn.Module):
         hidden = logits == -torch.inf
         times: Tensor | float = self.factor
         if self.scale != "one":
-            seen = (~hidden).sum(-1, keepdim=True).to(logits.dtype)  # n_i (K, B, H, T, 1)
-            times = times * (seen.log() if self.scale == "log_n" else seen.log().sqrt())
+            visible = (~hidden).sum(-1, keepdim=True).to(logits.dtype)  # n_i (K, B, H, T, 1)
+            times = times * (visible.log() if self.scale == "log_n" else visible.log().sqrt())
         # -inf must not be multiplied: with one visible token, log n_i is zero.
         return (logits.masked_fill(hidden, 0.0) * times).masked_fill(hidden, -torch.inf).softmax(-1)

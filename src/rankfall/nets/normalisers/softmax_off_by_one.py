@@ -9,8 +9,7 @@ SHIFT = "counts"
 
 
 def softmax_off_by_one(logits: Tensor) -> Tensor:
-    top = logits.amax(-1, keepdim=True).clamp_min(
-        0.0
-    )  # the maximum over the scores and the extra zero; it cancels in the quotient
+    # the maximum over the scores and the extra zero; it cancels in the quotient
+    top = logits.amax(-1, keepdim=True).clamp_min(0.0)
     weights = (logits - top).exp()
     return weights / ((-top).exp() + weights.sum(-1, keepdim=True))

@@ -18,5 +18,5 @@ def softpick(logits: Tensor, *, eps: float = 0.0) -> Tensor:
     top = logits.amax(-1, keepdim=True).clamp_min(0.0)  # it cancels in the quotient
     above = (logits - top).exp() - (-top).exp()  # (e^b - 1) / e^top
     total = above.abs().masked_fill(hidden, 0.0).sum(-1, keepdim=True) + eps * (-top).exp()
-    there = total > 0
-    return torch.where(there, above.relu() / torch.where(there, total, 1.0), 0.0)
+    nonzero = total > 0
+    return torch.where(nonzero, above.relu() / torch.where(nonzero, total, 1.0), 0.0)

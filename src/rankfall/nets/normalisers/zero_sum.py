@@ -10,5 +10,5 @@ SHIFT = "cancels"
 
 
 def zero_sum(logits: Tensor) -> Tensor:
-    seen = (logits != -torch.inf).to(logits.dtype)
-    return logits.softmax(-1) - seen / seen.sum(-1, keepdim=True)
+    visible = (logits != -torch.inf).to(logits.dtype)
+    return logits.softmax(-1) - visible / visible.sum(-1, keepdim=True)

@@ -25,5 +25,4 @@ class ByDepth(nn.Module):
         return self.norm.plain(x) * self.factor
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.norm(x) * self.factor
-        return found
+        return self.norm(x) * self.factor

@@ -4,6 +4,8 @@ from torch import Tensor, nn
 
 
 class Position(nn.Module):
+    """A position that does not act anywhere."""
+
     def embed(self, x: Tensor) -> Tensor:
         """Act on `states`: the vectors (K, B, T, D) after the embedding."""
         return x

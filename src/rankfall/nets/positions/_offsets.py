@@ -1,4 +1,4 @@
-"""Conversion between numbers or vectors for each offset o = i - j and matrices over pairs of positions."""
+"""Conversion between numbers or vectors for each offset o = i - j and matrices over pairs of positions, and sinusoids."""
 
 import torch
 from torch import Tensor
@@ -35,3 +35,11 @@ def by_offsets(weights: Tensor) -> Tensor:
     length = weights.shape[-1]
     flat = functional.pad(weights.flip(-1), (0, length)).flatten(-2)  # (..., T * 2T)
     return flat[..., : length * (2 * length - 1)].unflatten(-1, (length, 2 * length - 1))
+
+
+def sinusoids(places: Tensor, width: int, base: float) -> Tensor:
+    """Return sine and cosine in turn, (N, D), at speeds base^(-2p/D) of positions or offsets (N,) (Vaswani et al. 2017)."""
+    pairs = (width + 1) // 2  # the last pair of an odd width is cut
+    speeds = base ** (-2 * torch.arange(pairs, device=places.device, dtype=places.dtype) / width)
+    angles = places.unsqueeze(1) * speeds  # (N, pairs)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width]

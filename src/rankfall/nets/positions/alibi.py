@@ -27,9 +27,8 @@ class Alibi(Position):
     def bias(self, logits: Tensor) -> Tensor:
         places = torch.arange(logits.shape[-1], device=logits.device, dtype=logits.dtype)
         distance = (places.unsqueeze(1) - places).abs()  # (T, T)
-        slopes = torch.stack(
-            [logits.new_full((), slope) for slope in self.slopes]
-        )  # created on the device: a copy would wait for a GPU
+        # created on the device: a copy would wait for a GPU
+        slopes = torch.stack([logits.new_full((), slope) for slope in self.slopes])
         return logits - slopes.view(-1, 1, 1) * distance  # (K, B, H, T, T)
 
 

@@ -32,14 +32,15 @@ class Rope(Position):
         self.trained, self.interpolated, self.log_n = sizes.length, interpolated, log_n
 
     def turn_pairs(self, x: Tensor) -> Tensor:
+        """Rotate the pairs of coordinates of queries or keys (K, B, H, T, d)."""
         length = x.shape[-2]
         places = torch.arange(length, device=x.device, dtype=x.dtype)
         if self.interpolated and length > self.trained:
             places = places * (self.trained / length)
         speeds = self.base ** (-torch.arange(self.pairs, device=x.device, dtype=x.dtype) / max(self.pairs, 1))
         cos, sin = (places.unsqueeze(1) * speeds).cos(), (places.unsqueeze(1) * speeds).sin()  # (T, pairs)
-        first, second, rest = x.split([self.pairs, self.pairs, x.shape[-1] - 2 * self.pairs], -1)
-        return torch.cat([first * cos - second * sin, first * sin + second * cos, rest], -1)
+        first, second, unrotated = x.split([self.pairs, self.pairs, x.shape[-1] - 2 * self.pairs], -1)
+        return torch.cat([first * cos - second * sin, first * sin + second * cos, unrotated], -1)
 
     def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         scale = 1.0 if self.log_n is None else math.log(q.shape[-2]) / math.log(self.log_n)

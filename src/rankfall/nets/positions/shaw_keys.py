@@ -24,5 +24,5 @@ class ShawKeys(Position):
         self.keys = parameter(sizes, 1, 1, 2 * reach + 1, sizes.head_width, initial=initial)  # (K, 1, 1, 2r + 1, d)
 
     def products(self, q: Tensor, k: Tensor) -> Tensor:
-        own = rows_of(self.keys, q.shape[-2]).transpose(-1, -2)  # (K, 1, 1, d, 2T - 1)
-        return q @ k.transpose(-1, -2) + by_places(q @ own)
+        offsets = rows_of(self.keys, q.shape[-2]).transpose(-1, -2)  # (K, 1, 1, d, 2T - 1)
+        return q @ k.transpose(-1, -2) + by_places(q @ offsets)

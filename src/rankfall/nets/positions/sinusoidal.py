@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._sinusoids import sinusoids
+from rankfall.nets.positions._offsets import sinusoids
 from rankfall.nets.primitives import Sizes
 
 TOUCHES = ("states",)

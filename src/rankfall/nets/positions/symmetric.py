@@ -1,4 +1,4 @@
-"""A learned bias for each distance |i - j|, per head, shared by all layers: the network cannot tell left from right."""
+"""A learned bias for each distance |i - j|, per head, shared by all layers: the network cannot distinguish left from right."""
 
 import torch
 from torch import Tensor
@@ -20,5 +20,5 @@ class Symmetric(Position):
         self.table = parameter(sizes, 1, sizes.heads, sizes.length, initial=initial)  # (K, 1, H, T)
 
     def bias(self, logits: Tensor) -> Tensor:
-        both = torch.cat([self.table.flip(-1), self.table[..., 1:]], -1)  # distances -(T-1) .. T-1
-        return logits + by_offset(both, logits.shape[-1])
+        mirrored = torch.cat([self.table.flip(-1), self.table[..., 1:]], -1)  # distances -(T-1) .. T-1
+        return logits + by_offset(mirrored, logits.shape[-1])

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._offsets import by_places
-from rankfall.nets.positions._sinusoids import sinusoids
+from rankfall.nets.positions._offsets import by_places, sinusoids
 from rankfall.nets.primitives import Initial, Linear, Sizes, parameter
 
 TOUCHES = ("products",)

@@ -30,10 +30,9 @@ class Attentive(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor, branch: Tensor, earlier: Earlier | None = None) -> Tensor:
-        made = require_earlier(self, earlier).setdefault("branches", [x])
-        made.append(branch)
-        values = torch.stack(made, 2)  # (K, B, N, T, D)
+        branches = require_earlier(self, earlier).setdefault("branches", [x])
+        branches.append(branch)
+        values = torch.stack(branches, 2)  # (K, B, N, T, D)
         keys = values * (values.square().mean(-1, keepdim=True) + self.eps).rsqrt()
         weights = (keys * self.query).sum(-1, keepdim=True).softmax(2)  # (K, B, N, T, 1)
-        mean: Tensor = (weights * values).sum(2)
-        return mean
+        return (weights * values).sum(2)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.shared import in_float64, mean_of_samples
-from rankfall.nets.attention_inputs import attention_inputs
+from rankfall.nets.network import attention_inputs
 from rankfall.rank.powers import reason_of
 
 USES = ("weights",)

@@ -13,7 +13,7 @@ from rankfall.models.source import PACKAGES
 from rankfall.models.subject import Subject
 from rankfall.rank import residual as res
 from rankfall.rank.powers import TOO_SMALL, exponent_of, measurable, reason_of, shift, unit
-from rankfall.streams.variants import Variant
+from rankfall.streams.cuts import Variant
 
 NEEDS = "nothing"
 FILES, READS = TEXTS, PACKAGES

@@ -25,10 +25,10 @@ from rankfall.train.machine.exact_zeros import find_remainder
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
 
-FACTOR = 8.0
-LEAST = 2e-5  # relative
+FACTOR = 8.0  # times the distance of autograd in float32 from float64
+LEAST = 2e-5  # relative distance below which all results agree
 EVALUATION = 1e-3  # relative distance of a loss: rounding stays below it even where it is amplified, errors exceed it
-TIMES = 8  # steps with random rounding of the weights
+TIMES = 8  # steps of autograd with random rounding of the weights
 LAST_BIT = 2.0**-24  # largest relative change by rounding
 STEPS = (0, 1)  # steps of dropout
 DIFFERS = "the machine does not agree with autograd: "
@@ -49,8 +49,10 @@ def disagreement(
     note: Callable[[str], None] = lambda _: None,
     machined: type[Machined] = Machined,
 ) -> str:
-    """Return text with the difference and a remedy, or an empty text if the engines agree. The networks are temporary. `note` is called if
-    the passes cannot be compared."""
+    """Return text with the difference and a remedy, or an empty text if the engines agree.
+
+    The networks are temporary. `note` is called if the passes cannot be compared.
+    """
     for number, batch in enumerate(batches):
         machine, plain, double = (
             initial(architecture, shape, replace(training, dtype=dtype), batch)
@@ -60,45 +62,47 @@ def disagreement(
         double.weights.copy_(plain.weights)
         for step in STEPS if training.dropout else STEPS[:1]:
             machine.step_count = step
-            again = plain, training, batch, step
-            wanted = by_autograd(*again)  # first, so that an error of a component is not blamed on the machine
+            arguments = plain, training, batch, step
+            expected = by_autograd(*arguments)  # first, so that an error of a component is not blamed on the machine
             exact = by_autograd(double, training, to_double(batch), step)
-            found = engine.passes(machine, batch), machine.grads
-            what = count_difference(found[0], wanted[0]) or far(found, wanted, exact, again)
-            if what and is_mostly_rounding(exact, again):
+            actual = engine.passes(machine, batch), machine.grads
+            difference = count_difference(actual[0], expected[0]) or result_difference(
+                actual, expected, exact, arguments
+            )
+            if difference and is_mostly_rounding(exact, arguments):
                 note(NOT_COMPARED)
                 break
-            if what:
-                return f"{DIFFERS}{what} (batch of {batch.inputs.shape[1]}, step {step}); {REMEDY}"
+            if difference:
+                return f"{DIFFERS}{difference} (batch of {batch.inputs.shape[1]}, step {step}); {REMEDY}"
             first = number == step == 0
-            if first and (left := find_remainder(plain, double, training, batch, found, wanted, exact)):
-                return f"the gradient of {left.parameter} is 0 by autograd and {left.value:.1g} by the machine: {SYMMETRIC}"
+            if first and (remainder := find_remainder(plain, double, training, batch, actual, expected, exact)):
+                return f"the gradient of {remainder.parameter} is 0 by autograd and {remainder.value:.1g} by the machine: {SYMMETRIC}"
         else:
-            what = evaluation_difference(machine, training, batch)
-            if what and not is_mostly_rounding(exact, again):
-                return f"{DIFFERS}{what}; {REMEDY}"
-        if what := step_difference(engine, machine, plain, wanted[0].loss):
-            return f"{DIFFERS}{what}; {REMEDY}"
+            difference = evaluation_difference(machine, training, batch)
+            if difference and not is_mostly_rounding(exact, arguments):
+                return f"{DIFFERS}{difference}; {REMEDY}"
+        if difference := step_difference(engine, machine, plain, expected[0].loss):
+            return f"{DIFFERS}{difference}; {REMEDY}"
     return ""
 
 
 def later_difference(engine: Machined, members: Members, batch: Samples, k: int) -> str:
     """Return the difference in the step that member k is about to take, with a remedy, or an empty text. Nothing is trained."""
     architecture, shape, *_ = engine.design
-    training, step, one = engine.training, members.step_count, pick_member(batch, k)
+    training, step, single = engine.training, members.step_count, pick_member(batch, k)
     plain, double = (
-        initial(architecture, shape, replace(training, dtype=dtype), one) for dtype in (training.dtype, "float64")
+        initial(architecture, shape, replace(training, dtype=dtype), single) for dtype in (training.dtype, "float64")
     )
     plain.weights.copy_(members.weights[k : k + 1])
     double.weights.copy_(plain.weights)
-    again = plain, training, one, step
-    wanted, exact = by_autograd(*again), by_autograd(double, training, to_double(one), step)
-    if not (wanted[1].isfinite().all() and wanted[0].loss.isfinite().all()):  # the member ends with any engine
+    arguments = plain, training, single, step
+    expected, exact = by_autograd(*arguments), by_autograd(double, training, to_double(single), step)
+    if not (expected[1].isfinite().all() and expected[0].loss.isfinite().all()):  # the member ends with any engine
         return ""
     graded = engine.passes(members, batch)
-    found = replace(graded, loss=graded.loss[k : k + 1]), members.grads[k : k + 1].clone()
-    what = far(found, wanted, exact, again)
-    return f"{DIFFERS}{what}; {REMEDY}" if what and not is_mostly_rounding(exact, again) else ""
+    actual = replace(graded, loss=graded.loss[k : k + 1]), members.grads[k : k + 1].clone()
+    difference = result_difference(actual, expected, exact, arguments)
+    return f"{DIFFERS}{difference}; {REMEDY}" if difference and not is_mostly_rounding(exact, arguments) else ""
 
 
 def pick_member(batch: Samples, k: int) -> Samples:
@@ -113,18 +117,22 @@ def pick_member(batch: Samples, k: int) -> Samples:
 def evaluation_difference(machine: Members, training: Training, batch: Samples) -> str:
     """Return the difference in an evaluation, which has no dropout."""
     objective, batch = recipe.objective(training), replace(batch, learned=False)
-    found = machine.grade(objective, batch)
-    wanted = objective(machine.module, batch)
-    if what := count_difference(found, wanted):
-        return f"in an evaluation {what}"
-    away, bound = (found.loss.double() - wanted.loss).abs(), EVALUATION * wanted.loss.abs().double()
-    bad = ~(away <= bound) & wanted.loss.isfinite()
-    return f"the loss of an evaluation is {float(away[bad].max()):.1g} away from that of autograd" if bad.any() else ""
+    actual = machine.grade(objective, batch)
+    expected = objective(machine.module, batch)
+    if difference := count_difference(actual, expected):
+        return f"in an evaluation {difference}"
+    distance, bound = (actual.loss.double() - expected.loss).abs(), EVALUATION * expected.loss.abs().double()
+    bad = ~(distance <= bound) & expected.loss.isfinite()
+    if not bad.any():
+        return ""
+    return f"the loss of an evaluation is {float(distance[bad].max()):.1g} away from that of autograd"
 
 
 def step_difference(engine: Machined, machine: Members, plain: Members, loss: Tensor) -> str:
-    """Return the difference after two steps of the optimiser along the machine's gradients. A member whose gradient is too large for a step
-    is skipped, since it ends with any engine."""
+    """Return the difference after two steps of the optimiser along the machine's gradients.
+
+    A member whose gradient is too large for a step is skipped, since it ends with any engine.
+    """
     machine.step_count = plain.step_count = 0
     gradients = machine.grads.clone()
     for step in STEPS:
@@ -140,57 +148,62 @@ def step_difference(engine: Machined, machine: Members, plain: Members, loss: Te
         pairs = zip((machine.weights, *machine.slots), (plain.weights, *plain.slots), bounds)
         ended = plain.status != RUNNING
         if not all(
-            (ended | ~other.isfinite().all(1) | (difference_norm(one, other.double()) <= bound)).all()
-            for one, other, bound in pairs
+            (ended | ~reference.isfinite().all(1) | (difference_norm(value, reference.double()) <= bound)).all()
+            for value, reference, bound in pairs
         ):
             return f"weights or slots differ after step {step + 1} of the optimiser {type(plain.optimizer).__name__}"
     return ""
 
 
-def count_difference(found: Graded, wanted: Graded) -> str:
+def count_difference(actual: Graded, expected: Graded) -> str:
     """Return the difference between counts. Numbers of targets must be equal. Sums of metrics may differ a little, because of ties."""
-    if not torch.equal(found.asked, wanted.asked):
-        return f"{found.asked.tolist()} targets are counted, where autograd counts {wanted.asked.tolist()}"
-    if set(found.sums) != set(wanted.sums) or set(found.asked_of) != set(wanted.asked_of):
-        return f"metrics {sorted(found.sums)}, where the objective has {sorted(wanted.sums)}"
-    for name, asked in wanted.asked_of.items():
-        if not torch.equal(found.asked_of[name], asked):
-            return f"{found.asked_of[name].tolist()} targets of {name} are counted, by autograd {asked.tolist()}"
-    for name, wanted_sum in wanted.sums.items():
-        away = (found.sums[name].double() - wanted_sum.double()).abs()
-        if (away > 2 + 0.02 * wanted.asked).any():
-            return f"{name} sums to {found.sums[name].tolist()}, by autograd to {wanted_sum.tolist()}"
+    if not torch.equal(actual.asked, expected.asked):
+        return f"{actual.asked.tolist()} targets are counted, where autograd counts {expected.asked.tolist()}"
+    if set(actual.sums) != set(expected.sums) or set(actual.asked_of) != set(expected.asked_of):
+        return f"metrics {sorted(actual.sums)}, where the objective has {sorted(expected.sums)}"
+    for name, count in expected.asked_of.items():
+        if not torch.equal(actual.asked_of[name], count):
+            return f"{actual.asked_of[name].tolist()} targets of {name} are counted, by autograd {count.tolist()}"
+    for name, wanted_sum in expected.sums.items():
+        distance = (actual.sums[name].double() - wanted_sum.double()).abs()
+        if (distance > 2 + 0.02 * expected.asked).any():
+            return f"{name} sums to {actual.sums[name].tolist()}, by autograd to {wanted_sum.tolist()}"
     return ""
 
 
-def far(found: Result, wanted: Result, exact: Result, again: tuple[Members, Training, Samples, int]) -> str:
+def result_difference(
+    actual: Result, expected: Result, exact: Result, arguments: tuple[Members, Training, Samples, int]
+) -> str:
     """Return text about a loss or gradient that is too far from float64, or an empty text."""
-    for name, pick in (("loss", lambda one: one[0].loss.unsqueeze(1)), ("gradient", lambda one: one[1])):
+    for name, pick in (("loss", lambda result: result[0].loss.unsqueeze(1)), ("gradient", lambda result: result[1])):
         truth = pick(exact).double()
-        away, torchs = (difference_norm(pick(one), truth) for one in (found, wanted))
-        bound = torch.maximum(FACTOR * torchs, LEAST * truth.norm(dim=1))
-        if not (away <= bound).all():
-            rounded = torch.stack([difference_norm(pick(one), truth) for one in rounded_steps(*again)]).amax(0)
-            bound = torch.maximum(bound, FACTOR * rounded)
-        bad = ~(away <= bound) & truth.isfinite().all(1)  # a value that is not finite ends the member with any engine
+        distance, plain_distance = (difference_norm(pick(result), truth) for result in (actual, expected))
+        bound = torch.maximum(FACTOR * plain_distance, LEAST * truth.norm(dim=1))
+        if not (distance <= bound).all():
+            rounded = [difference_norm(pick(result), truth) for result in rounded_steps(*arguments)]
+            bound = torch.maximum(bound, FACTOR * torch.stack(rounded).amax(0))
+        # a value that is not finite ends the member with any engine
+        bad = ~(distance <= bound) & truth.isfinite().all(1)
         if bad.any():
             k = int(bad.nonzero()[0])
-            return f"the {name} is {float(away[k] / truth[k].norm()):.1g} of its size away from that of autograd"
+            return f"the {name} is {float(distance[k] / truth[k].norm()):.1g} of its size away from that of autograd"
     return ""
 
 
-def difference_norm(one: Tensor, truth: Tensor) -> Tensor:
-    return (one.double() - truth).norm(dim=1)
+def difference_norm(value: Tensor, truth: Tensor) -> Tensor:
+    """Return the distance of each member's row from the true one (K,)."""
+    return (value.double() - truth).norm(dim=1)
 
 
-def is_mostly_rounding(exact: Result, again: tuple[Members, Training, Samples, int]) -> bool:
+def is_mostly_rounding(exact: Result, arguments: tuple[Members, Training, Samples, int]) -> bool:
     """Return whether last bits of the weights change a member's gradient by an eighth of its size or more."""
     truth = exact[1]
-    away = torch.stack([difference_norm(one[1], truth) for one in rounded_steps(*again)]).amax(0)
-    return bool((~(FACTOR * away <= truth.norm(dim=1))).any())
+    distance = torch.stack([difference_norm(result[1], truth) for result in rounded_steps(*arguments)]).amax(0)
+    return bool((~(FACTOR * distance <= truth.norm(dim=1))).any())
 
 
 def rounded_steps(plain: Members, training: Training, batch: Samples, step: int) -> Iterator[Result]:
+    """Yield steps by autograd whose weights are changed by up to a last bit."""
     weights = plain.weights.detach().clone()
     for k in range(TIMES):
         drawn = stream(k, "rounding").uniform(-1, 1, tuple(weights.shape))

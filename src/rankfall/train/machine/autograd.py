@@ -19,6 +19,7 @@ def initial(architecture: Architecture, shape: Shape, training: Training, batch:
 
 
 def by_autograd(members: Members, training: Training, batch: Samples, step: int) -> Result:
+    """Return the result and the gradients of a step, at this step of dropout."""
     drop = members.dropout.at(step) if members.dropout else no_dropout
     graded = recipe.objective(training)(members.module, batch, drop)
     members.differentiate(graded.loss)
@@ -26,5 +27,6 @@ def by_autograd(members: Members, training: Training, batch: Samples, step: int)
 
 
 def to_double(batch: Samples) -> Samples:
+    """Return the batch in float64."""
     inputs, targets = (x.double() if x.is_floating_point() else x for x in (batch.inputs, batch.targets))
     return replace(batch, inputs=inputs, targets=inputs if batch.targets is batch.inputs else targets)

@@ -32,6 +32,8 @@ NO_CODE: Mapping[str, str] = MappingProxyType({})
 
 
 class Machined:
+    """An engine of `Members` on the processor."""
+
     name, device_type = "machine", "cpu"
     kind: type[Engine] = Engine
 
@@ -45,7 +47,7 @@ class Machined:
     ) -> None:
         """Prepare the members. `code`: digests of all code that steps depend on; with it, programs are cached for other processes."""
         used = [*components_of(architecture), ("objective", training.objective)]
-        parts = tuple(components.load(kind, one.name) for kind, one in used)
+        parts = tuple(components.load(kind, component.name) for kind, component in used)
         self.design, self.training = (architecture, shape, training.dtype, training.objective, parts), training
         self.code = digest_code(code)  # key of the cache of programs
         self.draw = recipe.make_draw(training)
@@ -59,12 +61,12 @@ class Machined:
         return self.engine.steps_at_once(members)
 
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
-        """Train every member on the batches. About every 500th step, one member's is compared with autograd's."""
+        """Train every member on the batches. Compare one member's step with autograd's about every COMPARED steps."""
         if members.step_count and -(members.step_count + members.seeds[0]) % COMPARED < len(batches):
             self.compare(members, batches[0])
         with as_errors_of_users():
             works = [self.work(batch) for batch in batches]
-            return [as_graded(one) for one in self.engine.steps(members, works)]
+            return [as_graded(result) for result in self.engine.steps(members, works)]
 
     def compare(self, members: Members, batch: Samples) -> None:
         """Raise if the step of a member differs from autograd's by more than rounding."""
@@ -72,8 +74,8 @@ class Machined:
 
         step = members.step_count
         member = step // COMPARED % len(members)
-        if what := later_difference(self, members, batch, member):
-            raise RankfallError(f"step {step} of seed {members.seeds[member]}: {what}")
+        if difference := later_difference(self, members, batch, member):
+            raise RankfallError(f"step {step} of seed {members.seeds[member]}: {difference}")
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """Evaluate a batch in parts that fit the processor's cache, or by PyTorch if the objective draws a tensor for the whole batch."""
@@ -83,7 +85,7 @@ class Machined:
         try:
             with as_errors_of_users():
                 works = [self.work(part, gradient=False) for part in parts_of(batch)]
-                return add_up([as_graded(one) for one in self.engine.evaluate(members, works)])
+                return add_up([as_graded(result) for result in self.engine.evaluate(members, works)])
         except Untraceable:  # depends on code only, so it is the same on any machine
             self.evaluates = False
             return objective(members.module, batch)
@@ -108,6 +110,7 @@ class Machined:
 
 
 def as_graded(results: Results) -> Graded:
+    """Convert the results of a program."""
     named: dict[str, dict[str, Tensor]] = {"loss": {}, "asked": {}, "sums": {}, "asked_of": {}}
     for (kind, name), value in results.items():
         named[kind][name] = value
@@ -116,7 +119,7 @@ def as_graded(results: Results) -> Graded:
 
 @contextmanager
 def as_errors_of_users() -> Iterator[None]:
-    """Raise the engine's errors as those that a job reports in one line."""
+    """Turn errors of the engine into errors that a job reports in one line."""
     try:
         yield
     except errors.NoKernel as error:

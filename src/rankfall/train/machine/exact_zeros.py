@@ -26,7 +26,7 @@ from rankfall.train.machine.autograd import Result, by_autograd, to_double
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 
-WITHOUT_EFFECT = "attention.key.bias"
+WITHOUT_EFFECT = "attention.key.bias"  # end of the name of a parameter that is skipped
 STEP = 1e-4  # smallest relevant step of Adam along a remainder, g / (g + eps), as a fraction of a whole step
 # Fraction of a remainder in float32. Float64 leaves 2e-9 of it, and data that are symmetric except for rounding 1e-8.
 ROUNDING = 1e-5
@@ -43,24 +43,27 @@ class Remainder:
 def find_remainder(
     members: Members, double: Members, training: Training, batch: Samples, machine: Result, plain: Result, exact: Result
 ) -> Remainder | None:
-    """Return the first parameter with such a remainder. The results of one step are `machine`, `plain` by autograd in float32, and `exact`
-    by autograd in float64 with the networks `double`."""
+    """Return the first parameter with such a remainder.
+
+    The results of one step are `machine`, `plain` by autograd in float32, and `exact` by autograd in float64 with the networks `double`.
+    """
     eps = getattr(members.optimizer, "eps", None)
     if eps is None:  # steps are proportional to the gradient
         return None
-    left, wanted = sizes(members, machine), sizes(members, plain)
-    names = [name for name, size in wanted.items() if size == 0 and left[name] > STEP * eps]
+    machine_sizes, plain_sizes = sizes(members, machine), sizes(members, plain)
+    names = [name for name, size in plain_sizes.items() if size == 0 and machine_sizes[name] > STEP * eps]
     if not names:
         return None
-    zero, other = sizes(double, exact), sizes(double, by_autograd(double, training, to_double(mix_batch(batch)), 0))
-    names = [name for name in names if zero[name] < ROUNDING * left[name] < other[name]]
-    return Remainder(names[0], left[names[0]]) if names else None
+    exact_sizes = sizes(double, exact)
+    mixed = sizes(double, by_autograd(double, training, to_double(mix_batch(batch)), 0))
+    names = [name for name in names if exact_sizes[name] < ROUNDING * machine_sizes[name] < mixed[name]]
+    return Remainder(names[0], machine_sizes[names[0]]) if names else None
 
 
-def sizes(members: Members, of: Result) -> dict[str, float]:
+def sizes(members: Members, result: Result) -> dict[str, float]:
     """Return the largest absolute number of each parameter's gradient, for the first member."""
-    each = zip(members.layout, of[1][0].split([value[0].numel() for value in members.parameters]))
-    return {name: float(part.abs().max()) for name, part in each if not name.endswith(WITHOUT_EFFECT)}
+    gradients = zip(members.layout, result[1][0].split([value[0].numel() for value in members.parameters]))
+    return {name: float(part.abs().max()) for name, part in gradients if not name.endswith(WITHOUT_EFFECT)}
 
 
 def mix_batch(batch: Samples) -> Samples:
@@ -69,11 +72,11 @@ def mix_batch(batch: Samples) -> Samples:
 
     def draw(values: Tensor) -> Tensor:
         """Draw values (K, B, T) or (K, B, T, C). Positions without a target stay."""
-        asked = torch.ones_like(values, dtype=torch.bool) if values.dim() > 3 else values != -1
-        flat = values[asked].view(-1, *values.shape[3:])
-        made = values.clone()
-        made[asked] = flat[torch.from_numpy(rng.integers(len(flat), size=len(flat)))].flatten()
-        return made
+        has_target = torch.ones_like(values, dtype=torch.bool) if values.dim() > 3 else values != -1
+        flat = values[has_target].view(-1, *values.shape[3:])
+        drawn = values.clone()
+        drawn[has_target] = flat[torch.from_numpy(rng.integers(len(flat), size=len(flat)))].flatten()
+        return drawn
 
     inputs = draw(batch.inputs)
     return replace(batch, inputs=inputs, targets=inputs if batch.targets is batch.inputs else draw(batch.targets))

@@ -35,16 +35,16 @@ class StepForm:
     @staticmethod
     def from_batch(batch: Samples) -> "StepForm":
         shapes, formats = zip(*((tuple(x.shape[1:]), x.dtype) for x in batch_tensors(batch)))
-        whose = batch.inputs is batch.targets, batch.drawn is not None
-        return StepForm(shapes, formats, *whose, batch.size_in, batch.special, batch.constant, batch.learned)
+        same, drawn = batch.inputs is batch.targets, batch.drawn is not None
+        return StepForm(shapes, formats, same, drawn, batch.size_in, batch.special, batch.constant, batch.learned)
 
     def samples(self) -> Samples:
         """Return samples of this form for one member, all zeros."""
         inputs, targets, *drawn = (
             torch.zeros(1, *shape, dtype=dtype) for shape, dtype in zip(self.shapes, self.formats)
         )
-        about = self.size_in, self.special, self.constant, self.learned, tuple(drawn) if self.drawn else None
-        return Samples(inputs, inputs if self.same else targets, [0], (), *about)
+        facts = self.size_in, self.special, self.constant, self.learned, tuple(drawn) if self.drawn else None
+        return Samples(inputs, inputs if self.same else targets, [0], (), *facts)
 
 
 @lru_cache(KEPT)
@@ -60,19 +60,22 @@ def program_of(
     gradient: bool,
     divide: Divide | None = None,
 ) -> StepProgram:
-    """Return the program of a step, from the caches or newly written. `parts`: the loaded components of network and objective, so that a
-    reloaded module gets a new program. `code`: digest of all code that the program depends on, part of its key in the cache for other
-    processes; if empty, this cache is not used. `divide`: see `fuse`."""
+    """Return the program of a step, from the caches or newly written.
+
+    `parts`: the loaded components of network and objective, so that a reloaded module gets a new program. `code`: digest of all code that
+    the program depends on, which is part of its key in the cache for other processes; if empty, this cache is not used. `divide`: see
+    `fuse`.
+    """
     made_from = replace(architecture, name=""), shape, dtype, objective, dropout, gradient, divide is not None
     name = name_program(code, *made_from, repr(form)) if code else None
-    found = load_program(name) if name else None
-    if found is None:
+    program = load_program(name) if name else None
+    if program is None:
         module = build(architecture, shape, 1, getattr(torch, dtype))
         function = recipe.objective(Training("", objective=objective))
-        found = graded_program(module, function, form.samples(), dropout, gradient, divide)
+        program = graded_program(module, function, form.samples(), dropout, gradient, divide)
         if name:
-            keep_program(name, found)
-    return found
+            keep_program(name, program)
+    return program
 
 
 def digest_code(code: Mapping[str, str]) -> str:
@@ -82,6 +85,6 @@ def digest_code(code: Mapping[str, str]) -> str:
 
 def name_program(code: str, *made_from: Any) -> str:
     """Return the name of a program in the cache. `made_from`: dataclasses and other values from which the step is made."""
-    about = [asdict(one) if is_dataclass(one) and not isinstance(one, type) else one for one in made_from]
-    text = canonical([code, torch.__version__, about])
+    values = [asdict(item) if is_dataclass(item) and not isinstance(item, type) else item for item in made_from]
+    text = canonical([code, torch.__version__, values])
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -41,11 +41,11 @@ class TracedDropout:
 class Unread:
     """A value that differs from step to step and is no input of the step."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, description: str) -> None:
+        self.description = description
 
-    def refuse(self, *given: Any) -> NoReturn:
-        raise Untraceable(f"what it computes depends on {self.what}, so that no two steps are alike")
+    def refuse(self, *_: Any) -> NoReturn:
+        raise Untraceable(f"what it computes depends on {self.description}, so that no two steps are alike")
 
     __iter__ = __len__ = __getitem__ = __bool__ = __eq__ = __hash__ = __str__ = __repr__ = __add__ = __radd__ = refuse  # type: ignore[assignment]
 
@@ -58,10 +58,10 @@ class GradedModule(nn.Module):
         self.module, self.objective, self.batch, self.drop = module, objective, batch, drop
 
     def forward(self, inputs: Tensor, targets: Tensor, *drawn: Tensor) -> Graded:
-        given: dict[str, Any] = {"inputs": inputs, "targets": targets}
+        tensors: dict[str, Any] = {"inputs": inputs, "targets": targets}
         if self.batch.drawn is not None:
-            given["drawn"] = drawn
-        return self.objective(self.module, replace(self.batch, **given), self.drop)
+            tensors["drawn"] = drawn
+        return self.objective(self.module, replace(self.batch, **tensors), self.drop)
 
 
 def batch_tensors(batch: Samples) -> list[Tensor]:
@@ -82,8 +82,8 @@ def graded_program(
     drop: Any = TracedDropout(dropout) if dropout and gradient else no_dropout
     step = GradedModule(module, objective, replace(batch, **unread), drop)
 
-    def function(values: Mapping[str, Tensor], *given: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
-        graded = torch.func.functional_call(step, dict(values), given)
+    def function(values: Mapping[str, Tensor], *tensors: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
+        graded = torch.func.functional_call(step, dict(values), tensors)
         results = {("loss", ""): graded.loss, ("asked", ""): graded.asked}
         for kind, metrics in (("sums", graded.sums), ("asked_of", graded.asked_of)):
             results |= {(kind, name): value for name, value in metrics.items()}

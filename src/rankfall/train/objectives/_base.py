@@ -18,7 +18,7 @@ class Samples:
     seeds: Sequence[int]
     place: tuple[str | int, ...]  # such as ("train", step), or a split's name and its first sample
     size_in: int = 0  # symbols
-    special: int = 0  # the number of symbols that are not words; the last of them hides a word
+    special: int = 0  # number of symbols that are no words; the last of them hides a word
     constant: int | None = None  # the class that is the answer at some places for any input
     learned: bool = False  # whether a step is taken on them; otherwise they are evaluated
     drawn: tuple[Tensor, ...] | None = None  # the objective's random draws, each (K, ...); None: not yet drawn
@@ -26,7 +26,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Graded:
-    """The result on a batch: the mean loss over its targets, their number, and sums of other metrics over all or some of the targets."""
+    """The result on a batch: the mean loss over its targets, their number, and sums of other metrics over all targets or a part of them."""
 
     loss: Tensor  # (K,), with its graph
     asked: Tensor  # (K,) of integers
@@ -47,5 +47,4 @@ class Objective(Protocol):
 
 def outputs(module: nn.Module, inputs: Tensor, drop: Dropout) -> Tensor:
     """Return the module's outputs. `drop` is passed only in training with dropout."""
-    found: Tensor = module(inputs) if drop is no_dropout else module(inputs, drop)
-    return found
+    return module(inputs) if drop is no_dropout else module(inputs, drop)

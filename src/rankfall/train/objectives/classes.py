@@ -1,5 +1,7 @@
-"""Mean cross entropy over the tokens that have a target, and the share of correct answers. If the data have a constant answer, the share is
-also given separately where that is the target and where it is not."""
+"""Mean cross entropy over the tokens that have a target, and the share of correct answers.
+
+If the data have a constant answer, the share is also reported separately for tokens with that target and for all others.
+"""
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -16,7 +18,8 @@ def classes(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Gr
 
 
 def grade(scores: Tensor, targets: Tensor, constant: int | None = None) -> Graded:
-    each = cross_entropy(scores.flatten(0, -2), targets.flatten(), ignore_index=-1, reduction="none")
+    """Grade scores (K, B, T, C) on targets (K, B, T)."""
+    losses = cross_entropy(scores.flatten(0, -2), targets.flatten(), ignore_index=-1, reduction="none")
     asked = (targets != -1).flatten(1).sum(1)
     right = scores.argmax(-1) == targets  # -1 is never an argmax
     sums, asked_of = {"accuracy": right.flatten(1).sum(1)}, {}
@@ -25,4 +28,4 @@ def grade(scores: Tensor, targets: Tensor, constant: int | None = None) -> Grade
         for name, part in (("constant", same), ("informative", ~same & (targets != -1))):
             sums[f"accuracy_{name}"] = (right & part).flatten(1).sum(1)
             asked_of[f"accuracy_{name}"] = part.flatten(1).sum(1)
-    return Graded(each.view(len(targets), -1).sum(1) / asked, asked, sums, asked_of)
+    return Graded(losses.view(len(targets), -1).sum(1) / asked, asked, sums, asked_of)

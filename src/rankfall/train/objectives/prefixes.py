@@ -22,6 +22,7 @@ def prefixes(module: nn.Module, batch: Samples, drop: Dropout = no_dropout, *, s
 
 
 def draw_prefixes(batch: Samples, *, shortest: int = 2) -> Samples:
+    """Return the batch cut to its first n tokens, or the whole batch in evaluation."""
     if batch.drawn is not None or not batch.learned:
         return batch
     longest = batch.inputs.shape[2]

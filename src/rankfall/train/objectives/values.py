@@ -15,5 +15,6 @@ def values(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Gra
 
 
 def grade(values: Tensor, targets: Tensor) -> Graded:
+    """Grade values on targets, both (K, B, T, C)."""
     loss = (values - targets).square().sum(-1).flatten(1)  # (K, B*T)
     return Graded(loss.mean(1), torch.full((len(loss),), loss.shape[1], device=loss.device))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rankfall.train.members import ParameterEntry
 
 LIMITS = {"rounds": (1, None)}
-A, B, C = 3.4445, -4.7750, 2.0315
+A, B, C = 3.4445, -4.7750, 2.0315  # of the published iteration
 
 
 class Muon:
@@ -46,12 +46,17 @@ class Muon:
     def of(self, entries: "Sequence[ParameterEntry]") -> "Muon":
         """Return the optimiser for a row of these parameters."""
         options = {"momentum": self.momentum, "beta1": self.beta1, "beta2": self.beta2, "eps": self.eps}
-        found = Muon(rounds=self.rounds, scale=self.scale, others=list(self.others), **options)
-        found.matrices = tuple((one.start, one.shape[0], one.shape[1]) for one in entries if self.is_matrix(one))
-        return found
+        optimizer = Muon(rounds=self.rounds, scale=self.scale, others=list(self.others), **options)
+        optimizer.matrices = tuple(
+            (entry.start, entry.shape[0], entry.shape[1]) for entry in entries if self.is_matrix(entry)
+        )
+        return optimizer
 
-    def is_matrix(self, one: "ParameterEntry") -> bool:
-        return one.kind == "weight" and one.role not in self.others and len(one.shape) == 2 and min(one.shape) > 1
+    def is_matrix(self, entry: "ParameterEntry") -> bool:
+        """Return whether a parameter is a matrix to orthogonalise."""
+        return (
+            entry.kind == "weight" and entry.role not in self.others and len(entry.shape) == 2 and min(entry.shape) > 1
+        )
 
     def step(
         self,
@@ -73,9 +78,9 @@ class Muon:
         square.mul_(self.beta2).addcmul_(grads, grads, value=1 - self.beta2)
         root = (square.sqrt() / math.sqrt(1 - self.beta2**t)).add_(self.eps)
         steps = mean / root / (1 - self.beta1**t)  # of Adam
-        found, parts, at = self.orthogonalise(ahead), [], 0
+        orthogonal_steps, parts, at = self.orthogonalise(ahead), [], 0
         for start, size_in, size_out in self.matrices:
-            parts += [steps[:, at:start], found[start]] if start > at else [found[start]]
+            parts += [steps[:, at:start], orthogonal_steps[start]] if start > at else [orthogonal_steps[start]]
             at = start + size_in * size_out
         if at < weights.shape[1]:
             parts.append(steps[:, at:])
@@ -83,15 +88,16 @@ class Muon:
 
     def orthogonalise(self, ahead: Tensor) -> dict[int, Tensor]:
         """Return start of a matrix -> its step (K, in * out), from rows (K, P). Matrices of one shape are orthogonalised together."""
-        found: dict[int, Tensor] = {}
+        steps: dict[int, Tensor] = {}
         for shape in dict.fromkeys((size_in, size_out) for _, size_in, size_out in self.matrices):
-            starts, size = [each[0] for each in self.matrices if each[1:] == shape], math.prod(shape)
+            starts, size = [matrix[0] for matrix in self.matrices if matrix[1:] == shape], math.prod(shape)
             batch = torch.cat([ahead[:, start : start + size] for start in starts], 1).reshape(-1, *shape)
-            made = orthogonal(batch, self.rounds, self.eps).reshape(-1, len(starts), size) * self.factor(*shape)
-            found |= {start: made[:, i] for i, start in enumerate(starts)}
-        return found
+            moves = orthogonal(batch, self.rounds, self.eps).reshape(-1, len(starts), size) * self.factor(*shape)
+            steps |= {start: moves[:, i] for i, start in enumerate(starts)}
+        return steps
 
     def factor(self, size_in: int, size_out: int) -> float:
+        """Return s for a matrix of this shape."""
         return (
             0.2 * math.sqrt(max(size_in, size_out)) if self.scale == "rms" else math.sqrt(max(1.0, size_out / size_in))
         )
