@@ -35,8 +35,8 @@ def units(size: str) -> list[Unit]:
     designs = list(product(depths, ("post", "pre") if size != "tiny" else ("pre",), skips, gains))
     if size != "tiny":  # expected to be healthy: controls
         designs += product(depths, ("peri",), (1.0,), (0.25, 0.5, 1.0))
-        gains = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7) if size == "full" else (0.25, 0.5)
-        designs += product(depths, ("post", "pre"), (1.0,), gains)
+        small = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7) if size == "full" else (0.25, 0.5)
+        designs += product(depths, ("post", "pre"), (1.0,), small)
         designs += product(depths, TYPES, (1.0,), (1.0, 3.0))
     return [{"placement": p, "skip": s, "depth": d, "gain": g, "steps": steps} for d, p, s, g in designs]
 

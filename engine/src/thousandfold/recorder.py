@@ -116,7 +116,7 @@ class AtenRecorder(DispatchRecorder):
 
     def tensor(self, ref: Ref) -> Numberless:
         form = self.graph.forms[ref.number]
-        sizes = {"strides": form.strides, "dtype": form.dtype, "device": CPU}
+        sizes: dict[str, Any] = {"strides": form.strides, "dtype": form.dtype, "device": CPU}
         tensor: Numberless = Tensor._make_wrapper_subclass(Numberless, form.shape, **sizes)
         tensor.ref, tensor.recorder = ref, self
         return tensor

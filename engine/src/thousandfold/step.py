@@ -165,7 +165,7 @@ def write_step(
     """Return the program of a traced step, and the position in OUT of the count of indices outside their tables, if it has any."""
     draft = ProgramDraft(layout.length, layout.largest)
     offsets = [0, *accumulate(value.numel() for value in parameters)][:-1]
-    places = [(PARAM, offset, None) for offset in offsets]
+    places: list[tuple[int, int, int | None]] = [(PARAM, offset, None) for offset in offsets]
     places += [(buffer, 0, lane) for buffer, lane in zip(BATCH, layout.lanes)]
     inputs = [
         contiguous(Value(math.prod(form.shape), (buffer, offset)), form.shape, lane)

@@ -86,7 +86,7 @@ def sees_few_ahead(recording: RecordedStream) -> bool:
     arguments, model = recording.examined.arguments, recording.examined.model
     run_through(model, arguments, recording.flow, Edits(edit=trial.keep, join=trial.keep_part))
     try_places(model, arguments, recording.flow, trial, (1.0,))
-    return max(directions(changes, recording.flow.layout)[3] for changes in trial.found.values()) <= FEW
+    return max(directions(changes, recording.flow.layout)[3] for changes in trial.results.values()) <= FEW
 
 
 def odd_layers(mixers: list[Branch]) -> list[Branch]:
