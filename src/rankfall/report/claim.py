@@ -115,24 +115,29 @@ def load_claim(folder: str) -> Claim:
         ) from None
 
 
-def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
-    """Raise an error for a claim that cannot be read, or reads unknown tables or columns. `columns_of(table)`: the columns of a table."""
+def check_claims(columns_of: Callable[[str], Iterable[str]]) -> tuple[Claim, ...]:
+    """Return all claims. Raise an error for one that cannot be read, or reads unknown tables or columns.
+
+    `columns_of(table)` returns the columns of a table.
+    """
     try:
         declared = claims()
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
         raise RankfallError(f"a claim cannot be read: {describe_error(error)}") from error
+    tables = components.names("table")
     for claim in declared:
         where = f"claim {claim.name!r} of {claim.table}"
         for table, columns in claim.reads.items():
-            if table not in components.names("table") and "." not in table:
+            if table not in tables and "." not in table:
                 raise RankfallError(
-                    f"{where} reads table {table!r}, which does not exist; allowed: {', '.join(components.names('table'))}"
+                    f"{where} reads table {table!r}, which does not exist; allowed: {', '.join(tables)}"
                 )
             unknown = sorted({*columns} - {*columns_of(table)})
             if unknown:
                 raise RankfallError(
                     f"{where} reads column {unknown[0]!r} of table {table}, which has {', '.join(columns_of(table))}"
                 )
+    return declared
 
 
 def main_quantity(rows: DataFrame, claim: Claim) -> str:

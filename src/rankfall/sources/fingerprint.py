@@ -60,6 +60,7 @@ class Sources:
         self.closures: dict[frozenset[str], dict[str, str]] = {}
         self.hashes: dict[frozenset[str], str] = {}
         self.local: dict[str, bool] = {}
+        self.needs: dict[tuple[str, str], list[str]] = {}
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
         """Return file -> short digest, sorted by file, of all code that importing `roots` runs in the packages they belong to."""
@@ -99,7 +100,10 @@ class Sources:
             if module in seen or module in LEFT_OUT or source is None or not counts(module):
                 continue
             seen[module] = source
-            waiting.extend(self._needs(source, counts))
+            key = module, "" if top in OURS else top  # roots of one package follow the same imports
+            if key not in self.needs:
+                self.needs[key] = list(self._needs(source, counts))
+            waiting.extend(self.needs[key])
         files = {source.file: source.digest for source in seen.values()}
         users = [source for source in seen.values() if source.file.partition("/")[0] not in OURS]
         files |= versions_of(name for source in users for name in source.imports.sure if not counts(name))

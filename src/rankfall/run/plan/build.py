@@ -21,7 +21,6 @@ from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, Measu
 from rankfall.run.plan.figure_options import check_figure_options
 from rankfall.run.plan.grid import Grid, components_named_by, resolve_config
 from rankfall.run.plan.selection import select
-from rankfall.sources.analyses import keep
 
 __all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
 
@@ -93,21 +92,20 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     measures = {name: entries.measure(name) for name in config.measures}
     if entries.modules:
         check_declarations(entries.modules, entries.tables)
-    if any(measure.component.name == CLAIMS for measure in measures.values()):
-        check_claims(columns_of_table)
+    decides = any(measure.component.name == CLAIMS for measure in measures.values())
+    known_claims = [claim.name for claim in check_claims(columns_of_table)] if decides else None
     figures = {name: entries.figure(name) for name in config.figures}
     filters = {name: entry.cells for name, entry in config.measures.items()}
     cells = make_cells(Grid(config).series(), config.compute, sources, _costs(measures, filters))
     selected, left_out = select(measures, filters, cells)
     for section, planned in (("measures", measures.values()), ("figures", figures.values())):
-        _check_claim_names(section, planned)
+        _check_claim_names(section, planned, known_claims)
     series = list(alike(cells)) if figures else []
     for figure in figures.values():
         check_figure_options(figure, measures.values(), series, selected)
     if not cells and all(measure.needs == "cells" for measure in measures.values()):
         hint = "name cells, or a measure that needs none, such as orders"
         raise problem("grid", "has no cells, and no measure needs none, so there is nothing to compute", hint=hint)
-    keep()
     return Plan(config, cells, measures, figures, selected, labels, colours, left_out)
 
 
@@ -120,11 +118,11 @@ def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[st
     ]
 
 
-def _check_claim_names(section: str, planned: Iterable[FigurePlan]) -> None:
-    """Raise if an option names a claim that does not exist."""
+def _check_claim_names(section: str, planned: Iterable[FigurePlan], known: list[str] | None) -> None:
+    """Raise if an option names a claim that does not exist. `known`: the names of all claims, if they are loaded already."""
     for entry in planned:
         if "claims" in entry.options and entry.component.name in (CLAIMS, EVIDENCE):
-            known = [claim.name for claim in claims()]
+            known = [claim.name for claim in claims()] if known is None else known
             for name in entry.options["claims"]:
                 if name not in known:
                     raise problem(

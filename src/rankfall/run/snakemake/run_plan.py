@@ -23,6 +23,7 @@ from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, read_jobs
 from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.store.announced import announce
+from rankfall.sources.analyses import keep
 from rankfall.sources.fingerprint import Sources
 
 PLAN = "RANKFALL_PLAN"  # environment variable with the folder of the run's plan, for the Snakefile and the jobs
@@ -63,6 +64,7 @@ class RunPlan:
         }
         digests = [(job.key, job.digest) for job in planned]
         name = digest("plan", config_text(raw), Sources().fingerprint(PLANNING), digests)
+        keep()
         return cls(Path(os.path.normpath(results or plan.config.results)) / FOLDER / name, about, plan, raw)
 
     @classmethod
