@@ -10,13 +10,12 @@ from rankfall import BLUE, GREY, RED, Band, DataFrame, band
 from studies.common import Answer, above, below, both, by_band
 
 NETWORK = ["task", "placement", "skip", "depth", "gain"]
-EARLY = ["residual_step_50", "entropy_step_50", "gradient_queries_step_50", "gradient_keys_step_50", "own_step_50"]
+READ = ["own_first", "residual_step_50", "entropy_step_50", "gradient_queries_step_50", "gradient_keys_step_50"]
 
 
 def summarise(table: DataFrame) -> DataFrame:
-    """Return one row for each network x arm, with what `watch` read of the base arm."""
-    read = [name for name in table if name.endswith(("_first", "_step_50"))]
-    return table[[*NETWORK, "steps", "arm", "seed", "score", "diverged", *read]]
+    """Return one row for each network x arm, with what was read of the base arm: the own share at birth, the others after 50 steps."""
+    return table[[*NETWORK, "arm", "seed", "score", "diverged", *READ]]
 
 
 def effects(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
@@ -75,9 +74,8 @@ def influence(table: DataFrame, number: str) -> dict[str, Any]:
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return the effects by arm, the null model, which networks fail by skip, and how far one architecture x task moves a correlation.
-
-    `skips` counts all architectures, and `matched` those that are there with a skip and without."""
+    """Return the effects by arm, the null model, which architectures x tasks fail by depth, skip and place of the norm, and how far one of
+    them moves a correlation."""
     trains = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score") >= thresholds["trains"]
     null = {
         "explained": share_explained(table),
@@ -85,12 +83,10 @@ def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFra
         "moved_by_sham": int((trains["base"] ^ trains["sham"]).sum()),
     }
     fails = effects(table, thresholds).drop_duplicates(NETWORK)
-    fails = fails.assign(skip=fails.skip > 0)
-    pairs = fails.groupby([name for name in NETWORK if name != "skip"]).skip.transform("nunique") == 2
-    skips, matched = (one.groupby("skip").failing.agg(["sum", "size"]).reset_index() for one in (fails, fails[pairs]))
+    fails = fails.groupby(["depth", "skip", "placement"]).failing.agg(["sum", "size"]).reset_index()
     influences = pd.DataFrame(influence(table, name) for name in ("residual_step_50", "gradient_queries_step_50"))
     tables = {"arms": by_arm(table, thresholds), "null": pd.DataFrame([null])}
-    return tables | {"skips": skips, "matched": matched, "influence": influences}
+    return tables | {"fails": fails, "influence": influences}
 
 
 def share_explained(table: DataFrame) -> float:

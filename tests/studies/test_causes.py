@@ -419,13 +419,39 @@ def test_counts_that_the_page_states():
         assert found == pytest.approx(adjusted) and found == pytest.approx(stated, abs=0.005)
     table, _, limits = read("cause")
     details = cause_analysis.details(table, limits)
-    for name, found in (("skips", [[8, 8], [3, 16]]), ("matched", [[8, 8], [0, 8]])):
-        assert details[name][["sum", "size"]].to_numpy().tolist() == found
-    arms = details["arms"][details["arms"].failing].set_index("arm")
-    assert arms.loc[["sham", "up"], ["networks", "rescued", "broken"]].to_numpy().tolist() == [[33, 2, 2], [33, 4, 0]]
-    assert details["influence"].least[0] == pytest.approx(0.06, abs=0.005)
-    rows = cause_analysis.effects(table, limits).query("arm == 'up' and not failing").groupby("task").effect
-    assert rows.min().round(2).to_dict() == {"memorization": -0.01, "sorting": -0.32} and rows.max()["sorting"] < -0.125
+    fails = details["fails"]
+    fails = fails.assign(group=fails.placement.where(fails.skip == 1, fails.skip.astype(str)).replace({"peri": "pre"}))
+    counts = fails.groupby(["group", "depth"])[["sum", "size"]].sum()
+    for group, stated in (
+        ("0.0", [[1, 12], [12, 12], [12, 12]]),
+        ("0.5", [[0, 4], [4, 4]]),
+        ("post", [[1, 4], [2, 4], [4, 4]]),
+        ("pre", [[0, 8], [0, 8], [0, 8]]),
+    ):
+        assert counts.loc[group].to_numpy().tolist() == stated
+    arms = details["arms"].set_index(["failing", "arm"])
+    networks = arms.loc[True].loc[["sham", "up"], ["networks", "rescued", "broken"]]
+    assert networks.to_numpy().tolist() == [[108, 1, 2], [108, 3, 0]]
+    assert arms.effect[True, "faster"] == pytest.approx(-0.017, abs=1e-3)
+    assert arms.effect[False, "faster"] == pytest.approx(-0.018, abs=1e-3)
+    late = arms.loc[False].loc["down late", ["effect", "low", "high"]].astype(float)
+    assert late.to_numpy() == pytest.approx([-0.50, -0.61, -0.39], abs=0.005)
+    effects = cause_analysis.effects(table, limits).query("not failing")
+    up = effects[effects.arm == "up"].groupby("task").effect.agg(["min", "max"]).round(2)
+    assert up.loc["memorization"].tolist() == [-0.01, 0.01] and up.loc["sorting"].tolist() == [-0.50, -0.02]
+    frozen = effects[effects.arm == "frozen"].groupby("task").effect.mean().round(2)
+    assert frozen.to_dict() == {"memorization": 0.0, "sorting": -0.09}
+    base, trains = table[table.arm == "base"], table.score >= limits["trains"]
+    low = base.residual_step_50 < 1e-3
+    assert [low.sum(), (low & trains[base.index]).sum(), (~low & trains[base.index]).sum()] == [97, 1, 132]
+    deep = (table.skip == 0) & (table.depth > 2)
+    assert deep.sum() == 72 * 14 and not trains[deep].any()
+    edge = table.query("placement == 'post' and skip == 1 and depth == 12 and gain == 1")
+    assert [trains[edge.index][edge.arm == arm].sum() for arm in ("base", "up")] == [3, 6]
+    share = float(details["null"].explained.iloc[0])
+    flags = OneHotEncoder().fit_transform(base[cause_analysis.NETWORK].astype(str).agg(" ".join, axis=1).to_frame())
+    regression = LinearRegression(fit_intercept=False).fit(flags, base.score)
+    assert share == pytest.approx(regression.score(flags, base.score)) == pytest.approx(0.98, abs=0.005)
     table, _, limits = read("scale")
     alone = scale_analysis.decide(table[~table.type.isin(("roberta", "electra"))], limits)
     assert alone["one_curve_post"][1].mean == pytest.approx(0.97, abs=0.005)

@@ -75,7 +75,7 @@ def cache_in(folder: Path, function: Any) -> Any:
             return cls()
 
     class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        _locator_classes: Any = [Place]
+        _locator_classes: ClassVar[Any] = [Place]
 
     class Kept(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation
