@@ -11,7 +11,7 @@ import unusual_models as models
 from torch import Tensor, nn
 from unusual_models import DEPTH, MLP, Attention, Block, D, Language, Padded, T, V, causal, changed, every, ids, padded
 
-from rankfall.check.named import FAIL, ORDER
+from rankfall.check.named import FAIL, ORDER, WARN
 from rankfall.check.report import check
 
 
@@ -205,3 +205,53 @@ def test_the_first_check_that_fails_is_the_cause(bug: str) -> None:
     found = first_failure(make(), inputs)
     assert found is not None and found.check == name, found
     assert said in f"{found.sentence} {found.where}"
+
+
+class Overwrites(Block):
+    """A block that adds to the normed copy in place, of which the maps of attention need the old value; or to a copy of it."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__(Attention())
+        self.right = right
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.norm1(x)
+        y = self.mixer(h)
+        h = h.clone() if self.right else h
+        h += y
+        return x + self.mlp(self.norm2(h))
+
+
+class Fused(nn.Module):
+    """Attention and an MLP from one joint map. The result of attention may be detached."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        self.inside, self.out, self.right = nn.Linear(D, 5 * D), nn.Linear(3 * D, D), right
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v, inner = self.inside(x).split((D, D, D, 2 * D), -1)
+        q, k, v = (models.heads(part) for part in (q, k, v))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2)
+        return self.out(torch.cat([y if self.right else y.detach(), inner.relu()], -1))
+
+
+# bug -> model (right or wrong), inputs, the check that fails or warns, where it is or what it says
+TWINS: dict[str, tuple[Callable[[bool], nn.Module], Any, str, str]] = {
+    "normed copy overwritten": (
+        lambda right: Language(lambda: Overwrites(right)), ids(), "gradients-flow", "the output of blocks.0.norm1 is changed"),
+    "part of a joint map detached": (
+        lambda right: Language(lambda: Block(Fused(right))), ids(), "gradients-flow", "block of rows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", TWINS)
+def test_a_bug_is_named_and_its_healthy_twin_is_not(bug: str) -> None:
+    make, inputs, name, said = TWINS[bug]
+    results = []
+    for right in (True, False):
+        torch.manual_seed(0)
+        results.append([report.result(name) for report in check(make(right), inputs, changes=False, only=(name,))])
+    healthy, sick = results
+    assert not [one for one in healthy if one.verdict in (FAIL, WARN)]
+    assert any(one.verdict in (FAIL, WARN) and said in f"{one.sentence} {one.where}" for one in sick), sick
