@@ -42,6 +42,12 @@ def named_tensors(arguments: Arguments) -> dict[str, Tensor]:
     return {".".join(map(str, path[1:])): tensor for path, tensor in tensors_in((arguments.args, arguments.kwargs))}
 
 
+def call_argument(name: str) -> str:
+    """Return the name of an argument for a sentence, or its place if it has no name."""
+    last = name.rpartition(".")[2]
+    return f"argument {int(name) + 1}" if name.isdigit() else last
+
+
 def named_inputs(arguments: Arguments) -> dict[str, Tensor]:
     """Return the tensors that may hold tokens or vectors."""
     named = named_tensors(arguments).items()

@@ -12,6 +12,7 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.frames import Call
 from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, family, places
+from rankfall.streams.record import Node
 from rankfall.streams.sums import Summand, maps_joined, without_maps
 from rankfall.streams.trace import MAPS, Tracer
 
@@ -139,22 +140,27 @@ def say_shapes(graph: Graph, tracer: Tracer, apart: list[Call], items: list[Summ
 
 
 def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], own: list[Call]) -> list[str]:
-    """Return a line for each layer that computes something before its first addition, and for the last if it does so after its last."""
+    """Return a line on layers that compute something before their first addition, and on the last if it does so after its last."""
     if not own or len(own) != len(layers):
         return []
-    found = []
+    found: list[str] = []
     for call, (_, group) in zip(own, layers):
         start = tracer.inputs.get(call)
         if start is None or graph.nodes[start].shape != graph.nodes[group[0].state].shape:
             continue
         if any(is_inside(name, call.module) for name in between(graph, start, group[0].state)):
-            found.append(
-                f"what {call} computes before its first addition has no x + f(x) around it: is a skip missing?"
-            )
+            found.append(str(call))
+    question = "has no x + f(x) around it: is a skip missing, or taken from another tensor than its branch reads?"
+    where = f"{', '.join(found[:3])}{' and others' * (len(found) > 3)}"
+    found = (
+        [f"what {where} computes before {'its' if len(found) == 1 else 'their'} first addition {question}"]
+        if found
+        else []
+    )
     last = layers[-1][1][-1].node.index
     left = [node for _, node in tracer.outputs.get(own[-1], []) if graph.above(last, node)]
     if len(own) > 1 and left and not any(last in without_maps(graph, node) for node in left):
-        found.append(f"what {own[-1]} computes after its last addition has no x + f(x) around it: is a skip missing?")
+        found.append(f"what {own[-1]} computes after its last addition {question}")
     return found
 
 
@@ -240,8 +246,15 @@ def maps_in(graph: Graph, call: Call) -> bool:
 
 def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
     """Return the modules of the maps between one state and another."""
-    found = [
-        node.stack[-1].module or "the model itself"
+    return tuple(
+        dict.fromkeys(node.stack[-1].module or "the model itself" for node in maps_between(graph, upper, lower))
+    )
+
+
+def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
+    """Return the maps between one state and another."""
+    return [
+        node
         for node in graph.nodes[upper : lower + 1]
         if node.op in MAPS
         and node.stack
@@ -249,4 +262,36 @@ def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
         and graph.above(node.index, lower)
         and not maps_joined(graph, node.index)
     ]
-    return tuple(dict.fromkeys(found))
+
+
+def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, Summand]) -> Flow:
+    """Return a stream of layers without skips around them, with what is known of the additions inside its layers.
+
+    If a layer has one, a part of it that no skip passes lacks its skip. A single map, such as one to heads before attention, is no part.
+    Where a token has several streams, a map mixes these, and a layer adds to what it returns.
+    """
+    lines, inside = [], 0
+    for end in flow.ends:
+        assert end is not None
+        start = tracer.inputs[end.call]
+        output = dict(tracer.outputs[end.call])[end.path]
+        if flow.layout.streams:
+            inside += any(
+                node.operands is not None and end.call in node.stack and node.shape == graph.nodes[start].shape
+                for node in graph.nodes[start : output + 1]
+            )
+            continue
+        here, gaps = output, []
+        held = [one for one in sums.values() if end.call in one.node.stack and graph.above(start, one.state)]
+        for item in sorted(held, key=lambda one: -one.node.index):
+            if graph.above(item.node.index, here):
+                gaps.append(maps_between(graph, item.node.index, here))
+                here = item.state
+        gaps.append(maps_between(graph, start, here))
+        inside += len(gaps) > 1
+        parts = [f"{gap[0].stack[-1].module} to {gap[-1].stack[-1].module}" for gap in gaps if len(gap) > 1]
+        lines += parts[:1] if len(gaps) > 1 else []
+    if lines:
+        count = f"{lines[0]}, and parts like it in {len(lines)} of {flow.depth} layers, have"
+        flow = replace(flow, missing=(*flow.missing, f"{count} no x + f(x) around them: is a skip missing?"))
+    return replace(flow, inside=inside == flow.depth)

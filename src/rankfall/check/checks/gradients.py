@@ -90,12 +90,12 @@ def gradients_flow(recording: RecordedStream) -> Result:
         if is_steep(size, relative, limit):
             return verdict(f"gradient {way}: {sentence}")
     for names, state in (
-        (unread, "are not used"),
-        (zero, "get a gradient of zero"),
-        (frozen, "are frozen"),
+        (unread, "not used"),
+        (zero, "a gradient of zero"),
+        (frozen, "frozen, and others are not"),
     ):
         if names:
-            return warned(f"{len(names)} parameters of the layers {state}, {names[0]} first", names[0])
+            return warned(f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {state}", names[0])
     return passed(f"gradient {sentence}")
 
 
