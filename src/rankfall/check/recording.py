@@ -208,7 +208,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
                 mapped[id(result)] = result, calls[-1]
             elif func not in PRODUCTS and source and isinstance(result, Tensor):
                 mapped[id(result)] = result, source
-            if func in PRODUCTS and source and source != calls[-1] and calls[-1].startswith(layers):
+            if func in PRODUCTS and source != calls[-1] and calls[-1].startswith(layers) and source.startswith(layers):
                 recording.unbent.append(calls[-1])
         if name in TIMES:
             factors = [x for _, x in tensors_in((args, kwargs)) if isinstance(x, nn.Parameter)]

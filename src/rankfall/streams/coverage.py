@@ -151,12 +151,9 @@ def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], 
         if any(is_inside(name, call.module) for name in between(graph, start, group[0].state)):
             found.append(str(call))
     question = "has no x + f(x) around it: is a skip missing, or taken from another tensor than its branch reads?"
-    where = f"{', '.join(found[:3])}{' and others' * (len(found) > 3)}"
-    found = (
-        [f"what {where} computes before {'its' if len(found) == 1 else 'their'} first addition {question}"]
-        if found
-        else []
-    )
+    where, forms = ", ".join(found[:3]) + " and others" * (len(found) > 3), ("computes", "its")
+    forms = ("compute", "their") if len(found) > 1 else forms
+    found = [f"what {where} {forms[0]} before {forms[1]} first addition {question}"] if found else []
     last = layers[-1][1][-1].node.index
     left = [node for _, node in tracer.outputs.get(own[-1], []) if graph.above(last, node)]
     if len(own) > 1 and left and not any(last in without_maps(graph, node) for node in left):
@@ -255,7 +252,7 @@ def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
     """Return the maps between one state and another."""
     return [
         node
-        for node in graph.nodes[upper : lower + 1]
+        for node in graph.nodes[upper + 1 : lower + 1]
         if node.op in MAPS
         and node.stack
         and graph.above(upper, node.index)

@@ -27,9 +27,9 @@ def no_future_leak(recording: RecordedStream) -> Result:
     token of the inputs is changed, and all states before it must stay. Of inputs that hold steps of several tokens, a step in the middle
     and the last one are changed, and the output of the steps before them must stay, unless it is all changed, as by a prefix. A model in
     which all layers read both ways is an encoder, and the check does not apply, unless its attention weights or its masks are triangular
-    and no other stream is causal. A branch fails if it reads ahead in some layers and not
-    in others, if it sees a few tokens ahead, or if it sees only later tokens (a reversed mask). A causal mask fails if there are more keys
-    than tokens and it begins at the first key, as without the offset of a cache.
+    and no other stream is causal. A branch fails if it reads ahead in some layers and not in others, if it sees a few tokens ahead, or if
+    it sees only later tokens (a reversed mask). A causal mask fails if there are more keys than tokens and it begins at the first key, as
+    without the offset of a cache.
     """
     mixers = [branch for branch in recording.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]

@@ -15,7 +15,7 @@ from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.edits import Edits
-from rankfall.streams.examine import plain
+from rankfall.streams.examine import FAILURES, plain
 from rankfall.streams.forward import in_float64
 from rankfall.streams.frames import Call, Frames
 from rankfall.streams.passes import run_through
@@ -40,8 +40,8 @@ def gradients_flow(recording: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
     First, the backward pass of the model as it is must run: it fails if an operation in place overwrites what it needs. Then each
-    parameter matrix that the pass reads must be connected to the output, or to the last state if the output has no gradient.
-    A matrix that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that `model.parameters()`
+    parameter matrix that the pass reads must be connected to the output, or to the last state if the output has no gradient. A matrix
+    that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that `model.parameters()`
     lacks. A matrix of the layers warns if the pass does not read it, if its gradient is zero, as in an expert without tokens, or if it is
     frozen. A joint matrix fails if a half or a third of its rows has no gradient, or the same block of rows in all layers. Then the
     gradient of <V, X_L> for random V at the first state is taken, over that at the last. It counts as steep only if it is steep relative
@@ -206,13 +206,13 @@ def has_silent_part(rows: torch.Tensor) -> bool:
 
 
 def silent_in_all_layers(maps: dict[str, torch.Tensor]) -> Iterator[str]:
-    """Yield the maps of which the same block of rows has no gradient in all layers, and other rows have. Values (outputs,)"""
+    """Yield the maps of which the same rows, a block among them, have no gradient in all layers. Values (outputs,)"""
     for _, group in groupby(sorted(maps, key=alike_name), alike_name):
         names = list(group)
         if len(names) > 1 and len({len(maps[name]) for name in names}) == 1:
             rows = torch.stack([maps[name] for name in names])
             runs = [len(list(run)) for active, run in groupby(rows.any(0).tolist()) if not active]
-            if max(runs, default=0) >= FEWEST_ROWS and bool(rows.any(1).all()):
+            if max(runs, default=0) >= FEWEST_ROWS and bool(rows.any()) and torch.equal(rows.any(0), rows.all(0)):
                 yield from names
 
 
@@ -238,7 +238,7 @@ def overwritten_tensor(recording: RecordedStream) -> tuple[str, str] | None:
             ends = [tensor.sum() for _, tensor in tensors_in(output) if tensor.requires_grad]
             if ends and weights:
                 torch.autograd.grad(ends, weights, allow_unused=True)
-        except RuntimeError as error:
+        except FAILURES as error:
             if "modified by an inplace operation" not in str(error):
                 return None
             shape = [int(size) for size in re.findall(r"\d+", str(error).partition("Tensor [")[2].partition("]")[0])]

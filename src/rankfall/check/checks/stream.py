@@ -14,8 +14,8 @@ def stream_whole(recording: RecordedStream) -> Result:
     An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
     that no stream holds fail, as do a stream that is cut where a block forgets its skip, a skip that goes around the layers, and a skip
     from a state before the one that its branch reads. In layers without a skip around them, a part of several maps without a skip fails
-    if another part has one. A map of joined states, W [x, x0] as in a U-Net, belongs to the stream, and one that
-    changes the number of tokens begins another. Branches that return zero are a start as of ReZero if all of their name do, and pass; if
+    if another part has one. A map of joined states, W [x, x0] as in a U-Net, belongs to the stream, and one that changes the number of
+    tokens begins another. Branches that return zero are a start as of ReZero if all of their name do, and pass; if
     only some do, these are dead and fail. A skip that is added twice fails. A rectifier on the stream, a list that holds one module
     several times, a matrix that two modules share and blocks that are in no layer warn.
     """
