@@ -35,7 +35,7 @@ def streams_of(
     if max(map(len, chosen), default=0) <= 1 or apart:
         alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
         if alone is not None and alone.depth > (1 if apart else len(chosen[0]) if chosen else 0):
-            alone = with_inner_skips(graph, tracer, alone, found)
+            alone = alone if alone.around else with_inner_skips(graph, tracer, alone, found)
             return check_flows([with_samples(model, arguments, alone, first_size(arguments))], name)
     if apart:
         calls = dict.fromkeys(str(chain[0].node.stack[-1]) for chain in sorted(chosen, key=lambda one: one[0].state))

@@ -6,6 +6,8 @@ from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
 
+MOST_LINES = 2  # of what a stream lacks
+
 
 @named("stream-whole", states=False)
 def stream_whole(recording: RecordedStream) -> Result:
@@ -20,9 +22,10 @@ def stream_whole(recording: RecordedStream) -> Result:
     several times, a matrix that two modules share and blocks that are in no layer warn.
     """
     flow, report = recording.flow, recording.report
-    lines = [*flow.missing, *([report.cut] if report.cut else [])]
+    lines = [*([report.cut] if report.cut else []), *flow.missing]
     if lines:
-        return failed("; ".join(lines), flow.joins[0] if flow.joins else "")
+        more = f"; and {len(lines) - MOST_LINES} more" * (len(lines) > MOST_LINES)
+        return failed("; ".join(lines[:MOST_LINES]) + more, flow.joins[0] if flow.joins else "")
     count = f"{len(flow.branches)} branches in {flow.depth} layers"
     zero = [addition.branch for addition in recording.additions if not addition.value]
     kinds = {branch.name for branch in zero}
