@@ -367,7 +367,7 @@ TWINS: dict[str, tuple[Callable[[bool], nn.Module], Any, str, str]] = {
     "norm without its root": (
         lambda right: models.language(Attention, norm=lambda _: RootNorm(right)), ids(), "activations-sane", "square root"),
     "MLP without skip": (
-        lambda right: models.vision(lambda: Inside(right)), models.vectors(), "stream-whole", "0.mlp.0 to 0.mlp.2"),
+        lambda right: models.vision(lambda: Inside(right)), models.vectors(), "stream-whole", "around 0.mlp, in 3 of 3"),
 }  # fmt: skip
 
 

@@ -871,7 +871,7 @@ SICK: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
     "softmax over heads": ("attention-alive", "over axis 1", encoder(weigh=lambda s: s.softmax(1))),
     "attention without skip": ("stream-whole", "blocks.1", with_block(1, lambda: NoSkip(Attention()))),
     "attention without skips": (
-        "stream-whole", "blocks.0.mixer.q to blocks.0.mixer.out", lambda: Language(lambda: NoSkip(Attention()))),
+        "stream-whole", "around blocks.0.mixer, in 3 of 3", lambda: Language(lambda: NoSkip(Attention()))),
     "older state": ("stream-whole", "older state", lambda: Language(lambda: OldSkip(Attention()))),
     "state before a block": ("stream-whole", "older state", lambda: OlderBlock(lambda: Block(Attention()))),
     "eps too large": ("activations-sane", "eps", lambda: language(Attention, norm=eps_of_one)),

@@ -267,7 +267,8 @@ def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, S
     If a layer has one, a part of it that no skip passes lacks its skip. A single map, such as one to heads before attention, is no part.
     Where a token has several streams, a map mixes these, and a layer adds to what it returns.
     """
-    lines, inside = [], 0
+    parts: list[str] = []  # the innermost module that holds all maps of a part without skip
+    inside = 0
     for end in flow.ends:
         assert end is not None
         start = tracer.inputs[end.call]
@@ -286,9 +287,10 @@ def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, S
                 here = item.state
         gaps.append(maps_between(graph, start, here))
         inside += len(gaps) > 1
-        parts = [f"{gap[0].stack[-1].module} to {gap[-1].stack[-1].module}" for gap in gaps if len(gap) > 1]
-        lines += parts[:1] if len(gaps) > 1 else []
-    if lines:
-        count = f"{lines[0]}, and parts like it in {len(lines)} of {flow.depth} layers, have"
-        flow = replace(flow, missing=(*flow.missing, f"{count} no x + f(x) around them: is a skip missing?"))
+        part = next((gap for gap in gaps if len(gap) > 1), None) if len(gaps) > 1 else None
+        if part is not None:
+            parts.append([call for call in part[0].stack if all(call in node.stack for node in part)][-1].module)
+    if parts:
+        line = f"no x + f(x) goes around {parts[0]}, in {len(parts)} of {flow.depth} layers: is a skip missing?"
+        flow = replace(flow, missing=(*flow.missing, line), joins=(parts[0],))
     return replace(flow, inside=inside == flow.depth)
