@@ -47,15 +47,19 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
         answers["pays_real"] = by_band(
             wilson(int((of_library.says == "helps").sum()), len(of_library)), thresholds["most"]
         )
-    early = outcomes(table, thresholds, "before_early", "after_early")[~rows.flagged & ~real]
-    arms = (("harmless", flagged), ("control", healthy), ("control_early", early), ("harmless_real", rows[real]))
+    arms = [("harmless", flagged), ("control", healthy), ("harmless_real", rows[real])]
+    if "before_early" in table:  # the committed table of the tenth has neither these nor the arm of one change
+        arms.append(
+            ("control_early", outcomes(table, thresholds, "before_early", "after_early")[~rows.flagged & ~real])
+        )
     for key, some in arms:
         if len(some):
             found = wilson(int((some.says == "harms").sum()), len(some))
             few = thresholds["few"]
             answers[key] = ("holds" if found.high < few else "contradicted" if found.low > few else "undecided"), found
-    unlike = outcomes(table, thresholds, "quartered")[rows.flagged & ~real & (rows.change != QUARTER)]
-    answers["beats_one_change"] = above(unlike.effect, thresholds["matters"])
+    if "quartered" in table:
+        unlike = outcomes(table, thresholds, "quartered")[rows.flagged & ~real & (rows.change != QUARTER)]
+        answers["beats_one_change"] = above(unlike.effect, thresholds["matters"])
     return answers
 
 

@@ -11,7 +11,7 @@ import unusual_models as models
 from torch import Tensor, nn
 from unusual_models import DEPTH, MLP, Attention, Block, D, Language, Padded, T, V, causal, changed, every, ids, padded
 
-from rankfall.check.named import FAIL, ORDER
+from rankfall.check.named import FAIL, ORDER, WARN
 from rankfall.check.report import check
 
 
@@ -205,3 +205,179 @@ def test_the_first_check_that_fails_is_the_cause(bug: str) -> None:
     found = first_failure(make(), inputs)
     assert found is not None and found.check == name, found
     assert said in f"{found.sentence} {found.where}"
+
+
+class Overwrites(Block):
+    """A block that adds to the normed copy in place, of which the maps of attention need the old value; or to a copy of it."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__(Attention())
+        self.right = right
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.norm1(x)
+        y = self.mixer(h)
+        h = h.clone() if self.right else h
+        h += y
+        return x + self.mlp(self.norm2(h))
+
+
+class Fused(nn.Module):
+    """Attention and an MLP from one joint map. The result of attention may be detached."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        self.inside, self.out, self.right = nn.Linear(D, 5 * D), nn.Linear(3 * D, D), right
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v, inner = self.inside(x).split((D, D, D, 2 * D), -1)
+        q, k, v = (models.heads(part) for part in (q, k, v))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2)
+        return self.out(torch.cat([y if self.right else y.detach(), inner.relu()], -1))
+
+
+class Translates(nn.Module):
+    """An encoder and a decoder, whose causal mask hides later tokens or adds a small number to their scores."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        self.embed, self.hidden = nn.Embedding(V, D), -1e9 if right else -1e-9
+        self.encoder = nn.ModuleList(Block(Attention(every)) for _ in range(2))
+        self.decoder = nn.ModuleList(models.CrossBlock() for _ in range(2))
+        for block in self.decoder:
+            block.mixer = Attention(every, weigh=self.weigh)
+
+    def weigh(self, scores: Tensor) -> Tensor:
+        return scores.masked_fill(~causal(scores.shape[-1]), self.hidden).softmax(-1)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        x, y = self.embed(source), self.embed(target)
+        for block in self.encoder:
+            x = block(x)
+        for block in self.decoder:
+            y = block(y, x)
+        return y
+
+
+class Interleaved(nn.Module):
+    """States and actions in turn, or all states before all actions, although the output is read in turn."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        self.blocks, self.right = nn.ModuleList(Block(Attention()) for _ in range(2)), right
+
+    def forward(self, states: Tensor, actions: Tensor) -> Tensor:
+        x = torch.stack([states, actions], 1)  # (B, 2, T, D)
+        x = (x.transpose(1, 2) if self.right else x).flatten(1, 2)
+        for block in self.blocks:
+            x = block(x)
+        return x.unflatten(1, (-1, 2))[:, :, 0]
+
+
+class FirstToken(nn.Module):
+    """The output reads a first token: by a map of zeros, or though it sees no other token."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        self.first, self.head = nn.Parameter(torch.randn(1, 1, D)), nn.Linear(D, 3)
+        self.blocks = nn.ModuleList(Block(Attention(every if right else causal)) for _ in range(2))
+        if right:
+            nn.init.zeros_(self.head.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.cat([self.first.expand(len(x), -1, -1), x], 1)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x[:, 0])
+
+
+class Scaled(Block):
+    """Branches are small: by a learned factor, or by their weights."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__(Attention(), norm=lambda _: nn.Identity())
+        self.factors, self.right = nn.ParameterList(torch.full((D,), 1e-4) for _ in range(2)), right
+
+    def forward(self, x: Tensor) -> Tensor:
+        for branch, factor in ((self.mixer, self.factors[0]), (self.mlp, self.factors[1])):
+            x = x + (branch(x) * factor if self.right else 1e-4 * branch(x))
+        return x
+
+
+class Inside(nn.Module):
+    """A map, then attention and an MLP with skips, as in a Set Transformer; or an MLP without a skip."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        self.map, self.mixer, self.mlp, self.right = nn.Linear(D, D), Attention(every), MLP(), right
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.map(x) if self.right else x
+        x = x + self.mixer(x)
+        return x + self.mlp(x) if self.right else self.mlp(x)
+
+
+class RootNorm(nn.Module):
+    """A norm by the root of the mean square, or without the root."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        self.eps, self.power = 1e-6, -0.5 if right else -1.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * (x.pow(2).mean(-1, keepdim=True) + self.eps).pow(self.power)
+
+
+def behind_softmax(right: bool) -> nn.Module:
+    def weigh(scores: Tensor) -> Tensor:
+        hidden = ~causal(T)
+        return (
+            scores.masked_fill(hidden, -torch.inf).softmax(-1) if right else scores.softmax(-1).masked_fill(hidden, 0.0)
+        )
+
+    return models.language(lambda: Attention(every, weigh=weigh))
+
+
+def only_later(right: bool) -> nn.Module:
+    """Two samples, of which the second has padding. The mask of what a token sees may be inverted."""
+
+    def weigh(scores: Tensor) -> Tensor:
+        seen = causal(T) & (torch.arange(T) < torch.tensor([[T], [T - 3], [T]]))[:, None, None]
+        return scores.masked_fill(~seen if right else seen, -1e9).softmax(-1)
+
+    return models.language(lambda: Attention(every, weigh=weigh))
+
+
+# bug -> model (right or wrong), inputs, the check that fails or warns, where it is or what it says
+TWINS: dict[str, tuple[Callable[[bool], nn.Module], Any, str, str]] = {
+    "normed copy overwritten": (
+        lambda right: Language(lambda: Overwrites(right)), ids(), "gradients-flow", "the output of blocks.0.norm1 is changed"),
+    "part of a joint map detached": (
+        lambda right: Language(lambda: Block(Fused(right))), ids(), "gradients-flow", "block of rows"),
+    "mask of small numbers in a decoder": (
+        Translates, (ids(), ids(2)[:, :9]), "no-future-leak", "a triangular mask is made"),
+    "steps in another order": (
+        Interleaved, (models.vectors(), models.vectors().flip(0)), "no-future-leak", "changes with step 12 of argument 1"),
+    "mask inverted": (only_later, ids(), "no-future-leak", "is the mask inverted"),
+    "masked weights": (behind_softmax, ids(), "no-future-leak", "behind the softmax"),
+    "first token reads nothing": (FirstToken, models.vectors(), "samples-independent", "sees none of them"),
+    "positions along samples": (lambda right: models.TokensFirst(int(not right)), ids().mT, "samples-independent", "positions"),
+    "small branches": (
+        lambda right: Language(lambda: Scaled(right)), ids(), "activations-sane", "add nothing"),
+    "norm without its root": (
+        lambda right: models.language(Attention, norm=lambda _: RootNorm(right)), ids(), "activations-sane", "square root"),
+    "MLP without skip": (
+        lambda right: models.vision(lambda: Inside(right)), models.vectors(), "stream-whole", "around 0.mlp, in 3 of 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", TWINS)
+def test_a_bug_is_named_and_its_healthy_twin_is_not(bug: str) -> None:
+    make, inputs, name, said = TWINS[bug]
+    results = []
+    for right in (True, False):
+        torch.manual_seed(0)
+        results.append([report.result(name) for report in check(make(right), inputs, changes=False, only=(name,))])
+    healthy, sick = results
+    assert not [one for one in healthy if one.verdict in (FAIL, WARN)]
+    assert any(one.verdict in (FAIL, WARN) and said in f"{one.sentence} {one.where}" for one in sick), sick

@@ -870,6 +870,8 @@ SICK: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
     "softmax over queries": ("attention-alive", "over axis 2", encoder(weigh=lambda s: s.softmax(-2))),
     "softmax over heads": ("attention-alive", "over axis 1", encoder(weigh=lambda s: s.softmax(1))),
     "attention without skip": ("stream-whole", "blocks.1", with_block(1, lambda: NoSkip(Attention()))),
+    "attention without skips": (
+        "stream-whole", "around blocks.0.mixer, in 3 of 3", lambda: Language(lambda: NoSkip(Attention()))),
     "older state": ("stream-whole", "older state", lambda: Language(lambda: OldSkip(Attention()))),
     "state before a block": ("stream-whole", "older state", lambda: OlderBlock(lambda: Block(Attention()))),
     "eps too large": ("activations-sane", "eps", lambda: language(Attention, norm=eps_of_one)),
@@ -898,11 +900,6 @@ SICK: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
 }  # fmt: skip
 # the same for what may be meant: the check warns
 DOUBTFUL: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
-    "attention without skips": (
-        "stream-whole",
-        "without residual additions",
-        lambda: Language(lambda: NoSkip(Attention())),
-    ),
     "scores times d": ("attention-alive", "read one token", encoder(scale=float(D))),
     "scores by the root of the width": ("attention-alive", "root of the width", encoder(scale=D**-0.5)),
     "scores not scaled": ("attention-alive", "not scaled", encoder(scale=1.0)),

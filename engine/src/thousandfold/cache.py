@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, TextIO
 
 import llvmlite
 import numba
@@ -75,7 +75,9 @@ def cache_in(folder: Path, function: Any) -> Any:
             return cls()
 
     class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        _locator_classes: ClassVar[Any] = [Place]
+        def __init__(self, function: Any) -> None:
+            self._locator_classes = list[Any]([Place])
+            super().__init__(function)
 
     class Kept(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation

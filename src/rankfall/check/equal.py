@@ -42,6 +42,12 @@ def named_tensors(arguments: Arguments) -> dict[str, Tensor]:
     return {".".join(map(str, path[1:])): tensor for path, tensor in tensors_in((arguments.args, arguments.kwargs))}
 
 
+def call_argument(name: str) -> str:
+    """Return the name of an argument for a sentence, or its place if it has no name."""
+    last = name.rpartition(".")[2]
+    return f"argument {int(name) + 1}" if name.isdigit() else last
+
+
 def named_inputs(arguments: Arguments) -> dict[str, Tensor]:
     """Return the tensors that may hold tokens or vectors."""
     named = named_tensors(arguments).items()
@@ -77,7 +83,7 @@ def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
 
 
 def exchange_token(tensor: Tensor, position: int, source: int) -> Tensor:
-    """Return a copy in which the token at `place` is that of `source`, with its features in reversed order if tokens are vectors."""
+    """Return a copy in which the token at `position` is that of `source`, with its features in reversed order if tokens are vectors."""
     moved = tensor.clone()
     if position != source:
         moved[:, position] = tensor[:, source].flip(-1) if tensor.dim() > 2 else tensor[:, source]

@@ -24,6 +24,7 @@ class HeadNumbers:
     first: Tensor  # share of the first token
     distance: Tensor  # mean distance in tokens
     logit: float  # largest score
+    inverted: bool  # whether tokens of a sample have weight on later ones alone
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
     # axis of the softmax, if the product with the values sums over another
     sideways: list[int] = field(default_factory=list)
@@ -49,7 +50,11 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
     logit = float(scores[scores > MASKED].max()) if scores is not None else math.nan
     distance = mean((weights * distances).sum(-1))
     largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
-    return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, is_triangular(weights, scores))]
+    square = weights.shape[-1] == weights.shape[-2] > 2
+    before, later = ((part > 0)[:, :, :-1].flatten(1).any(1) for part in (weights.tril(), weights.triu(1)))  # (B,)
+    inverted = square and bool((later & ~before).any())
+    triangular = is_triangular(weights, scores)
+    return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, inverted, triangular)]
 
 
 def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:

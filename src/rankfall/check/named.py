@@ -10,15 +10,17 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from rankfall.errors import RankfallError, suggest
+from rankfall.errors import RankfallError, describe_error, suggest
 from rankfall.streams.examine import FAILURES
 
 if TYPE_CHECKING:
     from rankfall.check.recording import RecordedStream
 
 PASS, WARN, FAIL, NONE = "pass", "warn", "fail", "not applicable"
+NO_MIXER = ("nothing mixes tokens", "no branch of this stream mixes tokens, which lacks a part of the model")
 # The order of the report. A cause comes before its effects, so the first check that fails is the cause.
 ORDER = (
     "numbers-hold", "samples-independent", "no-future-leak", "mask-works", "stream-whole", "activations-sane", "attention-alive",
@@ -133,7 +135,7 @@ def run_check(check: NamedCheck, recording: RecordedStream) -> Result:
         return skipped(str(error))
     except FAILURES as error:
         return skipped(
-            f"the model fails where it is changed: {type(error).__name__}: {' '.join(str(error).split())[:100]}"
+            f"the model fails where it is changed: {shorten(describe_error(error), 120, placeholder=' ...')}"
         )
 
 

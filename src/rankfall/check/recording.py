@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.heads import HeadNumbers, heads_of
 from rankfall.check.layer import StreamReport
-from rankfall.check.scales import ScoreScales, rms
+from rankfall.check.scales import TIMES, ScoreScales, rms
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
@@ -37,6 +37,7 @@ RECTIFIERS = {
 SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
 EPS = ("eps", "epsilon", "variance_epsilon")  # attributes of norms
 ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid)
+TINY_FACTOR = 1e-2  # the factors of LayerScale begin at 1e-1 to 1e-6
 ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
 SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
 
@@ -101,6 +102,9 @@ class RecordedStream:
     unbent: list[str] = field(
         default_factory=list
     )  # linear maps of a layer that read another one's wider output as it is
+    late_mask: bool = False  # whether a triangular mask meets the weights that a softmax returns
+    inverse: list[str] = field(default_factory=list)  # norms whose output halves if their input doubles
+    gates: int = 0  # products with a learned factor below TINY_FACTOR, as of LayerScale
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
 
@@ -128,6 +132,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     names = {id(parameter): name for name, parameter in examined.model.named_parameters()}
     mapped: dict[int, tuple[Tensor, str]] = {}  # outputs of linear maps that are at least as wide as their inputs
     scales = ScoreScales()
+    softened: dict[int, Tensor] = {}  # weights that a softmax returned
+    norm_inputs: dict[str, Tensor] = {}
     across: list[tuple[Tensor, int, HeadNumbers]] = []  # weights whose softmax is not over their last axis
 
     def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -163,6 +169,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             heads = [replace(head, scale=scales.of_attention(func, args, kwargs)) for head in heads]
             recording.heads += heads
             if func in SOFTMAX and weights.shape[-2:] == square:
+                softened[id(result)] = result
                 axis = args[1] if len(args) > 1 else kwargs.get("dim")
                 axis = -1 % weights.dim() if axis is None else axis % weights.dim()
                 across.extend((weights, axis, head) for head in heads if axis != weights.dim() - 1)
@@ -193,6 +200,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             recording.unread_mask |= name in ("tril", "triu") and bool(squares)
             # a mask that is made and not used meets no scores
             recording.triangles = cut or (len(squares) > 1 and any(is_triangle(mask) for mask in squares))
+            recording.late_mask = recording.triangles and any(id(tensor) in softened for tensor in squares)
         if func in PRODUCTS or name in SAME_STATE:
             first = next((tensor for _, tensor in tensors_in((args, kwargs))), None)
             source = mapped.get(id(first), (None, ""))[1]
@@ -200,8 +208,11 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
                 mapped[id(result)] = result, calls[-1]
             elif func not in PRODUCTS and source and isinstance(result, Tensor):
                 mapped[id(result)] = result, source
-            if func in PRODUCTS and source and source != calls[-1] and calls[-1].startswith(layers):
+            if func in PRODUCTS and source != calls[-1] and calls[-1].startswith(layers) and source.startswith(layers):
                 recording.unbent.append(calls[-1])
+        if name in TIMES:
+            factors = [x for _, x in tensors_in((args, kwargs)) if isinstance(x, nn.Parameter)]
+            recording.gates += any(x.squeeze().dim() < 2 and 0 < rms(x) < TINY_FACTOR for x in factors)
         if func in RECTIFIERS or func in SQUASHERS:
             is_layer = len(calls) > 2 and isinstance(modules[calls[-1]], ACTIVATIONS)  # then its owner is named
             recording.units.append(units_of(calls[-2 if is_layer else -1], func, result))
@@ -211,6 +222,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         """Record a norm at the end of its call."""
         eps = next((value for key in EPS if isinstance(value := getattr(module, key, None), float)), 0.0)
         if eps and "norm" in type(module).__name__.lower() and inputs and isinstance(inputs[0], Tensor):
+            norm_inputs.setdefault(calls[-1], inputs[0].detach().clone())
             recording.norms += norm_reads(calls[-1], eps, inputs[0], "Layer" in type(module).__name__)
         calls.pop()
 
@@ -223,6 +235,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     finally:
         for handle in handles:
             handle.remove()
+    recording.inverse = [name for name, x in norm_inputs.items() if is_inverse(modules[name], x)]
     masks = (buffer[..., : report.tokens, : report.tokens] for buffer in examined.model.buffers() if buffer.dim() > 1)
     recording.unread_mask |= any(mask.shape[-2:] == square and is_triangle(mask) for mask in masks)
     recording.states = [flow.layout.to_rows(state) for state in passed.states]
@@ -253,6 +266,15 @@ def norm_reads(where: str, eps: float, x: Tensor, centred: bool) -> list[NormRea
     variance = (rows.var(-1, unbiased=False) if centred else rows.pow(2).mean(-1)).flatten()
     variance = variance[variance > 0]
     return [NormRead(where, eps, float(variance.median()))] if len(variance) else []
+
+
+def is_inverse(norm: nn.Module, x: Tensor) -> bool:
+    """Return whether the output of a norm halves if its input doubles. A norm leaves it as it is, and a batch norm doubles it."""
+    try:
+        before, after = norm(x), norm(2 * x)
+    except Exception:  # whatever a norm with further arguments raises
+        return False
+    return isinstance(before, Tensor) and bool(before.any()) and rms(2 * after - before) < 0.1 * rms(before)
 
 
 def is_triangle(mask: Tensor) -> bool:

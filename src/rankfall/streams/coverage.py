@@ -12,6 +12,7 @@ from rankfall.streams.flow import Flow
 from rankfall.streams.frames import Call
 from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, family, places
+from rankfall.streams.record import Node
 from rankfall.streams.sums import Summand, maps_joined, without_maps
 from rankfall.streams.trace import MAPS, Tracer
 
@@ -140,24 +141,24 @@ def say_shapes(graph: Graph, tracer: Tracer, apart: list[Call], items: list[Summ
 
 
 def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], layer_calls: list[Call]) -> list[str]:
-    """Return a line for each layer that computes something before its first addition, and one if the last layer does so after its last."""
+    """Return a line on layers that compute something before their first addition, and on the last if it does so after its last."""
     if not layer_calls or len(layer_calls) != len(layers):
         return []
-    lines = []
+    calls: list[str] = []
     for call, (_, group) in zip(layer_calls, layers):
         start = tracer.inputs.get(call)
         if start is None or graph.nodes[start].shape != graph.nodes[group[0].state].shape:
             continue
         if any(is_inside(name, call.module) for name in between(graph, start, group[0].state)):
-            lines.append(
-                f"what {call} computes before its first addition has no x + f(x) around it: is a skip missing?"
-            )
+            calls.append(str(call))
+    question = "has no x + f(x) around it: is a skip missing, or taken from another tensor than its branch reads?"
+    where = ", ".join(calls[:3]) + " and others" * (len(calls) > 3)
+    verb, owner = ("compute", "their") if len(calls) > 1 else ("computes", "its")
+    lines = [f"what {where} {verb} before {owner} first addition {question}"] if calls else []
     last = layers[-1][1][-1].node.index
     outputs = [node for _, node in tracer.outputs.get(layer_calls[-1], []) if graph.above(last, node)]
     if len(layer_calls) > 1 and outputs and not any(last in without_maps(graph, node) for node in outputs):
-        lines.append(
-            f"what {layer_calls[-1]} computes after its last addition has no x + f(x) around it: is a skip missing?"
-        )
+        lines.append(f"what {layer_calls[-1]} computes after its last addition {question}")
     return lines
 
 
@@ -246,13 +247,53 @@ def maps_in(graph: Graph, call: Call) -> bool:
 
 def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
     """Return the modules of the maps between one state and another."""
-    modules = [
-        node.stack[-1].module or "the model itself"
-        for node in graph.nodes[upper : lower + 1]
+    maps = maps_between(graph, upper, lower)
+    return tuple(dict.fromkeys(node.stack[-1].module or "the model itself" for node in maps))
+
+
+def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
+    """Return the maps between one state and another."""
+    return [
+        node
+        for node in graph.nodes[upper + 1 : lower + 1]
         if node.op in MAPS
         and node.stack
         and graph.above(upper, node.index)
         and graph.above(node.index, lower)
         and not maps_joined(graph, node.index)
     ]
-    return tuple(dict.fromkeys(modules))
+
+
+def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, Summand]) -> Flow:
+    """Return a stream of layers without skips around them, with what is known of the additions inside its layers.
+
+    If a layer has one, a part of it that no skip passes lacks its skip. A single map, such as one to heads before attention, is no part.
+    Where a token has several streams, a map mixes these, and a layer adds to what it returns.
+    """
+    parts: list[str] = []  # the innermost module that holds all maps of a part without skip
+    inside = 0
+    for end in flow.ends:
+        assert end is not None
+        start = tracer.inputs[end.call]
+        output = dict(tracer.outputs[end.call])[end.path]
+        if flow.layout.streams:
+            inside += any(
+                node.operands is not None and end.call in node.stack and node.shape == graph.nodes[start].shape
+                for node in graph.nodes[start : output + 1]
+            )
+            continue
+        state, gaps = output, []
+        inner = [term for term in sums.values() if end.call in term.node.stack and graph.above(start, term.state)]
+        for term in sorted(inner, key=lambda term: -term.node.index):
+            if graph.above(term.node.index, state):
+                gaps.append(maps_between(graph, term.node.index, state))
+                state = term.state
+        gaps.append(maps_between(graph, start, state))
+        inside += len(gaps) > 1
+        part = next((gap for gap in gaps if len(gap) > 1), None) if len(gaps) > 1 else None
+        if part is not None:
+            parts.append([call for call in part[0].stack if all(call in node.stack for node in part)][-1].module)
+    if parts:
+        line = f"no x + f(x) goes around {parts[0]}, in {len(parts)} of {flow.depth} layers: is a skip missing?"
+        flow = replace(flow, missing=(*flow.missing, line), joins=(parts[0],))
+    return replace(flow, inside=inside == flow.depth)

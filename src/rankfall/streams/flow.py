@@ -120,6 +120,7 @@ class Flow:
     post: bool = False  # a norm stands between one addition and the next state
     skips: bool = True  # False: layers without additions; a branch is a call of a layer
     around: bool = False  # without `skips`: a skip passes the layers outside of them, and what they return is no state
+    inside: bool = False  # without `skips`: each layer has additions inside it
     outside: tuple[str, ...] = ()  # modules of later additions of the stream that are in no layer
     missing: tuple[str, ...] = ()  # what the stream should hold and does not, a sentence each
     unmeasured: tuple[str, ...] = ()  # sound parts of the model that no layer holds, a sentence each

@@ -11,7 +11,7 @@ from rankfall.streams.arguments import Arguments, ChangesWidth, NoStream, first_
 from rankfall.streams.axes import with_axes, with_samples
 from rankfall.streams.blocks import stream_of_blocks
 from rankfall.streams.branches import attends, draft, finish_flow
-from rankfall.streams.coverage import with_coverage
+from rankfall.streams.coverage import with_coverage, with_inner_skips
 from rankfall.streams.flow import Flow
 from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, group_layers, in_blocks
@@ -35,6 +35,7 @@ def streams_of(
     if max(map(len, chosen), default=0) <= 1 or apart:
         alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
         if alone is not None and alone.depth > (1 if apart else len(chosen[0]) if chosen else 0):
+            alone = alone if alone.around else with_inner_skips(graph, tracer, alone, sums)
             return check_flows([with_samples(model, arguments, alone, first_size(arguments))], name)
     if apart:
         calls = dict.fromkeys(

@@ -46,14 +46,20 @@ EPS = Limit(
 def activations_sane(recording: RecordedStream) -> Result:
     """Are activations of a reasonable size, and do units react to tokens?
 
-    Three ratios: the RMS of a branch over the RMS of the state that it is added to; the largest absolute number of a state over the median
-    one that is not zero, with the branch that writes most to its channel; the share of units of an activation function that are zero (below
-    0.001 of the largest) or, of tanh and sigmoid, within 0.001 of an end of the range, for all tokens of the example. Then the eps of each
-    norm, over the median variance of its rows. A linear map that reads the output of another one as it is warns, unless the first of the
-    two has fewer outputs than inputs.
+    A norm whose output halves if its input doubles fails: it divides by the square of a size. Then three ratios: the RMS of a branch over
+    the RMS of the state that it is added to; the largest absolute number of a state over the median one that is not zero, with the branch
+    that writes most to its channel; the share of units of an activation function that are zero (below 0.001 of the largest) or, of tanh and
+    sigmoid, within 0.001 of an end of the range, for all tokens of the example. Small branches pass if each has a learned factor that is
+    small, as of LayerScale. Then the eps of each norm, over the median variance of its rows. A linear map that reads the output of another
+    one as it is warns, unless the first of the two has fewer outputs than inputs.
     """
     if not recording.additions:
         return skipped("no branches")
+    if recording.inverse:
+        return failed(
+            f"the output of {len(recording.inverse)} norms halves if their input doubles: is a square root missing?",
+            recording.inverse[0],
+        )
     results = [*explosions(recording), *massive(recording), *dead_units(recording), *large_eps(recording)]
     bad = next((result for result in results if result.verdict == "fail"), results[0] if results else None)
     if bad is not None:
@@ -69,7 +75,7 @@ def activations_sane(recording: RecordedStream) -> Result:
             f"{len(recording.unbent)} linear maps read the output of another one as it is: is a function missing between them?",
             recording.unbent[0],
         )
-    if 0 < most < TINY and recording.flow.skips:
+    if 0 < most < TINY and recording.flow.skips and recording.gates < len(recording.additions):
         return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")
     return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")
 

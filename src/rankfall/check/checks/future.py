@@ -1,9 +1,10 @@
 """The check of causal masks."""
 
 from collections import Counter
+from functools import partial
 
-from rankfall.check.equal import change_named, exchange_token, holders_of_tokens
-from rankfall.check.named import FAIL, Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.equal import call_argument, change_named, exchange_token, holders_of_tokens, named_inputs
+from rankfall.check.named import FAIL, NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
@@ -24,10 +25,12 @@ def no_future_leak(recording: RecordedStream) -> Result:
     """Does a token leave the tokens before it alone?
 
     One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
-    token of the inputs is changed, and all states before it must stay. A model in which all layers read both ways is an encoder, and the
-    check does not apply, unless its attention weights or its masks are triangular. A branch fails if it reads ahead in some layers and not
-    in others, if it sees a few tokens ahead, or if it sees only later tokens (a reversed mask). A causal mask fails if there are more keys
-    than tokens and it begins at the first key, as without the offset of a cache.
+    token of the inputs is changed, and all states before it must stay. Of inputs that hold steps of several tokens, a step in the middle
+    and the last one are changed, and the output of the steps before them must stay, unless it is all changed, as by a prefix. A model in
+    which all layers read both ways is an encoder, and the check does not apply, unless its attention weights or its masks are triangular
+    and no other stream is causal. A branch fails if it reads ahead in some layers and not in others, if it sees a few tokens ahead, or if
+    it sees only later tokens (a reversed mask). A causal mask fails if there are more keys than tokens and it begins at the first key, as
+    without the offset of a cache.
     """
     mixers = [branch for branch in recording.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
@@ -39,9 +42,11 @@ def no_future_leak(recording: RecordedStream) -> Result:
             f"is the offset of a cache missing, as in tril(diagonal={keys - tokens})?", recording.path_of(branch),
         )  # fmt: skip
     if not mixers:
-        return skipped("nothing mixes tokens")
+        return skipped(NO_MIXER[bool(recording.flow.missing)])
     if not leaks:
         return causal_inputs(recording)
+    if inverted := next((heads.where for heads in recording.heads if heads.inverted), None):
+        return failed("tokens see later ones, and neither themselves nor earlier ones: is the mask inverted?", inverted)
     forwards = [branch for branch in mixers if branch.forwards]
     if not forwards:
         return failed("reversed: every token sees later tokens and no earlier one", recording.path_of(leaks[0]))
@@ -65,16 +70,21 @@ def no_future_leak(recording: RecordedStream) -> Result:
     if intended is not None:
         return failed(
             f"weights of layer {intended.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
-            "split without a transpose, or is a norm over tokens?", intended.where,
+            "split or joined without a transpose, or is a norm over tokens?", intended.where,
         )  # fmt: skip
-    if recording.triangles and len(recording.examined.flows) == 1:
+    causal = [flow.name for flow in recording.examined.flows if flow.causal]  # a decoder, whose mask it is
+    if recording.triangles and not causal:
         prefix = causal_inputs(recording).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
         verdict = warned if prefix else failed
+        late = "; it hides weights behind the softmax, whose sums hold later tokens" * recording.late_mask
         return verdict(
-            f"a triangular mask is made, but all {len(leaks)} branches see later tokens", recording.path_of(leaks[0])
+            f"a triangular mask is made, but all {len(leaks)} branches see later tokens{late}",
+            recording.path_of(leaks[0]),
         )
-    if recording.unread_mask and len(recording.examined.flows) == 1:
+    if recording.unread_mask and not causal:
         return warned("a triangular mask is made or held, and no scores meet it: is the mask forgotten?")
+    if causal:
+        return skipped(f"this stream reads both ways, and {causal[0]} is causal")
     return skipped(
         "the model reads both ways, and no mask is triangular; if it is to predict the next token, its mask is missing"
     )
@@ -125,4 +135,36 @@ def causal_inputs(recording: RecordedStream) -> Result:
             by_token = new.dim() == 3 and new.is_floating_point() and tuple(new.shape[:2]) == shape
             if by_token and bool(differs(new, old)[:, :-1].any()):
                 return failed("the output of earlier tokens sees the last one, behind the last layer")
-    return passed(f"{sentence}: changing the last token changes no state before it" if entered else sentence)
+    if entered:
+        return passed(f"{sentence}: changing the last token changes no state before it")
+    return later_step(recording) or passed(sentence)
+
+
+def later_step(recording: RecordedStream) -> Result | None:
+    """Change a step of each input whose steps are several tokens, as a state and an action. Return a failure if earlier steps see it.
+
+    An input of which a step changes all outputs is a prefix or the input of an encoder.
+    """
+    samples, tokens = recording.report.shape
+    inputs = {
+        name: tensor
+        for name, tensor in named_inputs(recording.examined.arguments).items()
+        if samples == len(tensor) and 2 < tensor.shape[1] < tokens
+    }
+    for name, tensor in inputs.items():
+        steps = tensor.shape[1]
+        for step in (steps - 1, steps // 2):
+            last = partial(exchange_token, position=step, source=0)
+            changed = change_named(recording.examined.arguments, {name}, last)
+            assert changed is not None
+            after = run_through(recording.examined.model, changed, recording.flow, Edits())
+            for (_, new), (_, old) in zip(tensors_in(after.output), tensors_in(recording.output)):
+                if new.shape[:2] == (samples, steps) and new.shape == old.shape and new.is_floating_point():
+                    moved = differs(new, old).transpose(0, 1).flatten(1).any(1)  # (steps,)
+                    if bool(moved[:step].any()) and not bool(moved[0]):
+                        early = int(moved.nonzero()[0]) + 1
+                        return failed(
+                            f"the layers are causal, and the output of step {early} of {steps} changes with step {step + 1} of "
+                            f"{call_argument(name)}: do tokens stand in another order than the output is read?"
+                        )
+    return None

@@ -1,6 +1,11 @@
 """The check of gradients."""
 
+import re
+from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
+from math import prod
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,8 +15,13 @@ from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.edits import Edits
+from rankfall.streams.examine import FAILURES, plain
+from rankfall.streams.forward import in_float64
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.passes import run_through
-from rankfall.streams.record import tensors_in
+from rankfall.streams.record import PRODUCTS, tensors_in
+
+FEWEST_ROWS = 8  # of a block that has no gradient in all layers: a few units of a rectifier may be dead by chance
 
 STEEP = Limit(
     10,
@@ -29,12 +39,13 @@ BROKEN = Limit(
 def gradients_flow(recording: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
-    First, each parameter matrix that the pass reads must be connected to the output, or to the last state if the output has no gradient.
-    A matrix that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that `model.parameters()`
+    First, the backward pass of the model as it is must run: it fails if an operation in place overwrites what it needs. Then each
+    parameter matrix that the pass reads must be connected to the output, or to the last state if the output has no gradient. A matrix
+    that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that `model.parameters()`
     lacks. A matrix of the layers warns if the pass does not read it, if its gradient is zero, as in an expert without tokens, or if it is
-    frozen. A joint matrix fails if a half or a third of its rows has no gradient. Then the gradient of <V, X_L> for random V at the first
-    state is taken, over that at the last. It counts as steep only if it is steep relative to the states' lengths, too: states a hundred
-    times as long have gradients a hundred times as small.
+    frozen. A joint matrix fails if a half or a third of its rows has no gradient, or the same block of rows in all layers. Then the
+    gradient of <V, X_L> for random V at the first state is taken, over that at the last. It counts as steep only if it is steep relative
+    to the states' lengths, too: states a hundred times as long have gradients a hundred times as small.
     """
     layers = recording.report.layers
     if recording.foreign:
@@ -43,6 +54,8 @@ def gradients_flow(recording: RecordedStream) -> Result:
             f"{len(recording.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain "
             "list?"
         )
+    if overwritten := overwritten_tensor(recording):
+        return failed(*overwritten)
     halves: list[tuple[int, str]] = []
     detached, zero, blocks, unread, frozen = parameters_without(recording, halves)
     if halves:
@@ -58,7 +71,8 @@ def gradients_flow(recording: RecordedStream) -> Result:
         )
     if blocks:
         return failed(
-            f"{len(blocks)} joint matrices have a block of rows without gradient, {blocks[0]} first: are values or weights detached?",
+            f"{len(blocks)} joint matrices have a block of rows without gradient, {blocks[0]} first: are queries, keys or values "
+            "detached?",
             blocks[0],
         )
     size = layers[0].gradient
@@ -76,12 +90,12 @@ def gradients_flow(recording: RecordedStream) -> Result:
         if is_steep(size, relative, limit):
             return verdict(f"gradient {way}: {sentence}")
     for names, state in (
-        (unread, "are not used"),
-        (zero, "get a gradient of zero"),
-        (frozen, "are frozen"),
+        (unread, "not used"),
+        (zero, "a gradient of zero"),
+        (frozen, "frozen, and others are not"),
     ):
         if names:
-            return warned(f"{len(names)} parameters of the layers {state}, {names[0]} first", names[0])
+            return warned(f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {state}", names[0])
     return passed(f"gradient {sentence}")
 
 
@@ -104,6 +118,15 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
         name: weight for name, weight in model.named_parameters() if weight.dim() > 1 and weight.is_floating_point()
     }
     generator = torch.Generator().manual_seed(0)
+    names = {id(weight): name for name, weight in matrices.items()}
+    maps: dict[str, int] = {}  # matrix of a linear map or convolution -> the axis of its outputs
+
+    def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func in PRODUCTS or getattr(func, "__name__", "").startswith("conv"):
+            maps.update(
+                {names[id(x)]: int(func is torch.addmm) for _, x in tensors_in((args, kwargs)) if id(x) in names}
+            )
+        return in_float64(func, args, kwargs)
 
     def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
         cut = [name for name, tensor in zip(("queries", "keys"), pair) if not tensor.requires_grad]
@@ -119,7 +142,12 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
             model,
             arguments,
             recording.flow,
-            Edits(attend=attend_scored(recording.flow, partial(score, fused=True)), score=score, copies=True),
+            Edits(
+                attend=attend_scored(recording.flow, partial(score, fused=True)),
+                score=score,
+                compute=compute,
+                copies=True,
+            ),
             grad=True,
         )
         tensors = [tensor for _, tensor in tensors_in((after.output, after.states[-1])) if tensor.requires_grad]
@@ -147,11 +175,13 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
         for name, gradient in gradients.items()
         if gradient is not None and not bool(gradient.any()) and name.startswith(layers)
     ]
-    blocks = [
-        name
+    inside = {
+        name: gradient.movedim(maps.get(name, 0), 0).flatten(1).any(1)  # (outputs,)
         for name, gradient in gradients.items()
-        if gradient is not None and name.startswith(layers) and has_silent_block(gradient)
-    ]
+        if gradient is not None and name.startswith(layers)
+    }
+    blocks = [name for name, rows in inside.items() if has_silent_part(rows)]
+    blocks = blocks or list(silent_in_all_layers({name: rows for name, rows in inside.items() if name in maps}))
     tables = {f"{name}." for name, module in modules.items() if isinstance(module, nn.Embedding)}
     unread = [
         name
@@ -165,12 +195,60 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
     return detached, [] if quiet else zero, [] if quiet else blocks, unread, frozen
 
 
-def has_silent_block(gradient: torch.Tensor) -> bool:
-    """Return whether the rows of one half or third of a joint matrix have no gradient, and all rows of another one have."""
-    rows = gradient.flatten(1).any(1)  # (outputs,)
+def has_silent_part(rows: torch.Tensor) -> bool:
+    """Return whether no row of one half or third of a joint matrix has a gradient, and all rows of another one have. rows (outputs,)"""
     for parts in (2, 3):
         if len(rows) % parts == 0 and len(rows) >= 8 * parts:
             by_part = rows.view(parts, -1).double().mean(1)
             if bool((by_part == 0).any()) and float(by_part.max()) == 1:
                 return True
     return False
+
+
+def silent_in_all_layers(maps: dict[str, torch.Tensor]) -> Iterator[str]:
+    """Yield the maps of which the same rows, a block among them, have no gradient in all layers. Values (outputs,)"""
+    for _, group in groupby(sorted(maps, key=alike_name), alike_name):
+        names = list(group)
+        if len(names) > 1 and len({len(maps[name]) for name in names}) == 1:
+            rows = torch.stack([maps[name] for name in names])
+            runs = [len(list(run)) for active, run in groupby(rows.any(0).tolist()) if not active]
+            if max(runs, default=0) >= FEWEST_ROWS and bool(rows.any()) and torch.equal(rows.any(0), rows.all(0)):
+                yield from names
+
+
+def alike_name(name: str) -> str:
+    """Return the name of a parameter without the numbers of layers."""
+    return re.sub(r"\d+", "#", name)
+
+
+def overwritten_tensor(recording: RecordedStream) -> tuple[str, str] | None:
+    """Return a sentence and a module path if the backward pass of the unedited model fails because of an operation in place."""
+    model = recording.examined.model
+    outputs: list[tuple[str, torch.Tensor, int]] = []  # module, output, version
+
+    def leave(call: Call, _: Any, output: Any) -> None:
+        outputs.extend((call.module, tensor, tensor._version) for _, tensor in tensors_in(output))
+
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(parameter.is_floating_point() and name not in recording.frozen)
+    weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    with torch.enable_grad(), Frames(model, on_exit=leave):
+        try:
+            output = plain(model, recording.examined.arguments)
+            ends = [tensor.sum() for _, tensor in tensors_in(output) if tensor.requires_grad]
+            if ends and weights:
+                torch.autograd.grad(ends, weights, allow_unused=True)
+        except FAILURES as error:
+            if "modified by an inplace operation" not in str(error):
+                return None
+            shape = [int(size) for size in re.findall(r"\d+", str(error).partition("Tensor [")[2].partition("]")[0])]
+            changed = [
+                name
+                for name, tensor, version in outputs
+                if tensor._version != version and (tensor.numel(), tensor.shape[-1:]) == (prod(shape), (*shape[-1:],))
+            ]
+            what = f"the output of {changed[0]}" if changed else f"a tensor of shape {tuple(shape)}"
+            return f"backward() fails: {what} is changed in place after an operation that needs it", "".join(
+                changed[:1]
+            )
+    return None

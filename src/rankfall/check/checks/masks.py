@@ -6,7 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.equal import change_named, exchange_token, holders_of_tokens, named_tensors, token_inputs
+from rankfall.check.equal import (
+    call_argument,
+    change_named,
+    exchange_token,
+    holders_of_tokens,
+    named_tensors,
+    token_inputs,
+)
 from rankfall.check.named import Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream, is_triangle
 from rankfall.errors import RankfallError
@@ -34,7 +41,7 @@ def mask_works(recording: RecordedStream) -> Result:
         if is_mask(name, tensor, recording)
     }
     for name, mask in masks.items():
-        argument = call_argument(name)
+        argument, values = call_argument(name), ("False", "True") if mask.dtype == torch.bool else ("0", "1")
         if inverted_changes(recording, name) == (False, True):
             if len(masks) == 1 < len(recording.examined.flows) and bool((mask != mask.flatten()[0]).any()):
                 return warned(
@@ -48,7 +55,7 @@ def mask_works(recording: RecordedStream) -> Result:
             layer = max(leak or 0 for leak in leaks)
             where = f"a token in the layers before layer {layer}, and not in it" if layer > 1 else "no token"
             return failed(
-                f"{argument} hides {where}: others read it, whether it is True or False there",
+                f"{argument} hides {where}: others read it, whether it is {' or '.join(values)} there",
                 recording.layer_path(layer),
             )
         hides = leaks.index(None)
@@ -60,7 +67,7 @@ def mask_works(recording: RecordedStream) -> Result:
             return failed(
                 f"{argument} hides a token from all others, but the output reads it: is it pooled over padding?"
             )
-        return passed(f"{argument}: {'True' if hides else 'False'} hides a token from all others")
+        return passed(f"{argument}: {values[hides]} hides a token from all others")
     others = [
         name
         for name, tensor in named_tensors(recording.examined.arguments).items()
@@ -70,12 +77,6 @@ def mask_works(recording: RecordedStream) -> Result:
         if not any(inverted_changes(recording, name)):
             return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
     return passed(f"{', '.join(map(call_argument, others))} changes the output") if others else check_padding(recording)
-
-
-def call_argument(name: str) -> str:
-    """Return the name of an argument for a sentence, or its place if it has no name."""
-    last = name.rpartition(".")[2]
-    return f"argument {int(name) + 1}" if name.isdigit() else last
 
 
 def may_be_mask(name: str, tensor: Tensor) -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rankfall.check.attention import SDPA, named_arguments, weights_of
 from rankfall.check.equal import IN_INPUTS, change_entry, reverse_tokens, with_equal_tokens
-from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.named import NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
@@ -50,7 +50,7 @@ def positions_differ(recording: RecordedStream) -> Result:
     if last is not None and last > 1:
         return passed(f"equal tokens come out as {last} different rows of {tokens}")
     if not any(branch.mixes for branch in recording.flow.branches):
-        return skipped("nothing mixes tokens")
+        return skipped(NO_MIXER[bool(recording.flow.missing)])
     sentence = "equal tokens stay equal" if last is not None else "tokens cannot be set equal"
     if (
         recording.report.equal_tokens == IN_INPUTS
@@ -158,7 +158,7 @@ def describe_rows(rows: EqualRows, tokens: int, returned: bool) -> str:
     scores = known[0] @ known[1].mT if known[0].shape == known[1].shape else None
     turned = q and k and scores is not None and all(turned_alone(x) for x in known[:2])
     if turned and scores is not None and unequal(scores[..., :-1, :-1] - scores[..., 1:, 1:], like=scores):
-        return "scores depend on more than the distance of tokens: are queries and keys turned in opposite directions?"
+        return "scores depend on more than the distance of tokens: do queries and keys turn in opposite directions, or do heads mix tokens?"
     return ""
 
 

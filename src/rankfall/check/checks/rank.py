@@ -6,6 +6,8 @@ judged by the same rule.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rankfall.check.bands import TRAINED, ReferenceBand
 from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import PASS, Limit, Result, failed, named, passed, skipped, warned
@@ -54,7 +56,8 @@ def rank_kept(recording: RecordedStream) -> Result:
         return skipped(
             "all numbers of the example are equal, and its tokens with them: pass inputs with tokens that differ"
         )
-    return judge_rank(recording.report)
+    result, worst = judge_rank(recording.report), recording.report.worst
+    return replace(result, where=recording.layer_path(worst)) if result.where and worst is not None else result
 
 
 def judge_rank(report: StreamReport) -> Result:

@@ -3,10 +3,13 @@
 import torch
 from torch import Tensor
 
+from rankfall.check.equal import distinct_rows
 from rankfall.check.named import Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream, is_triangle
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
+from rankfall.streams.examine import alike_outputs
+from rankfall.streams.flow import Branch
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
 
@@ -71,9 +74,12 @@ def samples_independent(recording: RecordedStream) -> Result:
             return failed(f"changing sample {count} changes sample 1 {where}", recording.layer_path(layer))
         if (same_count and not layer if turned else copy_complete) and bool(differs(state[-1], state[0]).any()):
             if turned:
-                return failed(
-                    "layers mix the first axis of the inputs, and positions lie along the second: set batch_first=True?"
+                remedy = (
+                    "as the causal mask does, and positions lie along the second: add them along the first?"
+                    if any(flow.causal for flow in recording.examined.flows)
+                    else "and positions lie along the second: set batch_first=True?"
                 )
+                return failed(f"layers mix the first axis of the inputs, {remedy}")
             sentence = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
             return failed(sentence, recording.layer_path(layer))
         if layer == first_wide and first.dim() > 1 and len(state) != first.shape[1]:
@@ -94,7 +100,8 @@ def samples_independent(recording: RecordedStream) -> Result:
                 f"an output {tuple(new.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over samples?"
             )
     equal = all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copied.tensors()))
-    if not equal and by_sample and bool(outputs[0][1].any()) and not any(bool(changed.any()) for changed in by_sample):
+    unmoved = bool(by_sample) and bool(outputs[0][1].any()) and not any(bool(changed.any()) for changed in by_sample)
+    if not equal and unmoved and reads_states(recording):
         return warned(
             f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them?"
         )
@@ -102,8 +109,29 @@ def samples_independent(recording: RecordedStream) -> Result:
         return passed(
             f"noise in sample 1 changes no other in {flow.depth} layers; the first and last sample of the inputs are equal"
         )
-    if turned and not flow.causal:
+    if turned and not flow.causal and not placed_along_first(recording, turned):
         return warned(
             f"layers mix the first axis of the inputs {tuple(first.shape)}: right if it holds tokens, else set batch_first=True"
         )
     return passed(f"changing sample {count} changes nothing in the others, in {flow.depth} layers and the output")
+
+
+def reads_states(recording: RecordedStream) -> bool:
+    """Return whether the output changes with the last state of all tokens, which a last map of zeros does not read."""
+    flow = recording.flow
+
+    def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
+        if branch.number < len(flow.branches) - 1:
+            return None
+        return torch.randn(value.shape, generator=torch.Generator().manual_seed(0)).to(value)
+
+    after = run_through(recording.examined.model, recording.examined.arguments, flow, Edits(edit=edit))
+    return not alike_outputs(after.output, recording.output)
+
+
+def placed_along_first(recording: RecordedStream, turned: list[Tensor]) -> bool:
+    """Return whether positions make the rows of the first state differ where inputs (T, B) hold one token along their first axis."""
+    held = {id(tensor) for tensor in turned if tensor.dtype != torch.bool}
+    call = recording.examined.arguments.map(lambda x: x[:1].expand_as(x).clone() if id(x) in held else x)
+    after = run_through(recording.examined.model, call, recording.flow, Edits())
+    return distinct_rows(recording.flow.layout.to_rows(after.states[0])[0]) > 1

@@ -6,6 +6,8 @@ from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
 
+MOST_LINES = 2  # of what a stream lacks
+
 
 @named("stream-whole", states=False)
 def stream_whole(recording: RecordedStream) -> Result:
@@ -13,15 +15,17 @@ def stream_whole(recording: RecordedStream) -> Result:
 
     An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
     that no stream holds fail, as do a stream that is cut where a block forgets its skip, a skip that goes around the layers, and a skip
-    from a state before the one that its branch reads. A map of joined states, W [x, x0] as in a U-Net, belongs to the stream, and one that
-    changes the number of tokens begins another. Branches that return zero are a start as of ReZero if all of their name do, and pass; if
+    from a state before the one that its branch reads. In layers without a skip around them, a part of several maps without a skip fails
+    if another part has one. A map of joined states, W [x, x0] as in a U-Net, belongs to the stream, and one that changes the number of
+    tokens begins another. Branches that return zero are a start as of ReZero if all of their name do, and pass; if
     only some do, these are dead and fail. A skip that is added twice fails. A rectifier on the stream, a list that holds one module
     several times, a matrix that two modules share and blocks that are in no layer warn.
     """
     flow, report = recording.flow, recording.report
-    lines = [*flow.missing, *([report.cut] if report.cut else [])]
+    lines = [*([report.cut] if report.cut else []), *flow.missing]
     if lines:
-        return failed("; ".join(lines), flow.joins[0] if flow.joins else "")
+        more = f"; and {len(lines) - MOST_LINES} more" * (len(lines) > MOST_LINES)
+        return failed("; ".join(lines[:MOST_LINES]) + more, flow.joins[0] if flow.joins else "")
     count = f"{len(flow.branches)} branches in {flow.depth} layers"
     zero = [addition.branch for addition in recording.additions if not addition.value]
     kinds = {branch.name for branch in zero}
@@ -44,6 +48,8 @@ def stream_whole(recording: RecordedStream) -> Result:
         return warned(f"{shared[1]}: are copies meant?", shared[0])
     if flow.unmeasured:
         return warned(flow.unmeasured[0])
+    if flow.inside:
+        return passed(f"{flow.depth} layers with additions x + f(x) inside them")
     if not flow.skips:
         return warned(f"{flow.depth} layers without residual additions x + f(x)")
     return passed(f"{count}, all with skips")
