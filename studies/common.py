@@ -38,7 +38,7 @@ HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
 
 
 def main(package: str) -> None:
-    """Run the study of this package: measure its missing units, then write table, verdicts and figure."""
+    """Run the study of this package: measure its missing units, then write its table, verdicts and figure."""
     name = package.rpartition(".")[2]
     design = read_design(name)
     parser = argparse.ArgumentParser(prog=f"python -m {package}", description=design["question"])
@@ -55,7 +55,10 @@ def main(package: str) -> None:
 def run_units(
     name: str, units: list[Unit], out: Path, device: str = "cpu", limit: float = math.inf, jobs: int = 1
 ) -> DataFrame:
-    """Return the rows of all units. A unit's rows lie in a file that is named by a digest of the unit and of the study's code."""
+    """Measure the units that have no file, and return the rows of all units.
+
+    A file is named by a digest of its unit and of the study's code, so a change of either measures the unit again.
+    """
     (out / "units").mkdir(parents=True, exist_ok=True)
     code = b"".join(path.read_bytes() for path in (HERE / "common.py", HERE / name / "experiment.py"))
     digests = [hashlib.sha256(json.dumps(unit, sort_keys=True).encode() + code).hexdigest()[:16] for unit in units]
@@ -67,19 +70,21 @@ def run_units(
     else:
         with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
             list(pool.map(run, units, files))
-    if left := sum(not file.exists() for file in files):
-        print(f"{name}: {left} of {len(units)} units are left for the next run")
+    if missing := sum(not file.exists() for file in files):
+        print(f"{name}: {missing} of {len(units)} units are left for the next run")
     return pd.DataFrame([row for file in files if file.exists() for row in json.loads(file.read_text())])
 
 
 def run_unit(name: str, device: str, until: float, unit: Unit, file: Path) -> None:
-    """Measure a unit and write its rows, unless that is done or the time is over."""
+    """Measure a unit and write its rows, unless they are written or the time is over."""
     start = time.time()
     if not file.exists() and start < until:
         rows = import_module(f"studies.{name}.experiment").measure(unit, device)
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps([unit | row for row in rows]))
-        part.rename(file)
+        partial_file = file.with_suffix(
+            f".{os.getpid()}"
+        )  # renamed when complete, so that an interrupted run leaves no half of a file
+        partial_file.write_text(json.dumps([unit | row for row in rows]))
+        partial_file.rename(file)
         print(
             f"{name}: {', '.join(f'{key} {value}' for key, value in unit.items())}: {time.time() - start:.1f} s",
             flush=True,
@@ -102,30 +107,35 @@ def write_results(name: str, table: DataFrame, out: Path) -> None:
 
 
 def decide(name: str, summary: DataFrame) -> DataFrame:
-    """Return the verdicts of a study from its table: statement, verdict, number with its interval, and over how many it is taken."""
+    """Return a row for each statement of a study: key, verdict, number with its interval, how many values these are from, and words."""
     analysis, design = import_module(f"studies.{name}.analysis"), read_design(name)
     rows = [
-        {"key": key, "verdict": verdict, **(found.fields() if found else {}), "statement": design["statements"][key]}
-        for key, (verdict, found) in analysis.decide(summary, design["thresholds"]).items()
+        {
+            "key": key,
+            "verdict": verdict,
+            **(interval.fields() if interval else {}),
+            "statement": design["statements"][key],
+        }
+        for key, (verdict, interval) in analysis.decide(summary, design["thresholds"]).items()
     ]
     return round_numbers(pd.DataFrame(rows).rename(columns={"seeds": "count"}))
 
 
 @cache
 def read_design(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((HERE / name / "design.yaml").read_text())
-    return found
+    design: dict[str, Any] = yaml.safe_load((HERE / name / "design.yaml").read_text())
+    return design
 
 
 def round_numbers(table: DataFrame) -> DataFrame:
-    """Round to five digits, which committed tables have, so that verdicts are those of the committed table."""
+    """Round to five digits, as in committed tables, so that verdicts follow from the committed table."""
     return table.map(lambda x: float(f"{x:.5g}") if isinstance(x, float) else x)
 
 
 # --- intervals
 
 
-Answer = tuple[str, Band | None]
+Answer = tuple[str, Band | None]  # a verdict, and the number that decides it with its interval
 
 
 def above(values: Iterable[float], least: float) -> Answer:
@@ -133,27 +143,30 @@ def above(values: Iterable[float], least: float) -> Answer:
     values = [x for x in values if math.isfinite(x)]
     if len(values) < 2:
         return UNDECIDED, None
-    found = band(values)
-    return (HOLDS if found.low > least else CONTRADICTED if found.high < least else UNDECIDED), found
+    return by_band(band(values), least)
+
+
+def by_band(interval: Band, least: float) -> Answer:
+    """Decide whether a number lies above a threshold, by its whole interval."""
+    return (HOLDS if interval.low > least else CONTRADICTED if interval.high < least else UNDECIDED), interval
 
 
 def below(values: Iterable[float], most: float) -> Answer:
     """Decide whether the mean lies below a threshold."""
-    answer, found = above([-x for x in values], -most)
-    return answer, found and Band(-found.mean, -found.high, -found.low, found.seeds)
+    verdict, negated = above([-x for x in values], -most)
+    return verdict, negated and Band(-negated.mean, -negated.high, -negated.low, negated.seeds)
 
 
 def between(values: Iterable[float], low: float, high: float) -> Answer:
     """Decide whether the mean lies between two thresholds."""
     values = list(values)
-    (over, found), (under, _) = above(values, low), below(values, high)
-    return (CONTRADICTED if CONTRADICTED in (over, under) else HOLDS if over == under == HOLDS else UNDECIDED), found
+    (over, interval), (under, _) = above(values, low), below(values, high)
+    return (CONTRADICTED if CONTRADICTED in (over, under) else HOLDS if over == under == HOLDS else UNDECIDED), interval
 
 
 def both(first: Answer, second: Answer) -> Answer:
-    """Join two parts of a statement: contradicted if one is, and holds if both do. The number is that of the part that decides."""
-    parts = sorted((first, second), key=lambda one: (CONTRADICTED, UNDECIDED, HOLDS).index(one[0]))
-    return parts[0]
+    """Join two parts of a statement: contradicted if a part is, and it holds if both do. The number is that of the part that decides."""
+    return min(first, second, key=lambda answer: (CONTRADICTED, UNDECIDED, HOLDS).index(answer[0]))
 
 
 def wilson(hits: int, count: int) -> Band:
@@ -165,7 +178,7 @@ def wilson(hits: int, count: int) -> Band:
 
 
 def within_groups(table: DataFrame, x: str, y: str, groups: list[str]) -> Band:
-    """Return the correlation of two columns beside a flag for each group, with Fisher's 95% interval."""
+    """Return the correlation of two columns within groups, with Fisher's 95% interval: each column less its mean in the group."""
     table = table[np.isfinite(table[x]) & np.isfinite(table[y])]
     a, b = (table[name] - table.groupby(groups)[name].transform("mean") for name in (x, y))
     free = len(table) - table.groupby(groups).ngroups
@@ -176,19 +189,17 @@ def within_groups(table: DataFrame, x: str, y: str, groups: list[str]) -> Band:
     return Band(r, math.tanh(centre - reach), math.tanh(centre + reach), free)
 
 
-def by_band(found: Band, least: float) -> Answer:
-    return (HOLDS if found.low > least else CONTRADICTED if found.high < least else UNDECIDED), found
-
-
 # --- a small transformer that interventions can change
 
+# Factors of the mean over tokens of a branch's output and of the deviations from it; factor of the steps of queries and keys; share of
+# the scores that is held at a deviation, and this deviation.
 KNOBS = ("shared", "apart", "speed", "fixed", "deviation")
-# No intervention: a branch keeps what tokens share and how they differ, queries learn at full speed, and entropy is free.
+# No intervention: branches keep mean and deviations, queries and keys learn at full speed, and scores are free.
 FREE = (1.0, 1.0, 1.0, 0.0, 0.0)
 
 
 class Small(nn.Module):
-    """A transformer of one flat list of blocks. `knobs` (5,) are interventions, which may differ between steps."""
+    """A transformer of one flat list of blocks. `knobs` (5,), in the order of KNOBS, are interventions that may differ between steps."""
 
     def __init__(
         self, symbols: int, classes: int, length: int, depth: int, width: int = 32, heads: int = 2, **block: Any
@@ -202,8 +213,8 @@ class Small(nn.Module):
         x = self.token(tokens) + self.place  # (B, T, D)
         for block in self.blocks:
             x = block(x, knobs)
-        found: Tensor = self.head(self.norm(x))
-        return found
+        scores: Tensor = self.head(self.norm(x))  # (B, T, classes)
+        return scores
 
 
 class Block(nn.Module):
@@ -220,13 +231,17 @@ class Block(nn.Module):
         after: bool = False,
         around: float = 0.0,
     ) -> None:
-        """`placement`: post, pre, or peri; `branch`, `mixing`: factors of all branches, and of attention; `behind`, `after`: one more norm
-        without weights behind each branch, after each addition; `around`: a skip around the block, which is multiplied by this."""
+        """Draw the weights.
+
+        `placement`: the norms' place, post, pre or peri; `branch`: factor of the output of attention and MLP; `mixing`: another factor of
+        attention alone; `behind`, `after`: one more norm without weights behind each branch, or after each addition; `around`: if not 0,
+        a skip goes around the block, whose output is multiplied by this.
+        """
         super().__init__()
         self.heads, self.placement, self.skip, self.branch, self.mixing = heads, placement, skip, branch, mixing
         self.behind, self.after, self.around = behind, after, around
         self.query, self.key, self.value, self.output = (nn.Parameter(draw(width, width, gain)) for _ in range(4))
-        self.first_query, self.first_key = (nn.Parameter(one.detach().clone()) for one in (self.query, self.key))
+        self.first_query, self.first_key = (nn.Parameter(w.detach().clone()) for w in (self.query, self.key))
         self.inner, self.outer = nn.Parameter(draw(width, 2 * width, gain)), nn.Parameter(draw(2 * width, width, gain))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(4 if placement == "peri" else 2))
 
@@ -237,7 +252,7 @@ class Block(nn.Module):
 
     def add(self, x: Tensor, branch: Callable[[Tensor], Tensor], number: int, knobs: Tensor | None) -> Tensor:
         norm = self.norms[number]
-        y = branch(x if self.placement == "post" else norm(x))
+        y = branch(x if self.placement == "post" else norm(x))  # (B, T, D)
         if knobs is not None:
             mean = y.mean(1, keepdim=True)
             y = knobs[0] * mean + knobs[1] * (y - mean)
@@ -255,13 +270,14 @@ class Block(nn.Module):
         key: Tensor = self.key
         if knobs is not None:  # steps of queries and keys times knobs[2]: Adam ignores the scale of their gradients
             query, key = (
-                a.detach() + knobs[2] * (w - a.detach()) for w, a in ((query, self.first_query), (key, self.first_key))
+                first.detach() + knobs[2] * (w - first.detach())
+                for w, first in ((query, self.first_query), (key, self.first_key))
             )
         q, k, v = (self.split(x @ weight) for weight in (query, key, self.value))  # (B, H, T, D/H)
         scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5  # (B, H, T, T)
         if knobs is not None:
-            away = scores - scores.mean(-1, keepdim=True)
-            held = knobs[4] * away * (away.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+            centred = scores - scores.mean(-1, keepdim=True)
+            held = knobs[4] * centred * (centred.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
             scores = (1 - knobs[3]) * scores + knobs[3] * held
         mixed = scores.softmax(-1) @ v
         return mixed.transpose(1, 2).flatten(2) @ self.output
@@ -281,17 +297,18 @@ def draw(rows: int, columns: int, gain: float) -> Tensor:
 
 # --- tasks: (B, T) tokens and targets of a step
 
-SYMBOLS, LENGTH, BATCH, MEMORY = 10, 12, 32, 48
+SYMBOLS, LENGTH, BATCH = 10, 12, 32  # of the alphabet; tokens of a sequence; sequences of a step
+MEMORY = 48  # sequences to memorise: a step shows two thirds of them
 
 
 def sorting(step: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Return fresh sequences, and the same in order."""
+    """Return fresh sequences, and their sorted tokens."""
     tokens = torch.randint(SYMBOLS, (BATCH, LENGTH), generator=generator(1_000_003 * seed + step))
     return tokens, tokens.sort(1).values
 
 
 def memorization(step: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Return some of the sequences of this seed, and their random labels."""
+    """Return a batch of this seed's sequences, and their random labels."""
     tokens, labels = memory(seed)
     chosen = torch.randperm(MEMORY, generator=generator(1_000_003 * seed + step))[:BATCH]
     return tokens[chosen], labels[chosen]
@@ -312,7 +329,7 @@ def generator(seed: int) -> torch.Generator:
 
 @cache
 def chance(task: str) -> float:
-    """Return the accuracy of the best answer that knows the position alone."""
+    """Return the accuracy of the best guess from the position alone."""
     if task == "memorization":
         return 0.5
     targets = torch.cat([sorting(step, 99)[1] for step in range(300)])  # (9600, T)
@@ -320,13 +337,13 @@ def chance(task: str) -> float:
 
 
 def grade(module: nn.Module, batch: tuple[Tensor, ...]) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss, and the accuracy; `batch` is tokens, targets, and knobs if there are any."""
+    """Return loss and accuracy of a batch: tokens, targets, and perhaps knobs."""
     tokens, targets, *knobs = batch
     scores = module(tokens, *knobs)
-    found = F.cross_entropy(scores.flatten(0, 1), targets.flatten())
-    return found, {"accuracy": (scores.argmax(-1) == targets).float().mean()}
+    loss = F.cross_entropy(scores.flatten(0, 1), targets.flatten())
+    return loss, {"accuracy": (scores.argmax(-1) == targets).float().mean()}
 
 
 def score(accuracy: float, task: str) -> float:
-    """Return accuracy over chance as a share of what is left to 1; 0 if it is not finite."""
+    """Rescale an accuracy so that chance is 0 and perfect is 1; one that is not finite scores 0."""
     return (accuracy - chance(task)) / (1 - chance(task)) if math.isfinite(accuracy) else 0.0

@@ -1,7 +1,7 @@
-"""A logger plugin for Snakemake: what happens in a run, as one JSON object a line, for `rankfall run`, which shows it.
+"""A logger plugin for Snakemake: it writes the events of a run as JSON, an object a line, and `rankfall run` shows them.
 
-Snakemake finds it by its name, where `--logger rankfall` is given and this folder's parent is on PYTHONPATH. Beside it Snakemake writes its
-own words as always.
+Snakemake finds it by its name if `--logger rankfall` is set and this folder's parent is on PYTHONPATH. Snakemake's usual messages are
+written as well.
 """
 
 import json
@@ -21,7 +21,7 @@ KEPT = (
 
 
 def find_copies(names: Any) -> list[str]:
-    """Return the paths in the folder of results of files that Snakemake names, which may be objects (`s3://... (send to storage)`)."""
+    """Return paths in the folder of results for names by Snakemake, which may be those of objects (`s3://... (send to storage)`)."""
     from rankfall.run.objects import find_objects
 
     objects = find_objects(Path(os.environ[PLAN]).parents[1])
@@ -30,7 +30,7 @@ def find_copies(names: Any) -> list[str]:
 
 
 def last_error(logs: Any) -> str | None:
-    """Why a job ended, by its log; None where there is none."""
+    """Return why a job ended, by its log; None if there is no log or no error in it."""
     try:
         from rankfall.run.objects import find_objects
         from rankfall.run.screen.logs import error_in
@@ -39,12 +39,12 @@ def last_error(logs: Any) -> str | None:
             for log in logs or ():
                 objects.fetch(Path(log))
         return next((error_in(Path(str(log))) for log in logs or () if Path(str(log)).is_file()), None)
-    except Exception:  # whatever it is, the run goes on
+    except Exception:  # an unreadable log must not end the run
         return None
 
 
 class LogHandler(LogHandlerBase):
-    """Writes the events of a run."""
+    """Write the events of a run."""
 
     def __post_init__(self) -> None:
         path = os.environ.get(FILE)
@@ -54,17 +54,17 @@ class LogHandler(LogHandlerBase):
         if self.file is None:
             return
         event = str(getattr(record, "event", None) or "text")
-        found = {name: getattr(record, name) for name in KEPT if getattr(record, name, None) is not None}
-        found |= {
-            name: find_copies(found[name]) for name in ("output", "log") if PLAN in os.environ and found.get(name)
+        fields = {name: getattr(record, name) for name in KEPT if getattr(record, name, None) is not None}
+        fields |= {
+            name: find_copies(fields[name]) for name in ("output", "log") if PLAN in os.environ and fields.get(name)
         }
-        found |= {"event": event, "time": record.created, "level": record.levelname}
-        if event == "job_error":  # now: before the job is tried again, Snakemake takes its log away
-            found["error"] = last_error(found.get("log"))
+        fields |= {"event": event, "time": record.created, "level": record.levelname}
+        if event == "job_error":  # now: Snakemake deletes the log before it tries the job again
+            fields["error"] = last_error(fields.get("log"))
         if event in ("text", "error"):
-            found["text"] = record.getMessage()
+            fields["text"] = record.getMessage()
         try:
-            self.file.write(json.dumps(found, default=str) + "\n")
+            self.file.write(json.dumps(fields, default=str) + "\n")
         except OSError:  # a full disk must not end a run
             self.file = None
 

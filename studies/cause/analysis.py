@@ -14,25 +14,25 @@ READ = ["own_first", "residual_step_50", "entropy_step_50", "gradient_queries_st
 
 
 def summarise(table: DataFrame) -> DataFrame:
-    """Return one row for each network x arm, with what was read of the base arm: the own share at birth, the others after 50 steps."""
+    """Return one row for each network x arm, with numbers of the base arm: `own` at birth, the others after 50 steps."""
     return table[[*NETWORK, "arm", "seed", "score", "diverged", *READ]]
 
 
 def effects(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
-    """Return for each architecture x task and arm the score less that of base, mean over seeds, and whether the sham arm fails.
+    """Return the effect of each arm on each architecture x task: score less that of base, mean over seeds. `failing`: the sham arm fails.
 
     The sham arm chooses the groups and decides no statement, so chance in the base arm lets no group gain or lose."""
     scores = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score")
-    found = scores.sub(scores["base"], axis=0).groupby(NETWORK).mean().drop(columns="base")
+    change = scores.sub(scores["base"], axis=0).groupby(NETWORK).mean().drop(columns="base")
     failing = (scores["sham"].groupby(NETWORK).mean() < thresholds["trains"]).rename("failing")
-    return found.melt(ignore_index=False, var_name="arm", value_name="effect").join(failing).reset_index()
+    return change.melt(ignore_index=False, var_name="arm", value_name="effect").join(failing).reset_index()
 
 
 def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
-    rows, least = effects(table, thresholds), thresholds["effect"]
+    changes, least = effects(table, thresholds), thresholds["effect"]
 
     def effect(arm: str, failing: bool) -> Any:
-        return rows[(rows.arm == arm) & (rows.failing == failing)].effect
+        return changes[(changes.arm == arm) & (changes.failing == failing)].effect
 
     return {
         "up": below(effect("up", True), least),
@@ -47,7 +47,7 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
 
 
 def beyond(table: DataFrame, number: str) -> Band:
-    """Return the correlation of the log of an early number with the score, beside flags of architecture x depth x task.
+    """Return the correlation of the log of an early number with the score, within architectures x tasks.
 
     Seeds of some architectures differ far more than those of others, so the 95% interval is a bootstrap over architectures x tasks."""
     base = table[(table.arm == "base") & (table[number] > 0)]
@@ -67,15 +67,15 @@ def beyond(table: DataFrame, number: str) -> Band:
 
 
 def influence(table: DataFrame, number: str) -> dict[str, Any]:
-    """Return the range of the correlation if one architecture x task is left out: flags weigh groups by how much their seeds differ."""
+    """Return the range of the correlation without any one architecture x task: a group whose seeds differ much weighs much."""
     base = table[table.arm == "base"]
-    left = [beyond(base.drop(rows.index), number).mean for _, rows in base.groupby(NETWORK)]
-    return {"number": number, "all": beyond(base, number).mean, "least": min(left), "most": max(left)}
+    without = [beyond(base.drop(rows.index), number).mean for _, rows in base.groupby(NETWORK)]
+    return {"number": number, "all": beyond(base, number).mean, "least": min(without), "most": max(without)}
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return the effects by arm, the null model, which architectures x tasks fail by depth, skip and place of the norm, and how far one of
-    them moves a correlation."""
+    """Return four tables: effects by arm; the null model; how many architectures x tasks fail by depth, skip and place of the norm; how
+    far a single one moves a correlation."""
     trains = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score") >= thresholds["trains"]
     null = {
         "explained": share_explained(table),
@@ -90,23 +90,23 @@ def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFra
 
 
 def share_explained(table: DataFrame) -> float:
-    """Return how much of the variance of the base score flags of architecture x depth x task explain: the null model."""
+    """Return the share of the base score's variance between architectures x tasks (R2 of flags): the null model."""
     base = table[table.arm == "base"]
-    rest = base.score - base.groupby(NETWORK).score.transform("mean")
-    return float(1 - rest.var(ddof=0) / base.score.var(ddof=0))
+    error = base.score - base.groupby(NETWORK).score.transform("mean")
+    return float(1 - error.var(ddof=0) / base.score.var(ddof=0))
 
 
 def by_arm(table: DataFrame, thresholds: dict[str, float]) -> DataFrame:
     """Return the mean effect of each arm on failing and on training architectures, and the networks that change sides."""
     rows = []
-    for (arm, failing), one in effects(table, thresholds).groupby(["arm", "failing"], sort=False):
+    for (arm, failing), group in effects(table, thresholds).groupby(["arm", "failing"], sort=False):
         scores = table.pivot_table(index=[*NETWORK, "seed"], columns="arm", values="score")
-        of_group = scores.reset_index().merge(one[[*NETWORK, "failing"]], on=NETWORK)
-        before, after = of_group["base"] >= thresholds["trains"], of_group[arm] >= thresholds["trains"]
-        found = band(one.effect)
+        networks = scores.reset_index().merge(group[[*NETWORK, "failing"]], on=NETWORK)
+        before, after = networks["base"] >= thresholds["trains"], networks[arm] >= thresholds["trains"]
+        interval = band(group.effect)
         rows.append(
-            {"arm": arm, "failing": failing, "effect": found.mean, "low": found.low, "high": found.high}
-            | {"architectures": found.seeds, "networks": len(of_group)}
+            {"arm": arm, "failing": failing, "effect": interval.mean, "low": interval.low, "high": interval.high}
+            | {"architectures": interval.seeds, "networks": len(networks)}
             | {"rescued": int((after & ~before).sum()), "broken": int((before & ~after).sum())}
         )
     return pd.DataFrame(rows)
@@ -117,13 +117,13 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     arms = [arm for arm in table.arm.drop_duplicates() if arm not in ("base", "sham")][::-1]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), gridspec_kw={"width_ratios": (3, 2)})
     for failing, colour, name in ((True, RED, "fail in the sham arm"), (False, BLUE, "train in the sham arm")):
-        some = rows[rows.failing == failing].set_index("arm").reindex(arms)
-        if some.effect.isna().all():
+        group = rows[rows.failing == failing].set_index("arm").reindex(arms)
+        if group.effect.isna().all():
             continue
         y = np.arange(len(arms)) + (0.15 if failing else -0.15)
-        count = int(some.architectures.max())
-        left.hlines(y, some.low, some.high, color=colour)
-        left.plot(some.effect, y, "o", color=colour, markersize=5, label=f"{count} architectures x tasks that {name}")
+        count = int(group.architectures.max())
+        left.hlines(y, group.low, group.high, color=colour)
+        left.plot(group.effect, y, "o", color=colour, markersize=5, label=f"{count} architectures x tasks that {name}")
     left.axvspan(-thresholds["effect"], thresholds["effect"], color=GREY, alpha=0.15, lw=0)
     left.axvline(0, color=GREY, lw=0.8)
     left.set(yticks=range(len(arms)), yticklabels=arms, xlabel="change of the score (chance is 0, perfect is 1)")
@@ -131,9 +131,14 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     base = table[table.arm == "base"]
     for task, marker in zip(sorted(base.task.unique()), "os"):
         for skips, colour, name in ((False, RED, "no skips"), (True, BLUE, "skips")):
-            some = base[(base.task == task) & ((base.skip > 0) == skips)]
+            group = base[(base.task == task) & ((base.skip > 0) == skips)]
             right.plot(
-                some.residual_step_50, some.score, marker, color=colour, markerfacecolor="none", label=f"{task}, {name}"
+                group.residual_step_50,
+                group.score,
+                marker,
+                color=colour,
+                markerfacecolor="none",
+                label=f"{task}, {name}",
             )
     right.axhline(thresholds["trains"], color=GREY, lw=0.8)
     right.set(xscale="log", xlabel="residual of the last layer after 50 steps", ylabel="score at the end")

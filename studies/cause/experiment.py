@@ -1,4 +1,4 @@
-"""Train each architecture under all interventions, from the same weights on the same batches; read its base arm by `watch`."""
+"""Train each architecture under all interventions, from the same weights on the same batches; `watch` reads the arm without any."""
 
 import math
 from copy import deepcopy
@@ -12,7 +12,8 @@ from studies.common import FREE, TASKS, Rows, Small, Unit, chance, grade, score
 from thousandfold import Adam, train_many
 
 EARLY, LATE = 2 / 15, 10 / 15  # of the steps: 80 and 400 of 600
-UP, APART, DOWN = {0: 0.0}, {1: 3.0}, {1: 0.1}  # knob -> value
+# Place in KNOBS -> value. Rank up: nothing that tokens share. Apart: their differences times 3. Rank down: these times 0.1.
+UP, APART, DOWN = {0: 0.0}, {1: 3.0}, {1: 0.1}
 ARMS: dict[str, tuple[dict[int, float], float]] = {  # changed knobs, and from which share of the steps on
     "base": ({}, 0),
     "sham": ({}, 0),
@@ -29,7 +30,10 @@ ARMS: dict[str, tuple[dict[int, float], float]] = {  # changed knobs, and from w
     "entropy high": ({3: 1.0, 4: 0.5}, 0),
     "entropy low": ({3: 1.0, 4: 2.0}, 0),
 }
-NAMES, SEEDS, RATE, LOGGED, LAST = list(ARMS), 3, 2e-3, 50, 20
+NAMES, SEEDS = list(ARMS), 3
+RATE = 2e-3  # learning rate
+LOGGED = 50  # steps: numbers are read after 1, 50, 100 and all steps
+LAST = 20  # steps whose mean accuracy is the score
 COLUMNS = ("residual", "entropy", "gradient_queries", "gradient_keys")
 
 
@@ -47,12 +51,13 @@ def units(size: str) -> list[Unit]:
         designs += [("post", 0.5, 6, 1.0), ("pre", 0.5, 6, 1.0), ("post", 0.5, 12, 1.0), ("pre", 0.5, 12, 1.0)]
     return [
         {"task": task, "placement": placement, "skip": skip, "depth": depth, "gain": gain, "steps": steps}
-        for placement, skip, depth, gain in sorted(designs, key=lambda one: one[2])
+        for placement, skip, depth, gain in sorted(designs, key=lambda design: design[2])
         for task in TASKS
     ]
 
 
 def measure(unit: Unit, device: str) -> Rows:
+    """Train a member for each arm x seed, all at once, and return a row for each."""
     task, steps = unit["task"], unit["steps"]
 
     def build(member: int) -> Small:
@@ -66,8 +71,8 @@ def measure(unit: Unit, device: str) -> Rows:
         if step >= round(begins * steps):
             for knob, value in changed.items():
                 knobs[knob] = value
-        drawn = step + 500_000 if arm == "sham" else step
-        return (*TASKS[task](drawn, seed), torch.tensor(knobs))
+        shown = step + 500_000 if arm == "sham" else step  # sham: no intervention, other batches
+        return (*TASKS[task](shown, seed), torch.tensor(knobs))
 
     members = range(len(NAMES) * SEEDS)
     logs: Rows = []
@@ -90,20 +95,20 @@ def measure(unit: Unit, device: str) -> Rows:
         if done in (1, LOGGED, 2 * LOGGED) or done == steps:
             for seed in range(SEEDS):
                 logs.append({"seed": seed, "step": done} | look(result.modules[seed], batches(done, seed)))
-    last = torch.cat(accuracy)[-LAST:].mean(0).tolist()
-    dead = result.diverged
+    last = torch.cat(accuracy)[-LAST:].mean(0).tolist()  # (members,)
+    diverged = result.diverged
     rows = [
         {
             "arm": NAMES[member // SEEDS],
             "seed": member % SEEDS,
-            "score": 0.0 if dead[member] is not None else score(last[member], task),
-            "diverged": dead[member] is not None,
+            "score": 0.0 if diverged[member] is not None else score(last[member], task),
+            "diverged": diverged[member] is not None,
         }
         for member in members
     ]
     for row in rows:
-        if row["arm"] == "base":
-            for log in (one for one in logs if one["seed"] == row["seed"]):
+        for log in logs:
+            if row["arm"] == "base" and log["seed"] == row["seed"]:
                 when = "first" if log["step"] == 1 else "last" if log["step"] == steps else f"step_{log['step']}"
                 row |= {f"{name}_{when}": log[name] for name in log.keys() - {"seed", "step"}}
     return [row | {"engine": result.engine, "chance": chance(task)} for row in rows]
@@ -115,7 +120,7 @@ def make(unit: Unit) -> Small:
 
 
 def look(module: Small, batch: tuple[Tensor, ...]) -> dict[str, float]:
-    """Return what `watch` reads of one step, at the last layer and for gradients as the norm over all layers, and the own share."""
+    """Return what `watch` reads in a step, and a token's share in its own state, at the last layer; of gradients the norm over layers."""
     rows: list[dict[str, float]] = []
     # Residuals of failing networks lie below the rounding of float32.
     module = deepcopy(module).double().requires_grad_(True)
@@ -124,13 +129,13 @@ def look(module: Small, batch: tuple[Tensor, ...]) -> dict[str, float]:
         grade(module, batch)[0].backward()
         watcher.step()
     layers = [row for row in rows if row["layer"] > 0]
-    found = {
+    numbers = {
         name: norm_of(layers, name) if name.startswith("gradient") else number(layers[-1][name]) for name in COLUMNS
     }
     with torch.no_grad():
         tokens = module.token(batch[0][:2]) + module.place
     shares = attribution(torch.nn.Sequential(*module.blocks), tokens, tokens=4)
-    return found | {"own": number(shares.own[-1])}
+    return numbers | {"own": number(shares.own[-1])}
 
 
 def norm_of(layers: Rows, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Curves of the kept residual over the scale of the weights, by the place of the norm, and how well they predict a type."""
+"""Compare curves of the kept residual over the scale of the weights by the place of the norm: does a place predict a type of model?"""
 
 from typing import Any
 
@@ -19,22 +19,22 @@ def summarise(table: DataFrame) -> DataFrame:
 
 
 def place_of(table: DataFrame) -> Any:
-    """Join the places of the norm to three: after the addition, before the branch alone, behind the branch."""
+    """Return the place of the norm, joined to three: post (after the addition), behind (the branch, alone or not), pre (all others)."""
     behind = table.place.str.contains("behind")
     return np.where(table.place == POST, "post", np.where(behind, "behind", "pre"))
 
 
 def change(table: DataFrame, place: str, low: float, high: float) -> Any:
-    """Return kept at one scale less kept at another, by type."""
-    some = table[place_of(table) == place].pivot_table(
+    """Return the kept residual at the scale `high` less that at `low`, by type."""
+    kept = table[place_of(table) == place].pivot_table(
         index=["type", "width", "depth", "entering"], columns="gain", values="kept"
     )
-    some = some.reindex(columns=[low, high])  # a table without these places has no rows of them
-    return (some[high] - some[low]).groupby("type").mean()
+    kept = kept.reindex(columns=[low, high])  # a table without these places has no rows of them
+    return (kept[high] - kept[low]).groupby("type").mean()
 
 
 def predict(table: DataFrame) -> DataFrame:
-    """Add the mean of the other types of the place at the same point, and that of the type itself over all scales (the null model)."""
+    """Add two guesses of `kept`: the mean of the place's other types at this point, and the type's mean over scales (null model)."""
     table = table.assign(place=place_of(table))
     groups = table.groupby(["place", *POINT]).kept
     count = groups.transform("size")
@@ -48,7 +48,7 @@ def explained(table: DataFrame, by: str) -> float:
 
 
 def curve(table: DataFrame, place: str) -> Band:
-    """Return R2 of the curve of the other types, with the interval that leaving out one type at a time gives (jackknife)."""
+    """Return R2 of the curve of the other types, with the interval from leaving out a type at a time (jackknife)."""
     rows = predict(table)
     rows = rows[rows.place == place]
     if rows.empty:
@@ -56,9 +56,9 @@ def curve(table: DataFrame, place: str) -> Band:
     types = sorted(rows.type.unique())
     whole = explained(rows, "curve")
     kept = table[place_of(table) == place]
-    left = np.array([explained(predict(kept[kept.type != one]), "curve") for one in types if len(types) > 2])
-    count = len(left)
-    error = float(np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum())) if count else np.inf
+    without = np.array([explained(predict(kept[kept.type != kind]), "curve") for kind in types if len(types) > 2])
+    count = len(without)
+    error = float(np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())) if count else np.inf
     return Band(whole, whole - 1.96 * error, whole + 1.96 * error, len(types))
 
 
@@ -75,10 +75,15 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
 
 
 def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFrame]:
-    """Return R2 of the curve and of the null model by place, and what each type keeps by entering size, depth and scale."""
+    """Return R2 of the curve and of the null model by place, and what each type keeps by size of the entering state, depth and scale."""
     curves = pd.DataFrame(
-        {"place": place, "types": one.type.nunique(), "curve": explained(one, "curve"), "null": explained(one, "null")}
-        for place, one in predict(table).groupby("place")
+        {
+            "place": place,
+            "types": rows.type.nunique(),
+            "curve": explained(rows, "curve"),
+            "null": explained(rows, "null"),
+        }
+        for place, rows in predict(table).groupby("place")
     )
     keys = ["place", "type", "entering", "depth"]
     kept = table.assign(place=place_of(table)).pivot_table(index=keys, columns="gain", values="kept").reset_index()
@@ -94,14 +99,14 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     for axis, (where, title) in zip(axes, titles.items()):
         for depth, shade in zip(depths, shades):
             for entering, line in ((1.0, "-"), (0.02, ":")):
-                some = table[(table["where"] == where) & (table.depth == depth) & (table.entering == entering)]
-                for _, one in some.groupby(["type", "width"]):
-                    axis.plot(one.gain, one.kept, line, color=shade, lw=0.5, alpha=0.5)
-                mean = some.groupby("gain").kept.mean()
+                rows = table[(table["where"] == where) & (table.depth == depth) & (table.entering == entering)]
+                for _, model in rows.groupby(["type", "width"]):
+                    axis.plot(model.gain, model.kept, line, color=shade, lw=0.5, alpha=0.5)
+                mean = rows.groupby("gain").kept.mean()
                 label = f"{depth} layers" if line == "-" else None
                 axis.plot(mean.index, mean, line, color=shade, lw=2, label=label)
         axis.set(xscale="log", title=title, xlabel="std x sqrt(fan in) of the layers' matrices")
-        axis.set_xticks(scales := sorted(table.gain.unique())[::2], [f"{one:g}" for one in scales], minor=False)
+        axis.set_xticks(scales := sorted(table.gain.unique())[::2], [f"{scale:g}" for scale in scales], minor=False)
         axis.minorticks_off()
     axes[0].set(ylabel="residual kept by all layers", ylim=(0, 1.3))
     axes[0].legend(fontsize=8, title="solid: states enter at RMS 1\ndotted: at 0.02", title_fontsize=7)

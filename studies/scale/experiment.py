@@ -1,4 +1,4 @@
-"""Types of the transformers library at birth: how much of the residual the layers keep when their matrices are scaled."""
+"""Measure how much of the residual models of the transformers library keep at birth when the matrices of their layers are scaled."""
 
 import math
 from itertools import product
@@ -10,11 +10,13 @@ from torch import Tensor, nn
 from rankfall import RankfallError, relative_residual
 from studies.common import Rows, Unit
 
-TOKENS, SAMPLES, SYMBOLS = 32, 2, 100
-GAINS = (0.05, 0.15, 0.3, 0.5, 0.8, 1.5, 2.5, 5.0)
+TOKENS, SAMPLES, SYMBOLS = 32, 2, 100  # of a text; texts; of the vocabulary
+GAINS = (0.05, 0.15, 0.3, 0.5, 0.8, 1.5, 2.5, 5.0)  # standard deviation of a matrix times the root of its inputs
 ENTERING = (1.0, 0.02)  # RMS of the state that enters the first layer
-PLACES = {  # as the census measures it; the tenth has the types before the bar. Most types with norms after are bidirectional, and most
-    # with norms before causal, so each has exceptions: openai-gpt is causal, roberta-prelayernorm and megatron-bert are bidirectional.
+# Place of the norm, as the census measures it -> types; the tenth has those before the bar. Most types with norms after the addition are
+# bidirectional and most with norms before the branch causal, so each place has exceptions: openai-gpt is causal, roberta-prelayernorm and
+# megatron-bert are bidirectional.
+PLACES = {
     "after the addition": "bert roberta electra mpnet openai-gpt | albert nomic_bert roformer",
     "before the branch": "gpt2 llama gpt_neox phi roberta-prelayernorm megatron-bert | opt stablelm gptj cohere",
     "before and inside the branch": "qwen3 |",
@@ -22,7 +24,7 @@ PLACES = {  # as the census measures it; the tenth has the types before the bar.
     "before, behind and inside the branch": "gemma3_text | afmoe",
     "behind the branch": "olmo2 | olmo3",
 }
-COPIES = ("roberta", "electra")  # of BERT at these sizes
+COPIES = ("roberta", "electra")  # the same as BERT at these sizes; the full size leaves them out
 
 
 def units(size: str) -> list[Unit]:
@@ -33,10 +35,10 @@ def units(size: str) -> list[Unit]:
     else:
         grid = [(w, d) for d, w in product((6, 24, 48, 96), (32, 128, 512, 1024)) if w * d <= 1024 * 8]
     types = [
-        (place, one)
-        for place, known in PLACES.items()
-        for one in (known.replace("|", "") if size == "full" else known.partition("|")[0]).split()
-        if (size != "tiny" or one in ("bert", "gpt2")) and not (size == "full" and one in COPIES)
+        (place, kind)
+        for place, kinds in PLACES.items()
+        for kind in (kinds.replace("|", "") if size == "full" else kinds.partition("|")[0]).split()
+        if (size != "tiny" or kind in ("bert", "gpt2")) and not (size == "full" and kind in COPIES)
     ]
     return [
         {"place": place, "type": kind, "width": width, "depth": depth, "seed": seed}
@@ -47,11 +49,12 @@ def units(size: str) -> list[Unit]:
 
 
 def measure(unit: Unit, device: str) -> Rows:
+    """Return a row for each size of the entering state x scale of the weights: the kept share of the residual and the growth of RMS."""
     torch.manual_seed(unit["seed"])
     model = build(unit["type"], unit["width"], unit["depth"]).to(device).eval()
     blocks = blocks_of(model, unit["depth"])
-    matrices = {one: torch.randn_like(one) for block in blocks for one in block.parameters() if one.dim() > 1}
-    transposed = {one.weight for one in model.modules() if type(one).__name__ == "Conv1D"}  # inputs first, as in GPT-2
+    matrices = {w: torch.randn_like(w) for block in blocks for w in block.parameters() if w.dim() > 1}
+    transposed = {m.weight for m in model.modules() if type(m).__name__ == "Conv1D"}  # (inputs, outputs), as in GPT-2
     tokens = torch.randint(5, SYMBOLS, (SAMPLES, TOKENS), device=device)
     rows = []
     for entering, gain in product(ENTERING, GAINS):
@@ -91,34 +94,34 @@ def build(kind: str, width: int, depth: int) -> nn.Module:
         "layer_types": None,
         "use_cache": False,
     }
-    known = AutoConfig.for_model(kind)
-    names = {**known.to_dict(), **dict.fromkeys(getattr(known, "attribute_map", {}))}
+    default = AutoConfig.for_model(kind)
+    names = {**default.to_dict(), **dict.fromkeys(getattr(default, "attribute_map", {}))}
     return AutoModel.from_config(AutoConfig.for_model(kind, **{k: v for k, v in sizes.items() if k in names}))
 
 
 def blocks_of(model: nn.Module, depth: int) -> list[nn.Module]:
-    """Return the layers: the first list of as many modules as there are layers."""
-    for one in model.modules():
-        if isinstance(one, nn.ModuleList) and len(one) == depth:
-            return list(one)
+    """Return the layers: the first `nn.ModuleList` of this length."""
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            return list(module)
     raise RankfallError(f"{type(model).__name__} has no list of {depth} layers")
 
 
 def ends(model: nn.Module, blocks: list[nn.Module], tokens: Tensor, entering: float) -> tuple[Tensor, Tensor]:
-    """Return the states (B, T, D) that enter the first layer, scaled to an RMS, and leave the last."""
-    found: dict[str, Tensor] = {}
+    """Return the states (B, T, D) that enter the first layer, scaled to the RMS `entering`, and that leave the last."""
+    states: dict[str, Tensor] = {}
 
     def enter(
         module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        inside = "hidden_states" in kwargs
-        x = kwargs["hidden_states"] if inside else args[0]
+        by_keyword = "hidden_states" in kwargs
+        x = kwargs["hidden_states"] if by_keyword else args[0]
         x = x * (entering / x.square().mean().sqrt())
-        found["first"] = x.double()
-        return (args, kwargs | {"hidden_states": x}) if inside else ((x, *args[1:]), kwargs)
+        states["first"] = x.double()
+        return (args, kwargs | {"hidden_states": x}) if by_keyword else ((x, *args[1:]), kwargs)
 
     def leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        found["last"] = (output if isinstance(output, Tensor) else output[0]).double()
+        states["last"] = (output if isinstance(output, Tensor) else output[0]).double()
 
     hooks = [blocks[0].register_forward_pre_hook(enter, with_kwargs=True), blocks[-1].register_forward_hook(leave)]
     try:
@@ -126,6 +129,6 @@ def ends(model: nn.Module, blocks: list[nn.Module], tokens: Tensor, entering: fl
     finally:
         for hook in hooks:
             hook.remove()
-    if not math.isfinite(float(found["last"].sum())):
+    if not math.isfinite(float(states["last"].sum())):
         raise RankfallError(f"{type(model).__name__}: the last state is not finite")
-    return found["first"], found["last"]
+    return states["first"], states["last"]
