@@ -80,9 +80,8 @@ def run_unit(name: str, device: str, until: float, unit: Unit, file: Path) -> No
     start = time.time()
     if not file.exists() and start < until:
         rows = import_module(f"studies.{name}.experiment").measure(unit, device)
-        partial_file = file.with_suffix(
-            f".{os.getpid()}"
-        )  # renamed when complete, so that an interrupted run leaves no half of a file
+        # renamed when complete, so that an interrupted run leaves no half of a file
+        partial_file = file.with_suffix(f".{os.getpid()}")
         partial_file.write_text(json.dumps([unit | row for row in rows]))
         partial_file.rename(file)
         print(
@@ -110,13 +109,8 @@ def decide(name: str, summary: DataFrame) -> DataFrame:
     """Return a row for each statement of a study: key, verdict, number with its interval, how many values these are from, and words."""
     analysis, design = import_module(f"studies.{name}.analysis"), read_design(name)
     rows = [
-        {
-            "key": key,
-            "verdict": verdict,
-            **(interval.fields() if interval else {}),
-            "statement": design["statements"][key],
-        }
-        for key, (verdict, interval) in analysis.decide(summary, design["thresholds"]).items()
+        {"key": key, "verdict": verdict, **(mean.fields() if mean else {}), "statement": design["statements"][key]}
+        for key, (verdict, mean) in analysis.decide(summary, design["thresholds"]).items()
     ]
     return round_numbers(pd.DataFrame(rows).rename(columns={"seeds": "count"}))
 

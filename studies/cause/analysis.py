@@ -131,14 +131,9 @@ def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
     base = table[table.arm == "base"]
     for task, marker in zip(sorted(base.task.unique()), "os"):
         for skips, colour, name in ((False, RED, "no skips"), (True, BLUE, "skips")):
-            group = base[(base.task == task) & ((base.skip > 0) == skips)]
+            runs = base[(base.task == task) & ((base.skip > 0) == skips)]
             right.plot(
-                group.residual_step_50,
-                group.score,
-                marker,
-                color=colour,
-                markerfacecolor="none",
-                label=f"{task}, {name}",
+                runs.residual_step_50, runs.score, marker, color=colour, markerfacecolor="none", label=f"{task}, {name}"
             )
     right.axhline(thresholds["trains"], color=GREY, lw=0.8)
     right.set(xscale="log", xlabel="residual of the last layer after 50 steps", ylabel="score at the end")

@@ -25,105 +25,107 @@ def with_coverage(
     chains: list[list[tuple[str, Group]]],
     sums: dict[int, Summand],
 ) -> list[Flow]:
-    """Return the streams, each with the list of what it lacks.
+    """Return the streams, each with sentences on what it lacks and on what is not measured.
 
-    `chains`: the layers of each stream with their additions; `sums`: all residual additions of the pass.
+    `chains`: layers of each stream with their additions; `sums`: all residual additions of the pass.
     """
-    calls = [calls_of(graph, model, layers) for layers in chains]
-    items = [item for layers in chains for _, group in layers for item in group]
+    calls = [calls_of_layers(graph, model, layers) for layers in chains]
+    additions = [addition for layers in chains for _, group in layers for addition in group]
     outside = [
         call
-        for call in outside_of(model, graph, tracer, [call for stream in calls for call in stream])
-        if not in_branches(graph, call, items)
+        for call in calls_outside(model, graph, tracer, [call for stream in calls for call in stream])
+        if not in_branches(graph, call, additions)
     ]
-    held = {item.node.index for item in items}
-    links = {item.before for item in items}
-    between_layers = [item for item in sums.values() if item.node.index not in held and item.node.index in links]
-    added = {name for flow in flows for name in flow.outside}
-    apart = [
+    in_layers = {addition.node.index for addition in additions}
+    links = {addition.before for addition in additions}
+    between_layers = [
+        addition for addition in sums.values() if addition.node.index not in in_layers and addition.node.index in links
+    ]
+    outside_names = {name for flow in flows for name in flow.outside}
+    left_out = [
         call
         for call in outside
-        if any(name == call.module or is_inside(name, call.module) for name in added)
+        if any(name == call.module or is_inside(name, call.module) for name in outside_names)
         or returns_sum(graph, tracer, call, sums)
         or in_branches(graph, call, between_layers)
     ]
-    bare = [call for call in outside if call not in apart]
-    loose = {index: item for index, item in sums.items() if index not in held}
+    skipless = [call for call in outside if call not in left_out]
+    loose_sums = {index: addition for index, addition in sums.items() if index not in in_layers}
     measured = sum(map(len, calls))
     lines: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
-    if bare:
+    if skipless:
         lines = (
-            f"{measured + len(outside)} blocks, {measured} measured: {list_calls(bare)} {'has' if len(bare) == 1 else 'have'} no residual "
-            "addition, and no stream holds what it computes: is a skip missing?",
+            f"{measured + len(outside)} blocks, {measured} measured: {list_calls(skipless)} {'has' if len(skipless) == 1 else 'have'} "
+            "no residual addition, and no stream holds what it computes: is a skip missing?",
         )
-    if apart:
+    if left_out:
         unmeasured = (
-            f"{measured + len(outside)} blocks, {measured} measured: {list_calls(apart)} {'is' if len(apart) == 1 else 'are'} left out"
-            f"{say_shapes(graph, tracer, apart, items)}; to measure what is left out, pass its names as blocks=",
+            f"{measured + len(outside)} blocks, {measured} measured: {list_calls(left_out)} {'is' if len(left_out) == 1 else 'are'} "
+            f"left out{describe_shapes(graph, tracer, left_out, additions)}; to measure what is left out, pass its names as blocks=",
         )
-    parts = []
+    covered = []
     for flow, layers, layer_calls in zip(flows, chains, calls):
         first = layers[0][1][0]
         ends = [(chain[-1][1][-1].node.index, other.name) for other, chain in zip(flows, chains) if chain is not layers]
-        end, before = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
-        older, mild = on_older_states(graph, [item for _, group in layers for item in group], loose)
-        missing = [*lines, *without_skip(graph, tracer, layers, layer_calls), *([] if mild else older)]
-        if before is None:
+        end, previous = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
+        stale, mild = stale_skips(graph, [addition for _, group in layers for addition in group], loose_sums)
+        missing = [*lines, *missing_skips(graph, tracer, layers, layer_calls), *([] if mild else stale)]
+        if previous is None:
             missing += begins_behind(model, graph, tracer, first, layer_calls, outside)
-        joins = between(graph, end, first.state) if end is not None else ()
+        joins = modules_between(graph, end, first.state) if end is not None else ()
         resized = end is not None and graph.nodes[end].shape != graph.nodes[first.state].shape
-        parts.append(
+        covered.append(
             replace(
                 flow,
-                follows=before,
+                follows=previous,
                 joins=joins,
                 resized=resized,
                 missing=tuple(missing),
-                unmeasured=(*unmeasured, *(older if mild else ())),
+                unmeasured=(*unmeasured, *(stale if mild else ())),
             )
         )
-    return parts
+    return covered
 
 
 def returns_sum(graph: Graph, tracer: Tracer, call: Call, sums: dict[int, Summand]) -> bool:
     """Return whether a call returns a residual addition made inside it, up to a norm."""
-    additions = {index for index, item in sums.items() if call in item.node.stack}
+    additions = {index for index, addition in sums.items() if call in addition.node.stack}
     return any(additions & without_maps(graph, node, additions) for _, node in tracer.outputs.get(call, []))
 
 
-def on_older_states(graph: Graph, items: Group, apart: dict[int, Summand]) -> tuple[list[str], bool]:
-    """Return a line about skips that are older than the state that their branch reads, and whether it is mild.
+def stale_skips(graph: Graph, additions: Group, others: dict[int, Summand]) -> tuple[list[str], bool]:
+    """Return a line on skips that come from an older state than the one that their branch reads, and whether it is mild.
 
-    The stream lacks what was added between the two states. This is mild if only some layers have such a part and no layer adds one to the
-    stream, as the shared attention of Zamba.
+    The stream lacks what was added between the two states. This is mild if it is so in some layers only, and no layer has such an addition
+    in its stream, as with the shared attention of Zamba. Additions in inner calls are left out: a group of layers with a skip around it, as
+    of a residual network in a residual network, has its additions there.
 
-    `apart`: the residual additions of no stream. A group of layers with a skip around it, as of a residual network in a residual network,
-    holds its inner additions in inner calls.
+    `others`: the residual additions of no stream.
     """
     older_skips = [
-        (module_of(graph, item), module_of(graph, added))
-        for item in items
-        for added in apart.values()
-        if added.node.shape == item.node.shape
-        and graph.source(added.state) == graph.source(item.state)
-        and graph.above(added.node.index, item.branch)
-        and not (set(added.node.stack) > set(item.node.stack))
-        and graph.source(added.branch) not in without_maps(graph, item.branch)
+        (module_of(graph, addition), module_of(graph, other))
+        for addition in additions
+        for other in others.values()
+        if other.node.shape == addition.node.shape
+        and graph.source(other.state) == graph.source(addition.state)
+        and graph.above(other.node.index, addition.branch)
+        and not (set(other.node.stack) > set(addition.node.stack))
+        and graph.source(other.branch) not in without_maps(graph, addition.branch)
     ]
     if not older_skips:
         return [], False
     later, earlier = older_skips[0]
-    kinds = {re.sub(r"\d+", "#", module_of(graph, item)) for item in items}
-    mild = len(older_skips) < len(items) and re.sub(r"\d+", "#", earlier) not in kinds
+    kinds = {re.sub(r"\d+", "#", module_of(graph, addition)) for addition in additions}
+    mild = len(older_skips) < len(additions) and re.sub(r"\d+", "#", earlier) not in kinds
     return [
-        f"{len(older_skips)} of {len(items)} skips are older states: {later} is added to a state without what {earlier} added to it"
+        f"{len(older_skips)} of {len(additions)} skips are older states: {later} is added to a state without what {earlier} added to it"
     ], mild
 
 
-def module_of(graph: Graph, item: Summand) -> str:
+def module_of(graph: Graph, addition: Summand) -> str:
     """Return the name of the module that computes a branch."""
-    stack = graph.nodes[graph.source(item.branch)].stack
+    stack = graph.nodes[graph.source(addition.branch)].stack
     return (stack[-1].module if stack else "") or "the model itself"
 
 
@@ -131,17 +133,17 @@ def list_calls(calls: list[Call]) -> str:
     return ", ".join(map(str, calls[:6])) + " and others" * (len(calls) > 6)
 
 
-def say_shapes(graph: Graph, tracer: Tracer, apart: list[Call], items: list[Summand]) -> str:
-    """Return the reason why additions are in no layer if it is the shape of their states, as behind a merge of tokens; else ''."""
-    shapes = {graph.nodes[node].shape for call in apart for _, node in tracer.outputs.get(call, [])}
-    usual = items[0].node.shape
+def describe_shapes(graph: Graph, tracer: Tracer, calls: list[Call], additions: list[Summand]) -> str:
+    """Return a clause if states outside the layers have another shape, as behind a merge of tokens; else ''."""
+    shapes = {graph.nodes[node].shape for call in calls for _, node in tracer.outputs.get(call, [])}
+    usual = additions[0].node.shape
     if usual in shapes or not shapes:
         return ""
     return f", since states have the shape {min(shapes)} there and {usual} in the layers"
 
 
-def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], layer_calls: list[Call]) -> list[str]:
-    """Return a line on layers that compute something before their first addition, and on the last if it does so after its last."""
+def missing_skips(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], layer_calls: list[Call]) -> list[str]:
+    """Return a line on layers that compute something before their first addition, and one if the last does so after its last addition."""
     if not layer_calls or len(layer_calls) != len(layers):
         return []
     calls: list[str] = []
@@ -149,7 +151,7 @@ def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], 
         start = tracer.inputs.get(call)
         if start is None or graph.nodes[start].shape != graph.nodes[group[0].state].shape:
             continue
-        if any(is_inside(name, call.module) for name in between(graph, start, group[0].state)):
+        if any(is_inside(name, call.module) for name in modules_between(graph, start, group[0].state)):
             calls.append(str(call))
     question = "has no x + f(x) around it: is a skip missing, or taken from another tensor than its branch reads?"
     where = ", ".join(calls[:3]) + " and others" * (len(calls) > 3)
@@ -165,34 +167,34 @@ def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], 
 def begins_behind(
     model: nn.Module, graph: Graph, tracer: Tracer, first: Summand, layer_calls: list[Call], outside: list[Call]
 ) -> list[str]:
-    """Return a line if calls like these layers precede the first state."""
+    """Return a line if calls of modules like these layers come before the first state of the stream."""
     if not layer_calls or is_first_half(graph, first, layer_calls[0]):
         return []
-    kind = family((layer_calls[0].module, layer_calls[0].number), model)
+    layer_family = family((layer_calls[0].module, layer_calls[0].number), model)
     layer = type(model.get_submodule(layer_calls[0].module))
     calls = [call for call in tracer.outputs if call.module and call not in layer_calls and call not in outside]
-    behind = [
+    earlier = [
         str(call)
         for call in calls
-        if family((call.module, call.number), model) == kind
+        if family((call.module, call.number), model) == layer_family
         and type(model.get_submodule(call.module)) is layer  # an embedding may be in the same nn.Sequential
         and any(graph.above(node, first.state) for _, node in tracer.outputs.get(call, []))
     ]
-    if not behind:
+    if not earlier:
         return []
-    return [f"this stream begins behind {', '.join(behind[:4])}: what is added to it there is not in it"]
+    return [f"this stream begins behind {', '.join(earlier[:4])}: what is added to it there is not in it"]
 
 
 def is_first_half(graph: Graph, first: Summand, layer: Call) -> bool:
-    """Return whether the first state is x + f(y) of another layer: a half of a reversible network that begins apart from the other."""
+    """Return whether the first state is x + f(y) of another layer, as where a half of a reversible network begins."""
     node = graph.nodes[graph.source(first.state)]
     inside = [len(call.module.split(".")) for call in node.stack]
     return node.operands is not None and node.shape == first.node.shape and layer.module.count(".") + 1 in inside
 
 
-def calls_of(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) -> list[Call]:
+def calls_of_layers(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) -> list[Call]:
     """Return the calls of the layers. Layers that are not modules have none."""
-    stacks = places(graph, [item for _, group in layers for item in group], model)
+    stacks = places(graph, [addition for _, group in layers for addition in group], model)
     return [
         call
         for name, group in layers
@@ -200,8 +202,8 @@ def calls_of(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) ->
     ]
 
 
-def outside_of(model: nn.Module, graph: Graph, tracer: Tracer, measured: list[Call]) -> list[Call]:
-    """Return calls outside all layers that are like the layers or belong to a stack of alike modules that pass a state on."""
+def calls_outside(model: nn.Module, graph: Graph, tracer: Tracer, measured: list[Call]) -> list[Call]:
+    """Return calls that are in no layer, yet like the layers, or in a stack of modules of one class that pass a state on."""
     names = {call.module for call in measured}
     kinds = {family((call.module, call.number), model) for call in measured}
     steps = [step[0] for call in tracer.outputs if call.module and (step := step_of(graph, tracer, call)) is not None]
@@ -215,13 +217,13 @@ def outside_of(model: nn.Module, graph: Graph, tracer: Tracer, measured: list[Ca
         if kind not in kinds and not ("#" in kind and alike):
             continue
         candidates += [
-            call for call in stack if call not in measured and not any(nested(call.module, name) for name in names)
+            call for call in stack if call not in measured and not any(are_nested(call.module, name) for name in names)
         ]
     outer = [call for call in candidates if not any(is_inside(call.module, other.module) for other in candidates)]
-    return [call for call in outer if maps_in(graph, call)]
+    return [call for call in outer if any(node.op in MAPS and call in node.stack for node in graph.nodes)]
 
 
-def nested(name: str, other: str) -> bool:
+def are_nested(name: str, other: str) -> bool:
     """Return whether two names are of the same module or of a module and one inside it."""
     return name == other or is_inside(name, other) or is_inside(other, name)
 
@@ -230,29 +232,24 @@ def is_inside(inner: str, outer: str) -> bool:
     return inner.startswith(f"{outer}.")
 
 
-def in_branches(graph: Graph, call: Call, items: list[Summand]) -> bool:
-    """Return whether a branch of a stream contains what a call computes, such as an expert of a layer."""
+def in_branches(graph: Graph, call: Call, additions: list[Summand]) -> bool:
+    """Return whether a branch contains the maps of a call, such as those of an expert in a layer."""
     nodes = [node.index for node in graph.nodes if node.op in MAPS and call in node.stack]
     return any(
-        graph.above(item.source, node) and graph.above(node, item.branch) and node != item.source
+        graph.above(addition.source, node) and graph.above(node, addition.branch) and node != addition.source
         for node in nodes
-        for item in items
+        for addition in additions
     )
 
 
-def maps_in(graph: Graph, call: Call) -> bool:
-    """Return whether a call contains a map."""
-    return any(node.op in MAPS and call in node.stack for node in graph.nodes)
-
-
-def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
-    """Return the modules of the maps between one state and another."""
+def modules_between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
+    """Return the names of the modules whose maps lie between two states, each once."""
     maps = maps_between(graph, upper, lower)
     return tuple(dict.fromkeys(node.stack[-1].module or "the model itself" for node in maps))
 
 
 def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
-    """Return the maps between one state and another."""
+    """Return the maps between two states."""
     return [
         node
         for node in graph.nodes[upper + 1 : lower + 1]
@@ -265,12 +262,12 @@ def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
 
 
 def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, Summand]) -> Flow:
-    """Return a stream of layers without skips around them, with what is known of the additions inside its layers.
+    """Return a stream of layers without skips around them, with what its layers' inner additions tell.
 
-    If a layer has one, a part of it that no skip passes lacks its skip. A single map, such as one to heads before attention, is no part.
-    Where a token has several streams, a map mixes these, and a layer adds to what it returns.
+    If a layer has an inner addition, a part of it that no skip passes lacks its skip. A part has several maps; a single map, such as one to
+    heads before attention, is none. If a token has several streams, a map mixes them, and the layer adds to what the map returns.
     """
-    parts: list[str] = []  # the innermost module that holds all maps of a part without skip
+    modules: list[str] = []  # the innermost module that holds all maps of a part without a skip
     inside = 0
     for end in flow.ends:
         assert end is not None
@@ -283,8 +280,8 @@ def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, S
             )
             continue
         state, gaps = output, []
-        inner = [term for term in sums.values() if end.call in term.node.stack and graph.above(start, term.state)]
-        for term in sorted(inner, key=lambda term: -term.node.index):
+        inner_sums = [term for term in sums.values() if end.call in term.node.stack and graph.above(start, term.state)]
+        for term in sorted(inner_sums, key=lambda term: -term.node.index):
             if graph.above(term.node.index, state):
                 gaps.append(maps_between(graph, term.node.index, state))
                 state = term.state
@@ -292,8 +289,8 @@ def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, S
         inside += len(gaps) > 1
         part = next((gap for gap in gaps if len(gap) > 1), None) if len(gaps) > 1 else None
         if part is not None:
-            parts.append([call for call in part[0].stack if all(call in node.stack for node in part)][-1].module)
-    if parts:
-        line = f"no x + f(x) goes around {parts[0]}, in {len(parts)} of {flow.depth} layers: is a skip missing?"
-        flow = replace(flow, missing=(*flow.missing, line), joins=(parts[0],))
+            modules.append([call for call in part[0].stack if all(call in node.stack for node in part)][-1].module)
+    if modules:
+        line = f"no x + f(x) goes around {modules[0]}, in {len(modules)} of {flow.depth} layers: is a skip missing?"
+        flow = replace(flow, missing=(*flow.missing, line), joins=(modules[0],))
     return replace(flow, inside=inside == flow.depth)

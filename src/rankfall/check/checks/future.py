@@ -24,13 +24,15 @@ FEW = Limit(
 def no_future_leak(recording: RecordedStream) -> Result:
     """Does a token leave the tokens before it alone?
 
-    One token of each branch's input is changed, and earlier rows of its output must stay the same, in each layer by itself. Then the last
-    token of the inputs is changed, and all states before it must stay. Of inputs that hold steps of several tokens, a step in the middle
-    and the last one are changed, and the output of the steps before them must stay, unless it is all changed, as by a prefix. A model in
-    which all layers read both ways is an encoder, and the check does not apply, unless its attention weights or its masks are triangular
-    and no other stream is causal. A branch fails if it reads ahead in some layers and not in others, if it sees a few tokens ahead, or if
-    it sees only later tokens (a reversed mask). A causal mask fails if there are more keys than tokens and it begins at the first key, as
-    without the offset of a cache.
+    In each layer by itself, one token of each branch's input is changed, and earlier rows of the branch's output must stay the same. Then
+    the last token of the inputs is changed, and the states of all earlier tokens must stay the same. If inputs hold steps of several
+    tokens, the last step and one in the middle are changed, and the output of earlier steps must stay the same. A change of all outputs is
+    allowed, as by a prefix.
+
+    A model whose layers all read both ways is an encoder, and the check does not apply. It does apply if attention weights or masks are
+    triangular and no other stream is causal. A branch fails if it reads ahead in some layers and not in others, if it sees a few tokens
+    ahead, or if it sees only later tokens (a reversed mask). A causal mask fails if it has more keys than tokens and begins at the first
+    key, as without the offset of a cache.
     """
     mixers = [branch for branch in recording.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
@@ -47,38 +49,39 @@ def no_future_leak(recording: RecordedStream) -> Result:
         return causal_inputs(recording)
     if inverted := next((heads.where for heads in recording.heads if heads.inverted), None):
         return failed("tokens see later ones, and neither themselves nor earlier ones: is the mask inverted?", inverted)
-    forwards = [branch for branch in mixers if branch.forwards]
-    if not forwards:
+    looking_back = [branch for branch in mixers if branch.forwards]
+    if not looking_back:
         return failed("reversed: every token sees later tokens and no earlier one", recording.path_of(leaks[0]))
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
-    if ahead <= FEW and back > ahead and len(forwards) == len(leaks) and sees_few_ahead(recording):
+    if ahead <= FEW and back > ahead and len(looking_back) == len(leaks) and sees_few_ahead(recording):
         return failed(
             f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
             recording.path_of(leaks[0]),
         )
-    odd = odd_layers(mixers)
-    if odd:
-        layers = ", ".join(str(branch.layer) for branch in odd)
-        return failed(f"causal except layer {layers}, where a token sees later ones", recording.path_of(odd[0]))
-    if reverse := [branch for branch in leaks if not branch.forwards]:
-        verdict = failed if 2 * len(reverse) < len(mixers) else warned  # bidirectional stacks alternate
-        layers = ", ".join(str(branch.layer) for branch in reverse)
+    exceptions = branches_unlike_others(mixers)
+    if exceptions:
+        layers = ", ".join(str(branch.layer) for branch in exceptions)
+        return failed(f"causal except layer {layers}, where a token sees later ones", recording.path_of(exceptions[0]))
+    if reversed_mixers := [branch for branch in leaks if not branch.forwards]:
+        verdict = failed if 2 * len(reversed_mixers) < len(mixers) else warned  # bidirectional stacks alternate
+        layers = ", ".join(str(branch.layer) for branch in reversed_mixers)
         return verdict(
-            f"tokens see only later ones in layer {layers}, and earlier ones in others", recording.path_of(reverse[0])
+            f"tokens see only later ones in layer {layers}, and earlier ones in others",
+            recording.path_of(reversed_mixers[0]),
         )
-    intended = next((heads for heads in recording.heads if heads.triangular), None)
-    if intended is not None:
+    triangular = next((heads for heads in recording.heads if heads.triangular), None)
+    if triangular is not None:
         return failed(
-            f"weights of layer {intended.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
-            "split or joined without a transpose, or is a norm over tokens?", intended.where,
+            f"weights of layer {triangular.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
+            "split or joined without a transpose, or is a norm over tokens?", triangular.where,
         )  # fmt: skip
     causal = [flow.name for flow in recording.examined.flows if flow.causal]  # a decoder, whose mask it is
     if recording.triangles and not causal:
         prefix = causal_inputs(recording).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
         verdict = warned if prefix else failed
-        late = "; it hides weights behind the softmax, whose sums hold later tokens" * recording.late_mask
+        behind_softmax = "; it hides weights behind the softmax, whose sums hold later tokens" * recording.late_mask
         return verdict(
-            f"a triangular mask is made, but all {len(leaks)} branches see later tokens{late}",
+            f"a triangular mask is made, but all {len(leaks)} branches see later tokens{behind_softmax}",
             recording.path_of(leaks[0]),
         )
     if recording.unread_mask and not causal:
@@ -91,7 +94,7 @@ def no_future_leak(recording: RecordedStream) -> Result:
 
 
 def sees_few_ahead(recording: RecordedStream) -> bool:
-    """Return whether the last token also changes only few tokens before it. Where a block of tokens sees itself, it changes them all."""
+    """Return whether the last token changes at most FEW tokens before it. In a block of tokens that all see each other, it changes more."""
     trial = MixingTrial(recording.flow, {branch.number: TokenMixing() for branch in recording.flow.branches})
     arguments, model = recording.examined.arguments, recording.examined.model
     run_through(model, arguments, recording.flow, Edits(edit=trial.keep, join=trial.keep_part))
@@ -99,14 +102,14 @@ def sees_few_ahead(recording: RecordedStream) -> bool:
     return max(directions(changes, recording.flow.layout)[3] for changes in trial.results.values()) <= FEW
 
 
-def odd_layers(mixers: list[Branch]) -> list[Branch]:
+def branches_unlike_others(mixers: list[Branch]) -> list[Branch]:
     """Return the branches that read ahead although branches of their name in other layers do not."""
-    causal = Counter(branch.name for branch in mixers if not branch.backwards)
-    return [branch for branch in mixers if branch.backwards and branch.forwards and causal[branch.name]]
+    counts = Counter(branch.name for branch in mixers if not branch.backwards)
+    return [branch for branch in mixers if branch.backwards and branch.forwards and counts[branch.name]]
 
 
 def causal_inputs(recording: RecordedStream) -> Result:
-    """Change the last token of each input that the stream begins with; no state before it may see it."""
+    """Change the last token of each input that the stream begins with. States of earlier tokens must stay the same."""
     shape = recording.report.shape
     sentence = f"causal in {recording.flow.depth} layers"
     entered = False
@@ -124,16 +127,16 @@ def causal_inputs(recording: RecordedStream) -> Result:
         rows = differences[0].any(-1).any(0).nonzero().flatten().tolist()
         if len(rows) == 1 and rows[0] != shape[1] - 1:
             return skipped("the stream holds the tokens in another order than the inputs")
-        for layer, moved in enumerate(differences):
-            if bool(moved[:, :-1].any()):
-                position = int(moved[:, :-1].any(-1).any(0).nonzero()[0]) + 1
+        for layer, changes in enumerate(differences):
+            if bool(changes[:, :-1].any()):
+                position = int(changes[:, :-1].any(-1).any(0).nonzero()[0]) + 1
                 where = f"layer {layer}" if layer else "the state before the first layer"
                 return failed(
                     f"token {position} of {shape[1]} sees the last one in {where}", recording.layer_path(layer)
                 )
-        for (_, new), (_, old) in zip(tensors_in(after.output), tensors_in(recording.output)):
-            by_token = new.dim() == 3 and new.is_floating_point() and tuple(new.shape[:2]) == shape
-            if by_token and bool(differs(new, old)[:, :-1].any()):
+        for (_, output), (_, before) in zip(tensors_in(after.output), tensors_in(recording.output)):
+            by_token = output.dim() == 3 and output.is_floating_point() and tuple(output.shape[:2]) == shape
+            if by_token and bool(differs(output, before)[:, :-1].any()):
                 return failed("the output of earlier tokens sees the last one, behind the last layer")
     if entered:
         return passed(f"{sentence}: changing the last token changes no state before it")
@@ -141,9 +144,9 @@ def causal_inputs(recording: RecordedStream) -> Result:
 
 
 def later_step(recording: RecordedStream) -> Result | None:
-    """Change a step of each input whose steps are several tokens, as a state and an action. Return a failure if earlier steps see it.
+    """Change a step of each input whose steps are several tokens, such as a state and an action. Return a failure if earlier steps see it.
 
-    An input of which a step changes all outputs is a prefix or the input of an encoder.
+    If a step changes all outputs, the input is a prefix or that of an encoder.
     """
     samples, tokens = recording.report.shape
     inputs = {
@@ -154,17 +157,17 @@ def later_step(recording: RecordedStream) -> Result | None:
     for name, tensor in inputs.items():
         steps = tensor.shape[1]
         for step in (steps - 1, steps // 2):
-            last = partial(exchange_token, position=step, source=0)
-            changed = change_named(recording.examined.arguments, {name}, last)
+            exchange = partial(exchange_token, position=step, source=0)
+            changed = change_named(recording.examined.arguments, {name}, exchange)
             assert changed is not None
             after = run_through(recording.examined.model, changed, recording.flow, Edits())
-            for (_, new), (_, old) in zip(tensors_in(after.output), tensors_in(recording.output)):
-                if new.shape[:2] == (samples, steps) and new.shape == old.shape and new.is_floating_point():
-                    moved = differs(new, old).transpose(0, 1).flatten(1).any(1)  # (steps,)
-                    if bool(moved[:step].any()) and not bool(moved[0]):
-                        early = int(moved.nonzero()[0]) + 1
+            for (_, output), (_, before) in zip(tensors_in(after.output), tensors_in(recording.output)):
+                if output.shape[:2] == (samples, steps) and output.shape == before.shape and output.is_floating_point():
+                    changes = differs(output, before).transpose(0, 1).flatten(1).any(1)  # (steps,)
+                    if bool(changes[:step].any()) and not bool(changes[0]):
+                        first = int(changes.nonzero()[0]) + 1
                         return failed(
-                            f"the layers are causal, and the output of step {early} of {steps} changes with step {step + 1} of "
+                            f"the layers are causal, and the output of step {first} of {steps} changes with step {step + 1} of "
                             f"{call_argument(name)}: do tokens stand in another order than the output is read?"
                         )
     return None

@@ -21,7 +21,7 @@ from rankfall.streams.frames import Call, Frames
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import PRODUCTS, tensors_in
 
-FEWEST_ROWS = 8  # of a block that has no gradient in all layers: a few units of a rectifier may be dead by chance
+FEWEST_ROWS = 8  # rows of a block that has no gradient in all layers; a few units of a rectifier may be dead by chance
 
 STEEP = Limit(
     10,
@@ -39,13 +39,16 @@ BROKEN = Limit(
 def gradients_flow(recording: RecordedStream) -> Result:
     """Does the gradient reach every layer and parameter, neither exploding nor vanishing?
 
-    First, the backward pass of the model as it is must run: it fails if an operation in place overwrites what it needs. Then each
-    parameter matrix that the pass reads must be connected to the output, or to the last state if the output has no gradient. A matrix
-    that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that `model.parameters()`
-    lacks. A matrix of the layers warns if the pass does not read it, if its gradient is zero, as in an expert without tokens, or if it is
-    frozen. A joint matrix fails if a half or a third of its rows has no gradient, or the same block of rows in all layers. Then the
-    gradient of <V, X_L> for random V at the first state is taken, over that at the last. It counts as steep only if it is steep relative
-    to the states' lengths, too: states a hundred times as long have gradients a hundred times as small.
+    First, the backward pass of the unedited model must run: it fails if an operation in place overwrites what it needs.
+
+    Then each parameter matrix that the forward pass reads must be connected to the output, or to the last state if the output has no
+    gradient. A matrix that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that
+    `model.parameters()` lacks. A joint matrix fails if a half or a third of its rows has no gradient, or the same block of rows in all
+    layers. A matrix of the layers warns if the pass does not read it, if its gradient is zero, as in an expert without tokens, or if it is
+    frozen.
+
+    Last, the gradient of <V, X_L> for random V at the first state is divided by that at the last state. The ratio is steep only if it is
+    also steep relative to the states' lengths: states a hundred times as long have gradients a hundred times as small.
     """
     layers = recording.report.layers
     if recording.foreign:
@@ -85,10 +88,10 @@ def gradients_flow(recording: RecordedStream) -> Result:
     queries = [layer.query_gradient for layer in layers if layer.query_gradient is not None]
     if queries:
         sentence += f"; at queries {min(queries):.1g} to {max(queries):.1g}"
-    way = "explodes" if size > 1 else "vanishes"
+    verb = "explodes" if size > 1 else "vanishes"
     for limit, verdict in ((BROKEN, failed), (STEEP, warned)):
         if is_steep(size, relative, limit):
-            return verdict(f"gradient {way}: {sentence}")
+            return verdict(f"gradient {verb}: {sentence}")
     for names, state in (
         (unread, "not used"),
         (zero, "a gradient of zero"),
@@ -108,10 +111,10 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
 def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
     """Return five lists of parameters: detached, with zero gradient, with a silent block of rows, unread, frozen.
 
-    A detached matrix is used, and the output alone does not depend on it. Except for unread embeddings and positions, the other lists
-    hold parameters of the layers. `halves` receives the branch number of each attention whose queries or keys have no gradient, with the
-    word for these. The differentiated function is a random projection of the output and of the last state, since a model's head that
-    begins at zero passes no gradient.
+    A detached matrix is read by the pass, and the output does not depend on it. The other lists hold parameters of the layers; the unread
+    include embeddings and positions, too. `halves` receives the branch number of each attention whose queries or keys have no gradient,
+    with the word for them. The function to differentiate is a random projection of the output and the last state, since a head that begins
+    at zero passes no gradient to the layers.
     """
     model, arguments = recording.examined.model, recording.examined.arguments
     matrices = {
@@ -129,11 +132,11 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
         return in_float64(func, args, kwargs)
 
     def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
-        cut = [name for name, tensor in zip(("queries", "keys"), pair) if not tensor.requires_grad]
+        detached_names = [name for name, tensor in zip(("queries", "keys"), pair) if not tensor.requires_grad]
         # an adjacency is square, and its product with states may stand where scores do
         square = pair[0].shape[-2:-1] == pair[0].shape[-1:]
-        if len(pair) == 2 and len(cut) == 1 and (fused or not square):
-            halves.append((number, cut[0]))
+        if len(pair) == 2 and len(detached_names) == 1 and (fused or not square):
+            halves.append((number, detached_names[0]))
 
     with torch.enable_grad():
         for weight in matrices.values():
@@ -158,16 +161,18 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
             zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True, retain_graph=True))
         )
         outputs = [tensor.sum() for _, tensor in tensors_in(after.output) if tensor.requires_grad]
-        reached = (
+        output_gradients = (
             torch.autograd.grad(outputs, list(matrices.values()), allow_unused=True) if outputs else gradients.values()
         )
     modules = dict(model.named_modules())
-    lists = {name.rpartition(".")[0] for name in recording.flow.layers}
-    around = {f"{name}." for name in lists if isinstance(modules.get(name), nn.ModuleList | nn.Sequential) and name}
-    layers = (*around, *(f"{name}." for name in recording.flow.layers if name))
+    containers = {name.rpartition(".")[0] for name in recording.flow.layers}
+    prefixes = {
+        f"{name}." for name in containers if isinstance(modules.get(name), nn.ModuleList | nn.Sequential) and name
+    }
+    layers = (*prefixes, *(f"{name}." for name in recording.flow.layers if name))
     detached = [
         name
-        for name, gradient in zip(gradients, reached)
+        for name, gradient in zip(gradients, output_gradients)
         if gradient is None and name in recording.used - recording.frozen
     ]
     zero = [
@@ -175,28 +180,27 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
         for name, gradient in gradients.items()
         if gradient is not None and not bool(gradient.any()) and name.startswith(layers)
     ]
-    inside = {
+    active_rows = {
         name: gradient.movedim(maps.get(name, 0), 0).flatten(1).any(1)  # (outputs,)
         for name, gradient in gradients.items()
         if gradient is not None and name.startswith(layers)
     }
-    blocks = [name for name, rows in inside.items() if has_silent_part(rows)]
-    blocks = blocks or list(silent_in_all_layers({name: rows for name, rows in inside.items() if name in maps}))
+    blocks = [name for name, rows in active_rows.items() if has_silent_part(rows)]
+    blocks = blocks or list(silent_in_all_layers({name: rows for name, rows in active_rows.items() if name in maps}))
     tables = {f"{name}." for name, module in modules.items() if isinstance(module, nn.Embedding)}
     unread = [
         name
         for name, _ in model.named_parameters()
         if name not in recording.used and (name.startswith((*layers, *tables)) or "pos" in name)
     ]
-    quiet = any(
-        not addition.value for addition in recording.additions
-    )  # gates of zero, as of ReZero, pass nothing to what lies before them
+    # gates of zero, as of ReZero, pass nothing to what lies before them
+    closed_gates = any(not addition.value for addition in recording.additions)
     frozen = [name for name in gradients if name in recording.frozen and name.startswith(layers)]
-    return detached, [] if quiet else zero, [] if quiet else blocks, unread, frozen
+    return detached, [] if closed_gates else zero, [] if closed_gates else blocks, unread, frozen
 
 
 def has_silent_part(rows: torch.Tensor) -> bool:
-    """Return whether no row of one half or third of a joint matrix has a gradient, and all rows of another one have. rows (outputs,)"""
+    """Return whether a half or third of a joint matrix has no row with a gradient, and another has all rows with one. rows (outputs,)"""
     for parts in (2, 3):
         if len(rows) % parts == 0 and len(rows) >= 8 * parts:
             by_part = rows.view(parts, -1).double().mean(1)
@@ -206,7 +210,7 @@ def has_silent_part(rows: torch.Tensor) -> bool:
 
 
 def silent_in_all_layers(maps: dict[str, torch.Tensor]) -> Iterator[str]:
-    """Yield the maps of which the same rows, a block among them, have no gradient in all layers. Values (outputs,)"""
+    """Yield the maps whose silent rows are the same in all layers and include a block of FEWEST_ROWS. Values (outputs,)"""
     for _, group in groupby(sorted(maps, key=alike_name), alike_name):
         names = list(group)
         if len(names) > 1 and len({len(maps[name]) for name in names}) == 1:
@@ -247,8 +251,7 @@ def overwritten_tensor(recording: RecordedStream) -> tuple[str, str] | None:
                 for name, tensor, version in outputs
                 if tensor._version != version and (tensor.numel(), tensor.shape[-1:]) == (prod(shape), (*shape[-1:],))
             ]
-            what = f"the output of {changed[0]}" if changed else f"a tensor of shape {tuple(shape)}"
-            return f"backward() fails: {what} is changed in place after an operation that needs it", "".join(
-                changed[:1]
-            )
+            subject = f"the output of {changed[0]}" if changed else f"a tensor of shape {tuple(shape)}"
+            path = changed[0] if changed else ""
+            return f"backward() fails: {subject} is changed in place after an operation that needs it", path
     return None

@@ -29,11 +29,12 @@ from rankfall.streams.record import tensors_in
 def mask_works(recording: RecordedStream) -> Result:
     """Does attention leave alone what the mask hides?
 
-    A mask (B, T) or (B, 1, 1, T) among the inputs hides one token in the middle, and this token is changed. One of the two values of the
-    mask must keep the states of all other tokens as they are, and the output must not read a token that is hidden at the end where the
-    example has padding. A mask that changes nothing, whichever value it has, is named; one that changes the output and no state, as of a
-    loss, is left out. If the example has no mask and ends in padding (the `padding_idx` of an embedding), the tokens of a sample must have
-    the same output without its padding.
+    A mask (B, T) or (B, 1, 1, T) among the inputs hides one token in the middle, and this token is changed. With one of the two values of
+    the mask, the states of all other tokens must stay as they are. The output must not read a token that is hidden at the end where the
+    example has padding. The mask fails if others read the token with both values, or if the example hides more than half of its tokens.
+    A mask of another shape fails if the output and all states are the same with all of it inverted. A mask that changes the output and
+    no state, as of a loss, is left out. If the example has no mask and ends in padding (the `padding_idx` of an embedding), the tokens of
+    a sample must have the same output without its padding.
     """
     masks = {
         name: tensor
@@ -68,48 +69,52 @@ def mask_works(recording: RecordedStream) -> Result:
                 f"{argument} hides a token from all others, but the output reads it: is it pooled over padding?"
             )
         return passed(f"{argument}: {values[hides]} hides a token from all others")
-    others = [
+    candidates = [
         name
         for name, tensor in named_tensors(recording.examined.arguments).items()
         if tensor.dim() > 1 and may_be_mask(name, tensor)
     ]
-    for name in others:
+    for name in candidates:
         if not any(inverted_changes(recording, name)):
             return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
-    return passed(f"{', '.join(map(call_argument, others))} changes the output") if others else check_padding(recording)
+    return (
+        passed(f"{', '.join(map(call_argument, candidates))} changes the output")
+        if candidates
+        else check_padding(recording)
+    )
 
 
 def may_be_mask(name: str, tensor: Tensor) -> bool:
-    """Return whether an input may be a mask of another shape: by its name, or truth values, or numbers of which some are -inf."""
+    """Return whether an input may be a mask of another shape: its name says so, or it has truth values, or some of its numbers are -inf."""
     return (
         "mask" in name or tensor.dtype == torch.bool or (tensor.is_floating_point() and bool(tensor.isneginf().any()))
     )
 
 
 def is_mask(name: str, tensor: Tensor, recording: RecordedStream) -> bool:
-    """Return whether an input is a mask of tokens: (B, T) or (B, 1, 1, T), of truth values, or of 0 and 1 and called a mask."""
-    ones = tensor.dim() > 1 and tensor.shape[1:-1].numel() == 1
-    fits = ones and not is_triangle(tensor) and (tensor.shape[0], tensor.shape[-1]) == recording.report.shape
+    """Return whether an input is a mask of tokens, (B, T) or (B, 1, 1, T): truth values, or 0 and 1 in an input that is called a mask."""
+    by_token = tensor.dim() > 1 and tensor.shape[1:-1].numel() == 1
+    fits = by_token and not is_triangle(tensor) and (tensor.shape[0], tensor.shape[-1]) == recording.report.shape
     return fits and (tensor.dtype == torch.bool or ("mask" in name and bool(((tensor == 0) | (tensor == 1)).all())))
 
 
 def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, position: int, source: int) -> PassResult:
-    """Run a pass with `value` in the mask at `place` and the other value elsewhere. The token at `place` is that of `source`."""
-    other = torch.full_like(mask, 1 - value)
-    other[..., position] = value
+    """Run a pass with `value` in the mask at `position` and the other value elsewhere. The token at `position` is that of `source`."""
+    new_mask = torch.full_like(mask, 1 - value)
+    new_mask[..., position] = value
     tokens = holders_of_tokens(recording.examined.arguments, recording.report.shape) - {name}
     changed = change_named(
         recording.examined.arguments, tokens, lambda tensor: exchange_token(tensor, position, source)
     )
     if changed is None:
         raise RankfallError(f"no argument is known to hold the tokens that {call_argument(name)} hides")
-    arguments = change_named(changed, {name}, lambda _: other)
+    arguments = change_named(changed, {name}, lambda _: new_mask)
     assert arguments is not None
     return run_through(recording.examined.model, arguments, recording.flow, Edits())
 
 
 def first_leak(recording: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
-    """Return the first layer at which other tokens change with the middle one, where the mask has `value`, or None if none changes."""
+    """Return the first layer at which other tokens change with the middle one if the mask has `value` there; None if none changes."""
     position = recording.report.tokens // 2
     runs = [pass_with(recording, name, mask, value, position, source).states for source in (position, position - 1)]
     others = [number for number in range(recording.report.tokens) if number != position]
@@ -118,9 +123,9 @@ def first_leak(recording: RecordedStream, name: str, mask: Tensor, value: int) -
 
 
 def reads_hidden(recording: RecordedStream, name: str, mask: Tensor, hides: int, end: int) -> bool:
-    """Return whether the output of other tokens, or of the whole sample, changes with the token at one end although it is hidden."""
+    """Return whether the output of other tokens, or of the whole sample, changes with a hidden token at one end."""
     samples, tokens = recording.report.samples, recording.report.tokens
-    outputs = [tensors_in(pass_with(recording, name, mask, hides, end, place % tokens).output) for place in (1, 2)]
+    outputs = [tensors_in(pass_with(recording, name, mask, hides, end, source % tokens).output) for source in (1, 2)]
     visible = slice(1, None) if end == 0 else slice(0, -1)
     for (_, x), (_, y) in zip(*outputs):
         if x.dim() in (2, 3) and x.shape[0] == samples and x.is_floating_point() and x.shape == y.shape:
@@ -147,7 +152,7 @@ def inverted_changes(recording: RecordedStream, name: str) -> tuple[bool, bool]:
 
 
 def check_padding(recording: RecordedStream) -> Result:
-    """Compare the output of a sample that ends in padding with that without it."""
+    """Compare the output of a sample with and without the padding at its end."""
     tables = [table for table in recording.examined.model.modules() if isinstance(table, nn.Embedding)]
     indices = {int(table.padding_idx) for table in tables if table.padding_idx is not None}
     for name in token_inputs(recording.examined.arguments, recording.report.shape):
@@ -171,9 +176,9 @@ def check_padding(recording: RecordedStream) -> Result:
 
 def cut_sample(recording: RecordedStream, name: str, row: int, kept: int) -> Arguments:
     """Return the arguments with the first tokens of one sample."""
-    part = change_named(recording.examined.arguments, {name}, lambda tokens: tokens[row : row + 1, :kept])
-    assert part is not None
-    return part
+    sample = change_named(recording.examined.arguments, {name}, lambda tokens: tokens[row : row + 1, :kept])
+    assert sample is not None
+    return sample
 
 
 def alike_beginnings(length: int, whole: Any, short: Any) -> bool:

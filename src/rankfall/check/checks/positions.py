@@ -23,18 +23,21 @@ FAR = Limit(
     "if at least so many heads, and all, weigh equal tokens the more the farther they are, it fails",
     "our choice: rotary or learned positions order the distances at random, and seldom so in each of four heads",
 )
+TOLERANCE = 1e-6  # of the largest number: rounding in float64 is smaller, and what positions change is larger
 
 
 @named("positions-differ", FAR)
 def positions_differ(recording: RecordedStream) -> Result:
     """Does a model know the order of tokens?
 
-    All tokens of a sample are set equal, in the inputs where these are token numbers, and the distinct rows of each state are counted
-    (relative distance above 1e-9). If they stay equal, as with relative positions, the order of the tokens is reversed: a model of sets
-    returns the same rows in reversed order. A causal mask knows the order, too, but if nothing else does, it warns. Scores of equal tokens
-    differ by their positions alone: if all heads then weigh a token the more the farther it is, a bias for near tokens, such as ALiBi, has
-    the wrong sign. In attention whose input has equal rows, values must have equal rows and the branch returns equal rows, and rotary
-    positions turn queries and keys alike, so that scores depend on the distance of two tokens alone.
+    All tokens of a sample are set equal, in the inputs if these are token numbers, else in the first state. Then the distinct rows of each
+    state are counted (relative distance above 1e-9). If rows stay equal, as with relative positions, the order of the tokens is reversed.
+    The check warns if this only reverses the rows, as in a model of sets, and if a causal mask is all that knows the order.
+
+    Scores of equal tokens differ by their positions alone. If all heads weigh a token the more the farther it is, a bias for near tokens,
+    such as ALiBi, has the wrong sign, and the check fails. If the input of an attention has equal rows, its values must have equal rows and
+    its branch must return equal rows. Rotary positions must turn queries and keys alike, so that scores depend on the distance of two
+    tokens alone.
     """
     last, tokens = recording.report.layers[-1].distinct, recording.report.tokens
     heads = weighed_heads(recording)
@@ -45,8 +48,8 @@ def positions_differ(recording: RecordedStream) -> Result:
     mixers = [addition for addition in recording.additions if addition.branch.mixes]
     if mixers and not any(addition.value for addition in mixers):
         return skipped("what mixes tokens returns zero, as zero-initialised last maps do")
-    if (odd := misplaced(recording)) is not None:
-        return odd
+    if (misplacement := find_misplacement(recording)) is not None:
+        return misplacement
     if last is not None and last > 1:
         return passed(f"equal tokens come out as {last} different rows of {tokens}")
     if not any(branch.mixes for branch in recording.flow.branches):
@@ -70,17 +73,17 @@ def positions_differ(recording: RecordedStream) -> Result:
 
 
 def knows_order(recording: RecordedStream) -> bool:
-    """Return whether tokens in reversed order have other states than the old states in reversed order."""
+    """Return whether reversing the order of tokens does anything else than to reverse the order of the last states."""
     flow, examined = recording.flow, recording.examined
-    other = (
+    reversed_inputs = (
         reverse_tokens(examined, flow, recording.report.shape) if recording.report.equal_tokens == IN_INPUTS else None
     )
 
     def enter(tensor: Tensor) -> Tensor:
         return change_entry(flow, tensor, lambda rows: rows.flip(1))
 
-    if other is not None:
-        after = run_through(examined.model, *other, Edits()).states[-1]
+    if reversed_inputs is not None:
+        after = run_through(examined.model, *reversed_inputs, Edits()).states[-1]
     else:
         after = run_through(examined.model, examined.arguments, flow, Edits(enter=enter)).states[-1]
     rows = flow.layout.to_rows(after)
@@ -89,15 +92,15 @@ def knows_order(recording: RecordedStream) -> bool:
 
 @dataclass
 class EqualRows:
-    """What one attention reads and returns where the rows of its state are equal: queries, keys and values (B, H, T, d)."""
+    """What an attention computes if the rows of its state are equal: queries, keys and values (B, H, T, d)."""
 
     queries: Tensor | None = None
     keys: Tensor | None = None
     values: Tensor | None = None
 
 
-def misplaced(recording: RecordedStream) -> Result | None:
-    """Return a warning on positions in values, on rotations of queries or keys alone, or on mixed-up rows of heads, or None."""
+def find_misplacement(recording: RecordedStream) -> Result | None:
+    """Return a warning on positions in values, rotations of queries or keys alone, or rows mixed up by heads; None if all is well."""
     flow, tokens = recording.flow, recording.report.tokens
     read: dict[int, EqualRows] = {}
     warnings: list[Result] = []
@@ -109,8 +112,8 @@ def misplaced(recording: RecordedStream) -> Result | None:
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
         if func is F.scaled_dot_product_attention:
-            named = named_arguments(SDPA, args, kwargs)
-            read[number] = EqualRows(named["query"], named["key"], named["value"])
+            arguments = named_arguments(SDPA, args, kwargs)
+            read[number] = EqualRows(arguments["query"], arguments["key"], arguments["value"])
         elif isinstance(result, Tensor):
             weights[id(result)] = number, result
         return result
@@ -144,39 +147,42 @@ def misplaced(recording: RecordedStream) -> Result | None:
 
 
 def describe_rows(rows: EqualRows, tokens: int, returned: bool) -> str:
-    """Return a sentence on what is wrong in an attention whose tokens are equal, or ''. `returned`: whether it returns unequal rows."""
-    known = [x for x in (rows.queries, rows.keys, rows.values) if x is not None and x.shape[-2] == tokens]
-    if len(known) < 3:
+    """Return a sentence on what is wrong in an attention whose tokens are equal, or ''. `returned`: the branch returns unequal rows."""
+    matrices = [x for x in (rows.queries, rows.keys, rows.values) if x is not None and x.shape[-2] == tokens]
+    if len(matrices) < 3:
         return ""
-    q, k, v = (unequal(x) for x in known)
-    if v:
+    queries, keys, values = matrices
+    if unequal(values):
         return "values differ: are positions in them, or are heads split without a transpose?"
     if returned:
         return "values are equal and what attention returns is not: are heads joined without a transpose?"
-    if q != k and all(turned_alone(x) for x in known[:2]):
-        return f"positions turn {'queries' if q else 'keys'} and not {'keys' if q else 'queries'}"
-    scores = known[0] @ known[1].mT if known[0].shape == known[1].shape else None
-    turned = q and k and scores is not None and all(turned_alone(x) for x in known[:2])
-    if turned and scores is not None and unequal(scores[..., :-1, :-1] - scores[..., 1:, 1:], like=scores):
+    if not (equal_lengths(queries) and equal_lengths(keys)):
+        return ""
+    if unequal(queries) != unequal(keys):
+        return f"positions turn {'queries and not keys' if unequal(queries) else 'keys and not queries'}"
+    if not unequal(queries) or queries.shape != keys.shape:
+        return ""
+    scores = queries @ keys.mT  # (B, H, T, T)
+    # 0 if scores depend on the distance of two tokens alone
+    along_diagonals = scores[..., :-1, :-1] - scores[..., 1:, 1:]
+    if along_diagonals.abs().max() > TOLERANCE * scores.abs().max():
         return "scores depend on more than the distance of tokens: do queries and keys turn in opposite directions, or do heads mix tokens?"
     return ""
 
 
-def unequal(x: Tensor, like: Tensor | None = None) -> bool:
-    """Return whether rows (..., T, d) in the middle of a sample differ, or, with `like`, whether numbers of this size are not 0."""
-    if like is not None:
-        return bool(x.abs().max() > 1e-6 * like.abs().max())
+def unequal(x: Tensor) -> bool:
+    """Return whether rows (..., T, d) in the middle of a sample differ."""
     middle = x[..., x.shape[-2] // 4 : -(x.shape[-2] // 4) or None, :]  # convolutions see the ends
-    return bool((middle - middle[..., :1, :]).abs().max() > 1e-6 * x.abs().max())
+    return bool((middle - middle[..., :1, :]).abs().max() > TOLERANCE * x.abs().max())
 
 
-def turned_alone(x: Tensor) -> bool:
-    """Return whether all rows (..., T, d) have one length, as after a rotation."""
+def equal_lengths(x: Tensor) -> bool:
+    """Return whether rows (..., T, d) in the middle of a sample have one length, as after a rotation."""
     return not unequal(x.norm(dim=-1, keepdim=True))
 
 
 def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
-    """Return, for each head, whether it weighs equal tokens the more the farther they are, and whether it weighs them alike."""
+    """Return two answers for each head: does it weigh equal tokens the more the farther they are, and does it weigh them alike?"""
     flow, examined = recording.flow, recording.examined
     equal, enter = with_equal_tokens(examined, flow, recording.report.shape)
     heads: list[tuple[bool, bool]] = []
@@ -186,8 +192,8 @@ def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
         weights = weights_of(func, args, kwargs, result)
         if flow.branches[number].mixes and weights.shape[-2:] == (recording.report.tokens, recording.report.tokens):
             rise = rise_with_distance(weights.detach())  # (B, H, T, T - 1)
-            far = (rise >= -1e-9).all(-1).all(-1).all(0) & (rise > 1e-6).any(-1).any(-1).all(0)
-            heads.extend(zip(far.tolist(), (rise.abs() < 1e-6).all(-1).all(-1).all(0).tolist()))
+            far = (rise >= -1e-9).all(-1).all(-1).all(0) & (rise > TOLERANCE).any(-1).any(-1).all(0)
+            heads.extend(zip(far.tolist(), (rise.abs() < TOLERANCE).all(-1).all(-1).all(0).tolist()))
         return result
 
     if recording.heads and recording.report.tokens > 4:
@@ -197,10 +203,10 @@ def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
 
 
 def rise_with_distance(weights: Tensor) -> Tensor:
-    """Return how much more a visible token weighs than its nearer neighbour, as a share of the largest weight. (B, H, T, T - 1)"""
+    """Return how much more a token weighs than its nearer neighbour, as share of the largest weight; 0 if hidden. (B, H, T, T - 1)"""
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4)
-    nearer, later = weights[..., 1:], weights[..., :-1]  # neighbours j + 1 and j
+    right, left = weights[..., 1:], weights[..., :-1]  # keys j + 1 and j
     position = torch.arange(weights.shape[-1])
-    before = position[:-1] < position[:, None]  # j + 1 is at most i
-    rise = torch.where(before, later - nearer, nearer - later)  # from the nearer to the farther
-    return torch.where((nearer > 0) & (later > 0), rise, 0.0) / weights.amax(-1, keepdim=True).clamp_min(1e-300)
+    right_is_nearer = position[:-1] < position[:, None]  # j + 1 <= i, the query
+    rise = torch.where(right_is_nearer, left - right, right - left)  # from the nearer to the farther
+    return torch.where((right > 0) & (left > 0), rise, 0.0) / weights.amax(-1, keepdim=True).clamp_min(1e-300)

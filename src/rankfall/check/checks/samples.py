@@ -18,32 +18,32 @@ from rankfall.streams.record import tensors_in
 def samples_independent(recording: RecordedStream) -> Result:
     """Do the other samples of a batch leave a sample alone?
 
-    The last sample of the inputs becomes a copy of the first, and the first sample of the first state becomes noise. All states and the
-    output of the samples that were not changed must stay the same up to rounding (1e-8 of the largest number in float64), and the copy must
+    In one trial the last sample of the inputs becomes a copy of the first; in another the first sample of the first state becomes noise.
+    States and output of unchanged samples must stay the same up to rounding (1e-8 of the largest number in float64), and the copy must
     have the states of its original. A norm over the batch, expert choice and attention over the wrong axis fail.
     """
     flow, arguments = recording.flow, recording.examined.arguments
     tensors, tokens = arguments.tensors(), flow.layout.tokens
     samples = recording.states[0].shape[0]
-    # The axis of samples in the inputs. A network of a configuration, (1, B, T, D), has that of members before it.
+    # The axis of samples in the inputs: 1 in the inputs (1, B, T, D) of a configuration's network, whose first axis is that of members.
     axis = int(samples > 1 and all(tensor.dim() > 2 and len(tensor) == 1 for tensor in tensors))
     sizes = (recording.report.tokens, samples)
-    turned = [tensor for tensor in tensors if tokens == (axis,) and tensor.shape[axis : axis + 2] == sizes]
-    batched = turned or [
+    tokens_first = [tensor for tensor in tensors if tokens == (axis,) and tensor.shape[axis : axis + 2] == sizes]
+    batched = tokens_first or [
         tensor for tensor in tensors if samples > 1 and tensor.dim() > axis and tensor.shape[axis] == samples
     ]
-    first = (batched or tensors)[0]  # positions or a mask without samples may come before it
-    axis += bool(turned)
+    first = (batched or tensors)[0]  # not tensors[0]: positions or a mask without samples may come before it
+    axis += bool(tokens_first)
     count = first.shape[axis] if first.dim() else 1
-    flat = (
+    joined = (
         first.dim() > 1 and recording.report.samples == 1 and first.shape[0] * first.shape[1] == recording.report.tokens
     )
-    if count > 1 and (flat or (len(tokens) > 1 and 0 in tokens and recording.report.samples == 1)):
+    if count > 1 and (joined or (len(tokens) > 1 and 0 in tokens and recording.report.samples == 1)):
         verdict = warned if first.is_floating_point() else failed
         return verdict(f"tokens of all {count} samples are mixed: the first axis of the inputs is one of tokens")
     if samples < 2:
         return skipped("the example has one sample")
-    # Layers that mix along several axes in turn, so that no axis separates samples.
+    # Shapes change in layers that mix along several axes in turn, where no axis separates samples.
     resized = len({state.shape for state in recording.states}) > 1
     if flow.touching and not resized:
         layer = int(flow.touching.removeprefix("layer "))
@@ -59,21 +59,21 @@ def samples_independent(recording: RecordedStream) -> Result:
     copied = arguments.map(copy_first)
     after = run_through(recording.examined.model, copied, flow, Edits())
     states = [] if resized else [flow.layout.to_rows(state) for state in after.states]
-    moved = [differs(state, before).any(-1) for state, before in zip(states, recording.states)]  # (S, T)
-    first_wide = next(
-        (layer for layer, changed in enumerate(moved) if float(changed.double().mean()) > 1 / count + 1e-9), None
+    changes = [differs(state, before).any(-1) for state, before in zip(states, recording.states)]  # (S, T)
+    first_mixing = next(
+        (layer for layer, changed in enumerate(changes) if float(changed.double().mean()) > 1 / count + 1e-9), None
     )
     same_count = samples == count
-    # a mask (B * H, T, T) is not copied with its sample
+    # a mask (B H, T, T) is not copied with its sample
     copy_complete = same_count and not any(
         tensor.dim() and tensor.shape[0] > count and tensor.shape[0] % count == 0 for tensor in tensors
     )
-    for layer, (state, changed) in enumerate(zip(states, moved)):
+    for layer, (state, changed) in enumerate(zip(states, changes)):
         where = f"in layer {layer}" if layer else "before the first layer"
         if same_count and bool(changed[:-1].any()):
             return failed(f"changing sample {count} changes sample 1 {where}", recording.layer_path(layer))
-        if (same_count and not layer if turned else copy_complete) and bool(differs(state[-1], state[0]).any()):
-            if turned:
+        if (same_count and not layer if tokens_first else copy_complete) and bool(differs(state[-1], state[0]).any()):
+            if tokens_first:
                 remedy = (
                     "as the causal mask does, and positions lie along the second: add them along the first?"
                     if any(flow.causal for flow in recording.examined.flows)
@@ -82,7 +82,7 @@ def samples_independent(recording: RecordedStream) -> Result:
                 return failed(f"layers mix the first axis of the inputs, {remedy}")
             sentence = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
             return failed(sentence, recording.layer_path(layer))
-        if layer == first_wide and first.dim() > 1 and len(state) != first.shape[1]:
+        if layer == first_mixing and first.dim() > 1 and len(state) != first.shape[1]:
             return failed(
                 f"changing sample {count} changes {float(changed.double().mean()):.0%} of all tokens {where}",
                 recording.layer_path(layer),
@@ -100,8 +100,8 @@ def samples_independent(recording: RecordedStream) -> Result:
                 f"an output {tuple(new.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over samples?"
             )
     equal = all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copied.tensors()))
-    unmoved = bool(by_sample) and bool(outputs[0][1].any()) and not any(bool(changed.any()) for changed in by_sample)
-    if not equal and unmoved and reads_states(recording):
+    unchanged = bool(by_sample) and bool(outputs[0][1].any()) and not any(bool(changed.any()) for changed in by_sample)
+    if not equal and unchanged and reads_states(recording):
         return warned(
             f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them?"
         )
@@ -109,7 +109,7 @@ def samples_independent(recording: RecordedStream) -> Result:
         return passed(
             f"noise in sample 1 changes no other in {flow.depth} layers; the first and last sample of the inputs are equal"
         )
-    if turned and not flow.causal and not placed_along_first(recording, turned):
+    if tokens_first and not flow.causal and not placed_along_first(recording, tokens_first):
         return warned(
             f"layers mix the first axis of the inputs {tuple(first.shape)}: right if it holds tokens, else set batch_first=True"
         )
@@ -117,7 +117,7 @@ def samples_independent(recording: RecordedStream) -> Result:
 
 
 def reads_states(recording: RecordedStream) -> bool:
-    """Return whether the output changes with the last state of all tokens, which a last map of zeros does not read."""
+    """Return whether the output changes with the last state. If the last map is zero, it does not."""
     flow = recording.flow
 
     def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
@@ -129,9 +129,9 @@ def reads_states(recording: RecordedStream) -> bool:
     return not alike_outputs(after.output, recording.output)
 
 
-def placed_along_first(recording: RecordedStream, turned: list[Tensor]) -> bool:
-    """Return whether positions make the rows of the first state differ where inputs (T, B) hold one token along their first axis."""
-    held = {id(tensor) for tensor in turned if tensor.dtype != torch.bool}
-    call = recording.examined.arguments.map(lambda x: x[:1].expand_as(x).clone() if id(x) in held else x)
+def placed_along_first(recording: RecordedStream, tokens_first: list[Tensor]) -> bool:
+    """Return whether positions differ along the first axis: the first state of inputs (T, B) of one repeated token has distinct rows."""
+    ids = {id(tensor) for tensor in tokens_first if tensor.dtype != torch.bool}
+    call = recording.examined.arguments.map(lambda x: x[:1].expand_as(x).clone() if id(x) in ids else x)
     after = run_through(recording.examined.model, call, recording.flow, Edits())
     return distinct_rows(recording.flow.layout.to_rows(after.states[0])[0]) > 1

@@ -6,20 +6,21 @@ from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
 
-MOST_LINES = 2  # of what a stream lacks
+MOST_LINES = 2  # sentences on what a stream lacks; more are counted, since a result is read at a glance
 
 
 @named("stream-whole", states=False)
 def stream_whole(recording: RecordedStream) -> Result:
     """Does one residual stream hold all blocks, and does every branch add something to it?
 
-    An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. Blocks
-    that no stream holds fail, as do a stream that is cut where a block forgets its skip, a skip that goes around the layers, and a skip
-    from a state before the one that its branch reads. In layers without a skip around them, a part of several maps without a skip fails
-    if another part has one. A map of joined states, W [x, x0] as in a U-Net, belongs to the stream, and one that changes the number of
-    tokens begins another. Branches that return zero are a start as of ReZero if all of their name do, and pass; if
-    only some do, these are dead and fail. A skip that is added twice fails. A rectifier on the stream, a list that holds one module
-    several times, a matrix that two modules share and blocks that are in no layer warn.
+    An addition x + f(x) or g x + f(x) belongs to the stream if x is the sum of the addition before it, up to a norm or a scale. A map of
+    joined states, W [x, x0] as in a U-Net, belongs to the stream, too; a map that changes the number of tokens begins another.
+
+    The check fails if no stream holds a block, if the stream is cut where a block forgets its skip, if a skip goes around the layers, if
+    a skip comes from a state before the one that its branch reads, or if a skip is added twice. If layers have no skip around them, a part
+    of several maps without a skip fails if another part has one. Branches that return zero pass if all branches of their name do, as in
+    ReZero; if only some do, these are dead and fail. It warns of a rectifier on the stream, a list that holds one module several times, a
+    matrix that two modules share, and blocks that are in no layer.
     """
     flow, report = recording.flow, recording.report
     lines = [*([report.cut] if report.cut else []), *flow.missing]
@@ -37,15 +38,15 @@ def stream_whole(recording: RecordedStream) -> Result:
         return failed(
             f"{len(zero)} of {count} return zero, and others of the same name do not", recording.path_of(zero[0])
         )
-    if twice := [addition for addition in recording.additions if addition.doubled]:
-        return failed(f"the skip before {len(twice)} of {count} is added twice", recording.path_of(twice[0].branch))
-    if cut := [addition for addition in recording.additions if addition.rectified]:
+    if doubled := [addition for addition in recording.additions if addition.doubled]:
+        return failed(f"the skip before {len(doubled)} of {count} is added twice", recording.path_of(doubled[0].branch))
+    if rectified := [addition for addition in recording.additions if addition.rectified]:
         return warned(
-            f"the stream loses its negative numbers before {len(cut)} of {count}: does a rectifier act on it, in place?",
-            recording.path_of(cut[0].branch),
+            f"the stream loses its negative numbers before {len(rectified)} of {count}: does a rectifier act on it, in place?",
+            recording.path_of(rectified[0].branch),
         )
-    if shared := shared_weights(recording):
-        return warned(f"{shared[1]}: are copies meant?", shared[0])
+    if weights := shared_weights(recording):
+        return warned(f"{weights[1]}: are copies meant?", weights[0])
     if flow.unmeasured:
         return warned(flow.unmeasured[0])
     if flow.inside:
@@ -56,22 +57,21 @@ def stream_whole(recording: RecordedStream) -> Result:
 
 
 def shared_weights(recording: RecordedStream) -> tuple[str, str] | None:
-    """Return a list that holds one layer several times, or else a matrix of the layers that two modules share, with a sentence on it."""
+    """Return the name of a list that holds one module several times, or else of a layers' matrix that two modules share, and a sentence."""
     layers = tuple(f"{name}." for name in recording.flow.layers)
     owners: dict[int, tuple[str, str, nn.Module]] = {}
     for name, module in recording.examined.model.named_modules(remove_duplicate=False):
         entries = module._modules.values() if isinstance(module, nn.ModuleList | nn.Sequential) else ()
-        parts = [part for part in entries if part is not None and any(True for _ in part.parameters())]
-        if len({id(part) for part in parts}) == 1 < len(parts):
-            return name or "the model", f"{len(parts)} entries of {name or 'the model'} are one module"
+        modules = [part for part in entries if part is not None and any(True for _ in part.parameters())]
+        if len({id(part) for part in modules}) == 1 < len(modules):
+            return name or "the model", f"{len(modules)} entries of {name or 'the model'} are one module"
         layer = next((part for part in layers if f"{name}.".startswith(part)), "")
         for key, weight in module._parameters.items() if layer else ():
             if weight is None or weight.dim() < 2:
                 continue
-            path, its_layer, owner = owners.setdefault(id(weight), (f"{name}.{key}", layer, module))
-            if path != f"{name}.{key}" and (
-                layer != its_layer or module is not owner
-            ):  # a module may have two names in its layer
+            path, first_layer, owner = owners.setdefault(id(weight), (f"{name}.{key}", layer, module))
+            same_module = layer == first_layer and module is owner  # a module may have two names in its layer
+            if path != f"{name}.{key}" and not same_module:
                 return f"{name}.{key}", f"{name}.{key} and {path} are one matrix"
     return None
 
