@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 SMALLER = math.exp(-0.1)  # the factor by which R is scaled down for the local exponent
-STEADY = 5e-4  # largest share of rounding in a residual that has an exponent: this share causes an error of 0.01 in the exponent
+# Largest share of rounding in a residual that has an exponent: it causes an error of 0.01 in the exponent.
+STEADY = 5e-4
 
 
 @dataclass(frozen=True)
 class Law:
-    """The law of layers 0 .. L, as means over samples. A number is None where rounding hides it or rows are identical; see `reason`."""
+    """The law of layers 0 .. L, as means over samples. A number is None if rounding hides it or rows are identical; see `reason`."""
 
     log10_residual: list[float | None]
     exponent: list[float | None]  # 3: the cubic law; 1: a constant factor a layer; None at layer 0

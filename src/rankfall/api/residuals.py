@@ -90,14 +90,18 @@ def residuals(
 ) -> Residuals | dict[str, Residuals]:
     """Return |res(X)| / |X| of the states at layers 0 .. L, as means over samples: 1 for unrelated tokens, 0 for equal ones.
 
-    A module that has a residual stream is measured by its own layers with an example of its inputs (a tensor, a tuple of arguments, a
-    dict of keyword arguments): residuals(model, inputs). `blocks` names its layers if necessary. The result has a list for each variant.
+    `given` is one of these:
 
-    `given` is an attention function f(q, k, v), applied `depth` times (6) with random maps; a function of states, applied `depth` times; a
-    list of functions or an `nn.Sequential`, each of which is a layer; or a model of Hugging Face, by name or as an object, for which the
-    result has a list for each variant: whole, and without skip connections or MLPs (docs/models.md). By default `states` (B, T, D) are
-    drawn, with `samples` (4), `tokens` (32) and `width` (64); a model reads `samples` texts of `length` tokens from `text`. Modules are
-    measured as copies. Everything is computed in float64, and rounding noise is marked by `floor` and by ~ in print.
+    - a module with a residual stream, measured at its own layers with an example of its inputs (a tensor, a tuple of arguments, a dict of
+      keyword arguments): `residuals(model, inputs)`; `blocks` names its layers if necessary; the result has a list for each variant
+    - an attention function f(q, k, v), applied `depth` times (6) with random maps
+    - a function of states, applied `depth` times
+    - a list of functions or an `nn.Sequential`, each entry a layer
+    - a model of Hugging Face, by name or as an object; it reads `samples` texts of `length` tokens from `text`, and the result has a list
+      for each variant: whole, and without skip connections or MLPs (docs/models.md)
+
+    By default `states` (B, T, D) are drawn, with `samples` (4), `tokens` (32) and `width` (64). Modules are measured as copies. All is
+    computed in float64, and rounding noise is marked by `floor` and by ~ in print.
     """
     if not isinstance(norm, str) or norm not in NORMS:
         raise RankfallError(f"there is no norm {norm!r}: {', '.join(NORMS)}")
@@ -139,7 +143,7 @@ def residuals(
 
 
 def has_inputs(module: Any, states: Any, sizes: dict[str, Any]) -> bool:
-    """Return whether the arguments are a module and an example of its inputs, and not a layer and its states."""
+    """Return whether the arguments are a module and an example of its inputs; otherwise they are a layer and its states."""
     module = original(module)
     if not isinstance(module, torch.nn.Module) or states is None or any(size is not None for size in sizes.values()):
         return False
@@ -154,7 +158,7 @@ def has_inputs(module: Any, states: Any, sizes: dict[str, Any]) -> bool:
 
 
 def module_residuals(module: Any, inputs: Any, norm: str, blocks: Any, or_states: bool) -> dict[str, Residuals] | None:
-    """Return the residuals of a module by its own stream; None if it has no stream and the inputs may be states of a layer instead."""
+    """Return the residuals of a module along its stream, or None if it has no stream and `inputs` may be the states of a layer."""
     from rankfall.api.modules import residuals_of_examined
     from rankfall.streams.arguments import NoStream
     from rankfall.streams.examine import examine
@@ -171,7 +175,7 @@ def module_residuals(module: Any, inputs: Any, norm: str, blocks: Any, or_states
 
 
 def by_layer(stack: Layers, x: Tensor, norm: str) -> Residuals:
-    """Measure layer by layer, with a second pass that rounds differently and shows what is noise. x (1, B, T, D)"""
+    """Measure layer by layer. A second pass rounds differently, and its difference from the first is noise. x (1, B, T, D)"""
     rows = []
     for number, (state, other, _) in enumerate(carry_twice(stack.checked(), stack.layers, x, shake(x))):
         relative = state.mask_lost(relative_residual(state.unit, norm))  # (1, B)

@@ -44,8 +44,8 @@ class Attribution:
 def token_identity(given: Any, inputs: Any = None, *, blocks: Any = None, stream: str | None = None) -> TokenIdentity:
     """Return the share of states that are still nearest to their own token's first state.
 
-    `given` is a module and `inputs` an example of its inputs, as for `residuals`. `stream` selects one of several streams. Tokens with
-    equal first states share a match.
+    `given` is a module and `inputs` an example of its inputs, as for `residuals`. `stream` selects one of several streams. If m
+    tokens of a sample have equal first states, a match of one counts 1 / m.
     """
     from rankfall.identity.of_module import token_identity_of
 

@@ -63,9 +63,9 @@ class Extension:
 
 @dataclass(frozen=True)
 class Decision:
-    """The decision of the tables in the source's setting: one of VERDICTS, a sentence with the numbers, and the number that decides, with
-    its interval over seeds. `extends` has the settings that the benchmark adds, which do not change the verdict. `wants` says what would
-    decide an undecided claim."""
+    """What the tables decide about a claim in its source's setting: one of VERDICTS, a sentence with the numbers, and the number that
+    decides, with its interval over seeds. `extends` holds answers for settings that the benchmark adds; they do not change the verdict.
+    `wants`: what would decide an undecided claim."""
 
     verdict: str
     said: str
@@ -148,8 +148,8 @@ def change_of(rows: DataFrame, quantity: str, line: str, first: float, last: flo
 def judge(
     said: str, number: Band | float | None, wants: str = "", extends: Iterable[Extension] = (), **when: bool
 ) -> Decision:
-    """Return the decision whose condition is the first to be true, in the order of the keywords `holds`, `in_part`, `contradicted` and
-    `undecided` in the call; without a true condition it is undecided. `wants` is used only for this verdict."""
+    """Return a decision. Its verdict is the first true keyword in the order of the call, of `holds`, `in_part`, `contradicted` and
+    `undecided`; if none is true, it is undecided. `wants` is used only if it is undecided."""
     verdict = VERDICTS[WHEN.index(next((name for name, true in when.items() if true), WHEN[-1]))]
     fields = number.fields() if isinstance(number, Band) else {"number": None if number is None else float(number)}
     return Decision(verdict, said, **fields, wants=wants if verdict == UNDECIDED else "", extends=tuple(extends))

@@ -51,7 +51,7 @@ class Table:
 
     name: str
     row: str  # what a row is, to be read after "one row:"
-    own: tuple[Column, ...]
+    own: tuple[Column, ...]  # tables of cells have CELL_COLUMNS before these
     key: tuple[str, ...] = ()  # the table's own columns that distinguish rows (of a cell)
     cells: bool = True
     inferred: bool = False  # its own columns are those of its rows
@@ -91,7 +91,7 @@ class Table:
 
     @property
     def digest(self) -> str:
-        """A digest of all that rows of the table depend on. Descriptions are left out, so that an edit of one leaves rows as they are."""
+        """A digest of all that rows of the table depend on. Descriptions are left out, so that editing one makes no row stale."""
         texts = ("row", "meaning", "unit")
 
         def without_texts(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def table_names() -> list[str]:
 
 
 def schema(name: str) -> Table:
-    """Return the declaration of a table. A user's quantity without `columns` has one whose own columns come from its rows."""
+    """Return the declaration of a table. If a user's quantity has no `columns`, its own columns are those of its rows."""
     declared = components.describe_columns(name)
     if declared is None:
         needs = components.facts_of("measure", name).get("NEEDS", "cells")
@@ -159,7 +159,7 @@ def schema(name: str) -> Table:
 
 
 def finds_headlines(name: str) -> bool:
-    """Return whether a table has columns of the headlines of all quantities."""
+    """Return whether a table has a column for the headline of each quantity."""
     declared = components.describe_columns(name)
     return declared is not None and "headline" in declared.facts.get("FINDS", ())
 

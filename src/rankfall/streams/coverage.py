@@ -262,7 +262,7 @@ def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
 
 
 def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, Summand]) -> Flow:
-    """Return a stream of layers without skips around them, with what its layers' inner additions tell.
+    """Return a stream of layers without skips around them, with what the additions inside its layers show.
 
     If a layer has an inner addition, a part of it that no skip passes lacks its skip. A part has several maps; a single map, such as one to
     heads before attention, is none. If a token has several streams, a map mixes them, and the layer adds to what the map returns.

@@ -203,7 +203,7 @@ def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
 
 
 def rise_with_distance(weights: Tensor) -> Tensor:
-    """Return how much more a token weighs than its nearer neighbour, as share of the largest weight; 0 if hidden. (B, H, T, T - 1)"""
+    """Return how much more a token weighs than its nearer neighbour, as a share of the largest weight; hidden: 0. (B, H, T, T - 1)"""
     weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4)
     right, left = weights[..., 1:], weights[..., :-1]  # keys j + 1 and j
     position = torch.arange(weights.shape[-1])
