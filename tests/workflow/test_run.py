@@ -88,8 +88,9 @@ def log_of_training(results: Path) -> str:
 def test_a_failing_job_is_one_line_with_its_log(base: Checkout, tmp_path: Path) -> None:
     checkout = base.copy(tmp_path / "checkout")
     figure = checkout.source("rank/paths/figure.py")
-    text = figure.read_text().replace("    asked = {", '    raise ValueError("no ink left")\n    asked = {', 1)
-    figure.write_text(text)
+    begins = "    requested = {"
+    assert begins in figure.read_text()
+    figure.write_text(figure.read_text().replace(begins, f'    raise ValueError("no ink left")\n{begins}', 1))
     done = piped(checkout)
     assert done.returncode == 1
     said = [line for line in done.stdout.splitlines() if line.startswith("==> failed")]
