@@ -3,7 +3,6 @@
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 
 from rankfall import BLUE, GREY, RED, DataFrame, band
@@ -47,19 +46,15 @@ def decide(table: DataFrame, thresholds: dict[str, float]) -> dict[str, Answer]:
         answers["pays_real"] = by_band(
             wilson(int((of_library.says == "helps").sum()), len(of_library)), thresholds["most"]
         )
-    arms = [("harmless", flagged), ("control", healthy), ("harmless_real", rows[real])]
-    if "before_early" in table:  # the committed table of the tenth has neither these nor the arm of one change
-        arms.append(
-            ("control_early", outcomes(table, thresholds, "before_early", "after_early")[~rows.flagged & ~real])
-        )
+    early = outcomes(table, thresholds, "before_early", "after_early")[~rows.flagged & ~real]
+    arms = (("harmless", flagged), ("control", healthy), ("control_early", early), ("harmless_real", rows[real]))
     for key, some in arms:
         if len(some):
             found = wilson(int((some.says == "harms").sum()), len(some))
             few = thresholds["few"]
             answers[key] = ("holds" if found.high < few else "contradicted" if found.low > few else "undecided"), found
-    if "quartered" in table:
-        unlike = outcomes(table, thresholds, "quartered")[rows.flagged & ~real & (rows.change != QUARTER)]
-        answers["beats_one_change"] = above(unlike.effect, thresholds["matters"])
+    unlike = outcomes(table, thresholds, "quartered")[rows.flagged & ~real & (rows.change != QUARTER)]
+    answers["beats_one_change"] = above(unlike.effect, thresholds["matters"])
     return answers
 
 
@@ -86,25 +81,26 @@ def details(table: DataFrame, thresholds: dict[str, float]) -> dict[str, DataFra
 
 
 def draw(table: DataFrame, thresholds: dict[str, float]) -> Any:
-    rows = outcomes(table, thresholds).sort_values(["flagged", "effect"])
-    figure, axis = plt.subplots(figsize=(9, 0.2 * len(rows) + 1.2))
-    colours = dict(zip(SAYS, (BLUE, GREY, RED, "black")))
-    names = []
-    for y, (_, one) in enumerate(rows.iterrows()):
-        axis.hlines(y, one.low, one.high, color=colours[one.says])
-        face = colours[one.says] if one.flagged else "white"
-        axis.plot(one.effect, y, "o", color=colours[one.says], markerfacecolor=face, markersize=5)
-        names.append(f"{one.placement}, skip {one.skip:g}, {one.depth} layers, gain {one.gain:g}: {one.change}")
-    axis.axvspan(-thresholds["matters"], thresholds["matters"], color=GREY, alpha=0.2, lw=0)
-    for says, colour in colours.items():
-        axis.plot([], [], "o", color=colour, label=says)
-    axis.plot([], [], "o", color="black", markerfacecolor="white", label="not flagged")
-    axis.legend(fontsize=8, loc="lower right")
-    axis.set(
-        yticks=np.arange(len(rows)),
-        ylim=(-1, len(rows)),
-        xlabel="change of the score (chance is 0, perfect is 1), 5 seeds",
-    )
-    axis.set_yticklabels(names, fontsize=7)
+    """Draw the score with the advice over that without, and over that with one change for all."""
+    rows = outcomes(table, thresholds)
+    rows["quartered"] = table.groupby(NETWORK).quartered.mean().to_numpy()
+    unlike = rows[rows.flagged & ~rows.placement.isin(TYPES) & (rows.change != QUARTER)]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), sharey=True)
+    for panel, networks, column in ((left, rows, "before"), (right, unlike, "quartered")):
+        for _, row in networks.iterrows():
+            colour = dict(zip(SAYS, (BLUE, GREY, RED, "black")))[row.says]
+            face = colour if row.flagged else "none"
+            marker = "s" if row.placement in TYPES else "o"
+            panel.plot(row[column], row.after, marker, color=colour, markerfacecolor=face, markersize=5, alpha=0.8)
+        panel.plot([-0.5, 1], [-0.5, 1], color=GREY, lw=0.8)
+        panel.axhline(LEARNS, color=GREY, lw=0.5, ls=":")
+        panel.axvline(LEARNS, color=GREY, lw=0.5, ls=":")
+    for says, colour in zip(SAYS, (BLUE, GREY, RED, "black")):
+        left.plot([], [], "o", color=colour, label=f"advice {says}" if says != "undecided" else says)
+    left.plot([], [], "o", color="black", markerfacecolor="none", label="not flagged")
+    left.plot([], [], "s", color="black", label="model of the library")
+    left.legend(fontsize=7, loc="lower right")
+    left.set(xlabel="score as it is (chance is 0, perfect is 1)", ylabel="score with the advice")
+    right.set(xlabel="score with matrices times 0.25")
     figure.tight_layout()
     return figure
