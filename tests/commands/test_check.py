@@ -55,7 +55,7 @@ def test_a_module_of_a_file_is_checked_and_what_runs_is_said(model, inputs, caps
     assert code == 0
     assert err == f"check: runs {model}: build(), and {model}:{inputs} for the inputs\n"
     assert "4 residual additions in 2 layers (2 mix tokens, 2 act token by token), width 8; 2 x 6 tokens" in out
-    assert "branches times 1/sqrt(4)" in out and "with the 8 that were tried" in out
+    assert "branches times 1/sqrt(4)" in out and "with the 7 that were tried" in out
 
 
 def test_json_has_every_number_and_what_failed(model, capsys):
