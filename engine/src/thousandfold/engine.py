@@ -14,7 +14,7 @@ from thousandfold.codes import ARENA, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES,
 from thousandfold.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
 from thousandfold.errors import EngineError
 from thousandfold.graph import Untraceable
-from thousandfold.memory import SPARE, Memory, Zeros, addresses, move, on_pages, room, rows, to_device
+from thousandfold.memory import SPARE, Memory, Zeros, addresses, member_rows, move, on_pages, room, to_device
 from thousandfold.optimizers import DIVERGED, RUNNING, Rows
 from thousandfold.program.build import Program
 from thousandfold.program.fusion import Divide
@@ -53,7 +53,7 @@ class Engine:
         self.zeros = self.own_zeros(members)
         move(members, self.zeros)
         self.keys = keys.to(members.device)
-        self.norms = rows(self.zeros, len(members), 1)
+        self.norms = member_rows(self.zeros, len(members), 1)
         self.memories: dict[StepProgram, list[Memory]] = {}
         self.machines: list[Any] = []  # `Machine` of `runtime.py`, one per thread
         self.arenas: list[np.ndarray] = []  # one per thread

@@ -37,8 +37,8 @@ class Memory:
         fixed = np.zeros(0) if program is None else program.constants
         constants = zeros(fixed.size)
         constants.copy_(torch.from_numpy(fixed))
-        batch = tuple(rows(zeros, count, int(np.prod(shape))) for shape in shapes)
-        outputs = rows(zeros, count, OUTS), rows(zeros, count, OF_MEMBER)
+        batch = tuple(member_rows(zeros, count, int(np.prod(shape))) for shape in shapes)
+        outputs = member_rows(zeros, count, OUTS), member_rows(zeros, count, OF_MEMBER)
         step = torch.zeros(1, dtype=torch.int64, device=constants.device)
         return Memory(batch, *outputs, zeros(CHANGES), step, constants)
 
@@ -92,8 +92,8 @@ def move(members: Rows, zeros: Zeros) -> None:
         start += size
 
 
-def rows(zeros: Zeros, count: int, size: int) -> Tensor:
-    """Allocate one row per member (K, each)."""
+def member_rows(zeros: Zeros, count: int, size: int) -> Tensor:
+    """Allocate one row of `size` numbers for each member (K, size)."""
     return zeros(count * size).view(count, size)
 
 

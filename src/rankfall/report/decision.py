@@ -63,7 +63,7 @@ class Extension:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the tables decide about a claim in its source's setting: one of VERDICTS, a sentence with the numbers, and the number that
+    """The verdict of the tables on a claim in its source's setting: one of VERDICTS, a sentence with the numbers, and the number that
     decides, with its interval over seeds. `extends` holds answers for settings that the benchmark adds; they do not change the verdict.
     `wants`: what would decide an undecided claim."""
 

@@ -45,7 +45,7 @@ class HandLayer:
 
 @dataclass
 class HandPlan:
-    """What a network built by hand consists of, and on which tokens its answer depends."""
+    """A network built by hand, and the tokens on which its answer depends."""
 
     name: str
     layers: list[HandLayer]

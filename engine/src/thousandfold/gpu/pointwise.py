@@ -110,7 +110,7 @@ class Function:
             lines += self.each()
         else:
             ends, inner = self.divided
-            lines += self.rows(inner) if ends else self.columns(inner)
+            lines += self.sums_of_rows(inner) if ends else self.columns(inner)
         return f"({', '.join(parameters)}) {{\n" + "\n".join(lines) + "\n}\n"
 
     def each(self) -> list[str]:
@@ -123,7 +123,7 @@ class Function:
             "}",
         ]
 
-    def rows(self, run: int) -> list[str]:
+    def sums_of_rows(self, run: int) -> list[str]:
         """Return the code of sums over the last dimensions, which have `run` elements."""
         unrolled = min(self.most, -(-run // 32))
         condition = "" if run % (unrolled * 32) == 0 else f"first + u * 32 < {run}"

@@ -92,7 +92,7 @@ def knows_order(recording: RecordedStream) -> bool:
 
 @dataclass
 class EqualRows:
-    """What an attention computes if the rows of its state are equal: queries, keys and values (B, H, T, d)."""
+    """Queries, keys and values (B, H, T, d) of an attention whose state has equal rows."""
 
     queries: Tensor | None = None
     keys: Tensor | None = None

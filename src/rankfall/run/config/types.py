@@ -94,7 +94,7 @@ def _folder(value: str) -> str:
 
 
 class Compute(Entry):
-    """How to compute results. Nothing here is part of a key, except the engine that a cell gets from it."""
+    """Device, threads and sizes of jobs. Nothing here is part of a key, except the engine that a cell gets from it."""
 
     device: Annotated[str, AfterValidator(_device)] = Field("cpu", description="cpu, cuda, cuda:1 or auto")
     engine: Literal["auto", "plain", "machine"] = Field(

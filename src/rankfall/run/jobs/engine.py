@@ -42,7 +42,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a job computes."""
+    """The device, stack size, checkpoints and workers of a job."""
 
     device: torch.device
     stack: int = 32  # members at most
