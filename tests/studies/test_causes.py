@@ -481,5 +481,23 @@ def test_counts_that_the_page_states():
     regression = LinearRegression(fit_intercept=False).fit(flags, base.score)
     assert share == pytest.approx(regression.score(flags, base.score)) == pytest.approx(0.98, abs=0.005)
     table, _, limits = read("scale")
-    alone = scale_analysis.decide(table[~table.type.isin(("roberta", "electra"))], limits)
-    assert alone["one_curve_post"][1].mean == pytest.approx(0.97, abs=0.005)
+    post = table.place == "after the addition"
+    curve = scale_analysis.curve
+    assert curve(table[table.type != "nomic_bert"], "post").mean == pytest.approx(0.98, abs=0.005)
+    assert curve(table[table.gain <= 1.5], "post").mean == pytest.approx(0.97, abs=0.005)
+    last = table[post & (table.gain == 5)]
+    assert ((last.kept >= 0.9) & (last.type == "nomic_bert")).sum() == 14 and (last.type == "nomic_bert").sum() == 18
+    assert last[last.type != "nomic_bert"].kept.max() == pytest.approx(0.35, abs=0.005)
+    small = (table.entering == 0.02) & (table.depth == 24)
+    for types, explained, kept in (
+        (("cohere", "llama", "qwen3", "stablelm"), 0.98, (0.37, 0.99)),
+        (("gpt2", "gptj", "gpt_neox", "opt", "phi"), 0.95, (0.37, 0.57)),
+        (("megatron-bert", "roberta-prelayernorm"), 0.98, (0.03, 0.46)),
+    ):
+        group = table[table.type.isin(types)]
+        assert curve(group, "pre").mean == pytest.approx(explained, abs=0.005)
+        means = group[small[group.index]].groupby("gain").kept.mean()
+        assert (means[0.5], means[5.0]) == pytest.approx(kept, abs=0.005)
+    means = table[post].groupby(["gain", "depth"]).kept.mean()
+    assert means[0.5].round(2).to_list() == [0.93, 0.76, 0.47, 0.18]
+    assert table[post & (table.gain == 0.3)].kept.min() > 0.5
