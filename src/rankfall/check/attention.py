@@ -51,6 +51,9 @@ def masked_scores(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
 def head_weights(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """Return the weights (B, H, T, S) of `multi_head_attention_forward`."""
     named = named_arguments(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
+    for name in ("attn_mask", "key_padding_mask"):  # a mask in a plain attribute keeps its format
+        if isinstance(named.get(name), Tensor) and named[name].is_floating_point():
+            named[name] = named[name].to(named["query"])
     weights: Tensor = func(**named)[1]
     return weights
 

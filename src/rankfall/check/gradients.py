@@ -30,6 +30,10 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
     try:
         exits, heads, last = forward(examined, flow)
         measured = differentiate(exits, heads, last, flow, probes)
+        for layer, squares in measured["states"].items():
+            if squares.dim() == 2:  # a norm of a row of zeros, such as padding, has any gradient
+                rows = flow.layout.to_rows(exits[layer].detach())
+                measured["states"][layer] = torch.where(rows.any(-1), squares, 0.0)
     except FAILURES as error:
         message = " ".join(str(error).split())[:120]
         if "checkpoint" in message:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from rankfall.check.attention import SDPA, named_arguments
 from rankfall.check.scales import UNKNOWN, ScoreScale
+from rankfall.streams.branches import PRODUCTS_OF_TWO
 
 MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
 
@@ -25,7 +29,9 @@ class HeadNumbers:
     distance: Tensor  # mean distance in tokens
     logit: float  # largest score
     inverted: bool  # whether tokens of a sample have weight on later ones alone
+    selfless: bool  # whether tokens have weight on earlier ones, and none on themselves
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
+    zeroed: bool  # whether tokens have weight on later ones, and scores of 0
     # axis of the softmax, if the product with the values sums over another
     sideways: list[int] = field(default_factory=list)
     scale: ScoreScale = UNKNOWN
@@ -53,8 +59,59 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
     square = weights.shape[-1] == weights.shape[-2] > 2
     before, later = ((part > 0)[:, :, :-1].flatten(1).any(1) for part in (weights.tril(), weights.triu(1)))  # (B,)
     inverted = square and bool((later & ~before).any())
+    selfless = square and not bool(weights.diagonal(dim1=-2, dim2=-1)[..., 1:].any()) and bool(weights.tril(-1).any())
     triangular = is_triangular(weights, scores)
-    return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, inverted, triangular)]
+    zeroed = triangular and bool(weights.triu(1).any())
+    return [
+        HeadNumbers(
+            layer, where, mean(entropy), largest, first, distance, logit, inverted, selfless, triangular, zeroed
+        )
+    ]
+
+
+class SharedHeads:
+    """Compare which heads share their keys with which share their values, as heads of a group do."""
+
+    def __init__(self) -> None:
+        self.unlike: list[tuple[str, str]] = []  # module, and a sentence
+        self.keys: dict[int, Tensor] = {}  # by number of branch
+        self.weights: dict[int, tuple[int, str, Tensor]] = {}  # by id: number of branch, module, weights
+
+    def see_scores(self, number: int, pair: list[Tensor]) -> None:
+        self.keys[number] = pair[-1]
+
+    def see_attention(
+        self, number: int, where: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        if func is F.scaled_dot_product_attention:
+            named = named_arguments(SDPA, args, kwargs)
+            self.compare(where, named["key"], named["value"])
+        elif isinstance(result, Tensor):
+            self.weights[id(result)] = number, where, result
+
+    def see_product(self, func: Any, args: tuple[Any, ...]) -> None:
+        """Compare keys and values if an operation is the product of weights and values."""
+        if getattr(func, "__name__", "") in PRODUCTS_OF_TWO and len(args) > 1 and id(args[0]) in self.weights:
+            number, where, _ = self.weights[id(args[0])]
+            if number in self.keys:
+                self.compare(where, self.keys[number], args[1])
+
+    def compare(self, where: str, keys: Tensor, values: Tensor) -> None:
+        if keys.dim() == values.dim() == 4 and keys.shape[1] == values.shape[1]:
+            groups = [groups_of(x) for x in (keys, values)]
+            if groups[0] != groups[1] and all(len(set(group)) < keys.shape[1] for group in groups):
+                sentences = [" | ".join(join_heads(group)) for group in groups]
+                self.unlike.append((where, f"heads share keys as {sentences[0]}, and values as {sentences[1]}"))
+
+
+def groups_of(x: Tensor) -> list[int]:
+    """Return, for each head of (B, H, T, d), the first head that is equal to it."""
+    heads = x.detach().transpose(0, 1).flatten(1)  # (H, B * T * d)
+    return [next(first for first in range(len(heads)) if torch.equal(heads[first], head)) for head in heads]
+
+
+def join_heads(groups: list[int]) -> list[str]:
+    return [",".join(str(head) for head, first in enumerate(groups) if first == key) for key in sorted(set(groups))]
 
 
 def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:

@@ -8,15 +8,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rankfall.check.attention import masked_scores, weights_of
-from rankfall.check.heads import HeadNumbers, heads_of
+from rankfall.check.heads import HeadNumbers, SharedHeads, heads_of
 from rankfall.check.layer import StreamReport
+from rankfall.check.reads import (
+    RECTIFIERS,
+    SQUASHERS,
+    NormRead,
+    Units,
+    is_inverse,
+    is_triangle,
+    looks_random,
+    norm_reads,
+    summed_axes,
+    units_of,
+)
 from rankfall.check.scales import TIMES, ScoreScales, rms
 from rankfall.streams.axes import differs
-from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import TOKENWISE, Branch, Flow
@@ -24,22 +34,9 @@ from rankfall.streams.forward import in_float64
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import PRODUCTS, SAME_STATE, SOFTMAX, tensors_in
 
-RECTIFIERS = {
-    F.relu,
-    F.gelu,
-    F.silu,
-    torch.relu,
-    torch.nn.functional.leaky_relu,
-    torch._C._nn.gelu,
-    torch._C._nn.silu,
-    Tensor.relu,
-}
-SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
 EPS = ("eps", "epsilon", "variance_epsilon")  # attributes of norms
 ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid)
 TINY_FACTOR = 1e-2  # the factors of LayerScale begin at 1e-1 to 1e-6
-ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
-SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
 
 
 @dataclass(frozen=True)
@@ -58,24 +55,6 @@ class Addition:
         return self.value / self.state if self.state else math.inf
 
 
-@dataclass(frozen=True)
-class Units:
-    """The units behind one activation function: the share that is zero, or at an end of the range, for all tokens."""
-
-    where: str
-    function: str
-    dead: float
-
-
-@dataclass(frozen=True)
-class NormRead:
-    """One call of a norm: its eps, and the median variance of the rows that it divides by, zero rows left out."""
-
-    where: str
-    eps: float
-    variance: float
-
-
 @dataclass
 class RecordedStream:
     """One stream of a model, recorded. `loss` is a function of the output, `build` a function of `width` or `depth`."""
@@ -92,6 +71,7 @@ class RecordedStream:
     used: set[str] = field(default_factory=set)  # names of the parameters that the pass reads
     # parameters that it reads and the model does not hold
     foreign: dict[int, nn.Parameter] = field(default_factory=dict)
+    unregistered: set[str] = field(default_factory=set)  # plain tensors that the pass reads and that look random
     frozen: set[str] = field(default_factory=set)  # names of the parameters that need no gradient
     within: list[tuple[Branch, int]] = field(
         default_factory=list
@@ -104,7 +84,9 @@ class RecordedStream:
     )  # linear maps of a layer that read another one's wider output as it is
     late_mask: bool = False  # whether a triangular mask meets the weights that a softmax returns
     inverse: list[str] = field(default_factory=list)  # norms whose output halves if their input doubles
+    unlike_groups: list[tuple[str, str]] = field(default_factory=list)  # module, and how keys and values are shared
     gates: int = 0  # products with a learned factor below TINY_FACTOR, as of LayerScale
+    hidden: Tensor | None = None  # (S, T): tokens that no attention of the stream reads
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
 
@@ -130,6 +112,13 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     square = (report.tokens, report.tokens)
     before: list[Tensor] = []  # the state and the branch of the addition before
     names = {id(parameter): name for name, parameter in examined.model.named_parameters()}
+    plain = {
+        id(value): f"{name}.{key}".lstrip(".")
+        for name, module in modules.items()
+        for key, value in vars(module).items()
+        if isinstance(value, Tensor) and value.is_floating_point() and looks_random(value)
+    }
+    shared = SharedHeads()
     mapped: dict[int, tuple[Tensor, str]] = {}  # outputs of linear maps that are at least as wide as their inputs
     scales = ScoreScales()
     softened: dict[int, Tensor] = {}  # weights that a softmax returned
@@ -143,6 +132,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
                 recording.used.add(names[id(tensor)])
             elif isinstance(tensor, nn.Parameter):
                 recording.foreign[id(tensor)] = tensor
+            elif id(tensor) in plain:
+                recording.unregistered.add(plain[id(tensor)])
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
         """Record an addition."""
@@ -163,6 +154,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         result = in_float64(func, args, kwargs)
         branch = flow.branches[number]
         weights = weights_of(func, args, kwargs, result)
+        shared.see_attention(number, calls[-1], func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
             operation = next(operation for operation, at in flow.attends.items() if at == number)
             heads = heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
@@ -189,6 +181,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(args, kwargs)
             scales.see(func, args, kwargs, result)
+            shared.see_product(func, args)
         for weights, axis, heads in across:
             if axis not in summed_axes(func, args, weights):
                 heads.sideways.append(axis)
@@ -231,69 +224,19 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         handles.append(module.register_forward_pre_hook(lambda *_, name=name: calls.append(name)))
         handles.append(module.register_forward_hook(leave))
     try:
-        passed = run_through(examined.model, examined.arguments, flow, Edits(edit=look, attend=attend, compute=watch))
+        passed = run_through(
+            examined.model,
+            examined.arguments,
+            flow,
+            Edits(edit=look, attend=attend, compute=watch, score=shared.see_scores),
+        )
     finally:
         for handle in handles:
             handle.remove()
+    recording.unlike_groups = shared.unlike
     recording.inverse = [name for name, x in norm_inputs.items() if is_inverse(modules[name], x)]
     masks = (buffer[..., : report.tokens, : report.tokens] for buffer in examined.model.buffers() if buffer.dim() > 1)
     recording.unread_mask |= any(mask.shape[-2:] == square and is_triangle(mask) for mask in masks)
     recording.states = [flow.layout.to_rows(state) for state in passed.states]
     recording.output = passed.output
     return recording
-
-
-def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
-    """Return the axes of the weights over which a product sums; all axes if the weights are not a factor of it."""
-    name, all_axes = getattr(func, "__name__", ""), set(range(weights.dim()))
-    if name == "einsum" and isinstance(args[0], str):
-        factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
-        terms, _, out = args[0].replace(" ", "").partition("->")
-        letters = next((term for term, factor in zip(terms.split(","), factors) if factor is weights), "")
-        return (
-            {axis for axis, letter in enumerate(letters) if letter not in out}
-            if letters and "." not in letters
-            else all_axes
-        )
-    if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
-        return {weights.dim() - (1 if args[0] is weights else 2)}
-    return all_axes
-
-
-def norm_reads(where: str, eps: float, x: Tensor, centred: bool) -> list[NormRead]:
-    """Return the eps and the median variance of a norm over the last axis, or nothing if all rows are zero."""
-    rows = x.detach().double()
-    variance = (rows.var(-1, unbiased=False) if centred else rows.pow(2).mean(-1)).flatten()
-    variance = variance[variance > 0]
-    return [NormRead(where, eps, float(variance.median()))] if len(variance) else []
-
-
-def is_inverse(norm: nn.Module, x: Tensor) -> bool:
-    """Return whether the output of a norm halves if its input doubles. A norm leaves it as it is, and a batch norm doubles it."""
-    try:
-        before, after = norm(x), norm(2 * x)
-    except Exception:  # whatever a norm with further arguments raises
-        return False
-    return isinstance(before, Tensor) and bool(before.any()) and rms(2 * after - before) < 0.1 * rms(before)
-
-
-def is_triangle(mask: Tensor) -> bool:
-    """Return whether a square mask has one triangle of equal numbers that the other one lacks."""
-    if mask.dim() < 2 or mask.shape[-2] != mask.shape[-1] or mask.shape[-1] < 3 or not mask.numel():
-        return False
-    corner, other = mask[..., 0, -1].flatten()[0], mask[..., -1, 0].flatten()[0]
-    above = torch.ones(mask.shape[-2:], dtype=torch.bool).triu(1)
-    return bool(corner != other) and bool((mask[..., above] == corner).all() & (mask[..., above.mT] == other).all())
-
-
-def units_of(where: str, func: Any, result: Tensor) -> Units:
-    """Return the share of units that are dead or saturated for all tokens. result (..., units)"""
-    rows = result.detach().flatten(0, -2) if result.dim() > 1 else result.detach()[None]
-    if not rows.numel():  # an expert without tokens
-        return Units(where, getattr(func, "__name__", ""), 0.0)
-    if func in RECTIFIERS:
-        dead = (rows.abs() <= ZERO * rows.abs().max()).all(0)
-    else:
-        low = 0.0 if func in (torch.sigmoid, Tensor.sigmoid) else -1.0
-        dead = ((rows - low < SATURATED) | (1 - rows < SATURATED)).all(0)
-    return Units(where, getattr(func, "__name__", ""), float(dead.double().mean()))

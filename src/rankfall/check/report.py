@@ -16,6 +16,7 @@ from rankfall.check.bands import bands_for, kind_of, no_band, real_models, say_k
 from rankfall.check.checks.stream import describe_cut
 from rankfall.check.equal import distinct
 from rankfall.check.gradients import gradients, say_missing
+from rankfall.check.hidden import hidden_tokens, ignore_hidden_rows
 from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport, fill_state_columns, finite_mean
 from rankfall.check.named import run_checks
@@ -57,13 +58,22 @@ def check(
             if parameter.dim() > 1
         }
         frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
+        hidden = {flow.name: hidden_in(examined, flow) for flow in examined.flows}
+        examined.flows = [ignore_hidden_rows(examined, flow, hidden[flow.name]) for flow in examined.flows]
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
         for recording in recordings.values():
             recording.loss, recording.build, recording.frozen = loss, build, frozen
+            recording.hidden = hidden[recording.flow.name]
             link_parts(recording, recordings)
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)
     return [recording.report for recording in recordings.values()]
+
+
+def hidden_in(examined: Examined, flow: Flow) -> Tensor:
+    """Return the tokens (S, T) that attention hides in a stream."""
+    samples, tokens = states_of(examined, flow)[0].shape[:2]
+    return hidden_tokens(examined, flow, samples, tokens)
 
 
 @contextmanager

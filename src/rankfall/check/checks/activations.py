@@ -29,9 +29,9 @@ DEAD = Limit(
     "our choice: a layer with a tenth of its units left",
 )
 MANY = Limit(
-    0.5,
+    0.75,
     "above this share it warns",
-    "our choice: half of the units are lost; a random rectifier is zero for 32 independent tokens once in 2^32",
+    "our choice: equal tokens leave half of the units of a random rectifier zero, and three quarters are half of the rest",
 )
 
 

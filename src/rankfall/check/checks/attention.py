@@ -63,6 +63,9 @@ def attention_alive(recording: RecordedStream) -> Result:
             f"the softmax of layer {wrong[0].layer} is over axis {wrong[0].sideways[0]} of the weights, and their product with the values "
             "sums over another", wrong[0].where,
         )  # fmt: skip
+    if recording.unlike_groups:
+        where, sentence = recording.unlike_groups[0]
+        return failed(f"{sentence}: repeat both in the same order, as by repeat_interleave", where)
     total = sum(len(heads.entropy) for heads in recording.heads)
     dead = [(heads, hot) for heads in recording.heads if (hot := one_hot(heads))]
     whole = [heads for heads, hot in dead if len(hot) == len(heads.entropy)]
@@ -89,6 +92,11 @@ def attention_alive(recording: RecordedStream) -> Result:
     loud = max(recording.heads, key=lambda heads: heads.logit if heads.logit == heads.logit else 0.0)
     if loud.logit > LOGIT:
         return warned(f"the largest score is {loud.logit:.3g}, in layer {loud.layer}", loud.where)
+    if selfless := [heads for heads in recording.heads if heads.selfless]:
+        sentence = (
+            f"no token of layer {selfless[0].layer} reads itself: does the mask lack its diagonal, as tril(-1) does?"
+        )
+        return warned(sentence, selfless[0].where)
     if odd := [(heads, sentence) for heads in recording.heads if (sentence := describe_scale(recording, heads))]:
         return warned(odd[0][1], odd[0][0].where)
     sinks = sum(int((heads.first > SINK).sum()) for heads in recording.heads) if recording.report.tokens > 3 else 0

@@ -14,9 +14,10 @@ from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
 
 FEW = Limit(
-    2,
+    3,
     "a model in which every token sees all earlier ones and at most this many ahead has a mask that is shifted",
-    "our choice: masks are off by one (tril with diagonal=1); a model that reads both ways sees as far ahead as back",
+    "our choice: masks are off by one (tril with diagonal=1), and a convolution of 4 that is cut at the wrong end by 3; a model that reads "
+    "both ways sees as far ahead as back",
 )
 
 
@@ -71,6 +72,12 @@ def no_future_leak(recording: RecordedStream) -> Result:
         )
     triangular = next((heads for heads in recording.heads if heads.triangular), None)
     if triangular is not None:
+        if triangular.zeroed:
+            return failed(
+                f"scores of layer {triangular.layer} are multiplied by a triangular mask, so that later tokens keep a score of 0: fill it "
+                "with -inf",
+                triangular.where,
+            )
         return failed(
             f"weights of layer {triangular.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
             "split or joined without a transpose, or is a norm over tokens?", triangular.where,

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from rankfall.check.derivative import STEPS, without_gradient, wrong_gradient
 from rankfall.check.gradients import attend_scored
 from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
@@ -44,8 +45,10 @@ def gradients_flow(recording: RecordedStream) -> Result:
     Then each parameter matrix that the forward pass reads must be connected to the output, or to the last state if the output has no
     gradient. A matrix that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that
     `model.parameters()` lacks. A joint matrix fails if a half or a third of its rows has no gradient, or the same block of rows in all
-    layers. A matrix of the layers warns if the pass does not read it, if its gradient is zero, as in an expert without tokens, or if it is
-    frozen.
+    layers. A branch that returns zero fails if it also gets no gradient in three steps of training, as a map of zeros behind a gate of
+    zero. A matrix of the layers warns if the pass does not read it, if its gradient stays zero in these steps, as in an expert without
+    tokens, or if it is frozen. So does a tensor that looks like weights and is no parameter, and a parameter whose gradient is not the
+    derivative of the output by a central difference, because a part of its path is detached.
 
     Last, the gradient of <V, X_L> for random V at the first state is divided by that at the last state. The ratio is steep only if it is
     also steep relative to the states' lengths: states a hundred times as long have gradients a hundred times as small.
@@ -61,6 +64,15 @@ def gradients_flow(recording: RecordedStream) -> Result:
         return failed(*overwritten)
     halves: list[tuple[int, str]] = []
     detached, zero, blocks, unread, frozen = parameters_without(recording, halves)
+    weights = {
+        name: weight
+        for name, weight in recording.examined.model.named_parameters()
+        if weight.is_floating_point() and name in recording.used - recording.frozen
+    }
+    examined, flow = recording.examined, recording.flow
+    zero = [name for name in zero if name in without_gradient(examined, flow, weights)] if zero else []
+    shut = [recording.path_of(addition.branch) for addition in recording.additions if not addition.value]
+    dead = [name for name in zero if any(f"{name}.".startswith(f"{path}.") for path in shut)]
     if halves:
         branch = recording.flow.branches[halves[0][0]]
         numbers = ", ".join(dict.fromkeys(str(recording.flow.branches[place].layer) for place, _ in halves))
@@ -71,6 +83,12 @@ def gradients_flow(recording: RecordedStream) -> Result:
         return failed(
             f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it, or what follows it, detached?",
             detached[0],
+        )
+    if dead:
+        return failed(
+            f"{len(dead)} parameters of branches that return zero get no gradient, nor in {STEPS} steps, {dead[0]} first: are a gate and "
+            "the map behind it both zero?",
+            dead[0],
         )
     if blocks:
         return failed(
@@ -99,6 +117,20 @@ def gradients_flow(recording: RecordedStream) -> Result:
     ):
         if names:
             return warned(f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {state}", names[0])
+    if recording.unregistered:
+        names = sorted(recording.unregistered)
+        return warned(
+            f"{names[0]} looks like random weights and is a plain tensor, which is not trained, saved or moved: make it a parameter or "
+            "a buffer",
+            names[0],
+        )
+    if wrong := wrong_gradient(examined, flow, weights):
+        name, gradient, difference = wrong
+        return warned(
+            f"the gradient of {name} is not the derivative of the output ({gradient:.3g} along a random direction, and {difference:.3g} "
+            "by a difference): is a part of its path detached?",
+            name,
+        )
     return passed(f"gradient {sentence}")
 
 
@@ -196,7 +228,7 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
     # gates of zero, as of ReZero, pass nothing to what lies before them
     closed_gates = any(not addition.value for addition in recording.additions)
     frozen = [name for name in gradients if name in recording.frozen and name.startswith(layers)]
-    return detached, [] if closed_gates else zero, [] if closed_gates else blocks, unread, frozen
+    return detached, zero, [] if closed_gates else blocks, unread, frozen
 
 
 def has_silent_part(rows: torch.Tensor) -> bool:

@@ -33,24 +33,33 @@ def initial_loss(recording: RecordedStream) -> Result:
     """Is the loss at most about that of a constant guess?
 
     With a loss function (`loss=`, `--loss`): its value at the output over its value at an output of zeros, which is log V for a cross
-    entropy over V classes and the mean square of the targets for a squared error. Without one: the mean of -log softmax over all V logits
-    against log V, the expected loss for random labels; logits are the output that is as wide as an embedding has rows. An output that is a
-    softmax already warns, and fails if the loss stays the same when 1 is added to the output, as that of another softmax does.
+    entropy over V classes and the mean square of the targets for a squared error. If the output holds log-probabilities, the constant
+    guess is -log V for each. Without a loss: the mean of -log softmax over all V logits against log V, the expected loss for random labels;
+    logits are the output that is as wide as an embedding has rows.
+
+    An output that is a softmax already warns. It fails if the loss stays the same when 1 is added to the output, as that of another
+    softmax does, or if the loss is negative, as without a logarithm. An output that is a softmax over its first axis fails.
     """
+    for _, tensor in tensors_in(recording.output):
+        if not sums_to_one(tensor, -1) and (sums_to_one(tensor, 0) or sums_to_one(tensor, 0, log=True)):
+            return failed(f"the output {tuple(tensor.shape)} is a softmax over its first axis, not its last")
     logits = find_logits(recording)
     if recording.loss is not None:
         try:
             loss, guess, moved = (
                 float(recording.loss(map_tensors(recording.output, change)))
-                for change in (torch.clone, torch.zeros_like, lambda x: x + 1)
+                for change in (torch.clone, guess_of, lambda x: x + 1)
             )
         except Exception as error:  # whatever the function raises
             return failed(f"the loss fails on the output: {describe_error(error, 120)}")
-        reference = "that of an output of zeros"
-        if any(is_probability(tensor) for _, tensor in tensors_in(recording.output)) and math.isclose(
-            loss, moved, rel_tol=1e-6
-        ):
-            return failed("the output is a softmax, and the loss takes another one: pass logits to it")
+        outputs = [tensor for _, tensor in tensors_in(recording.output)]
+        log = any(sums_to_one(tensor, -1, log=True) for tensor in outputs)
+        reference = "that of equal probabilities" if log else "that of an output of zeros"
+        if any(sums_to_one(tensor, -1) for tensor in outputs):
+            if math.isclose(loss, moved, rel_tol=1e-6):
+                return failed("the output is a softmax, and the loss takes another one: pass logits to it")
+            if loss < 0:
+                return failed("the output is a softmax, and the loss takes no logarithm of it: return log_softmax")
         if logits is not None and guess > SUM * math.log(logits.shape[-1]):
             return warned(
                 f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less: is it a sum over tokens?"
@@ -58,7 +67,7 @@ def initial_loss(recording: RecordedStream) -> Result:
     else:
         if logits is None:
             return skipped("no loss is known: pass loss=, a function of the output")
-        if is_probability(logits):
+        if sums_to_one(logits, -1):
             return warned("the output is a softmax: cross entropy takes logits")
         loss, guess = float(-logits.log_softmax(-1).mean()), math.log(logits.shape[-1])
         reference = f"log {logits.shape[-1]}, for random labels"
@@ -68,10 +77,19 @@ def initial_loss(recording: RecordedStream) -> Result:
     return warned(sentence) if loss > HIGH * guess else passed(sentence)
 
 
-def is_probability(output: Tensor) -> bool:
-    """Return whether the rows of an output are distributions, as a softmax returns them."""
-    fits = output.is_floating_point() and output.dim() > 1 and output.shape[-1] > 1
-    return fits and bool((output >= 0).all()) and bool(((output.sum(-1) - 1).abs() < 1e-4).all())
+def sums_to_one(output: Tensor, axis: int, log: bool = False) -> bool:
+    """Return whether an output holds distributions along an axis, as a softmax returns them, or their logarithms."""
+    if not output.is_floating_point() or output.dim() < 2 or output.shape[axis] < 2:
+        return False
+    shares = output.exp() if log else output
+    return bool((shares >= 0).all()) and bool(((shares.sum(axis) - 1).abs() < 1e-4).all())
+
+
+def guess_of(output: Tensor) -> Tensor:
+    """Return the output of a constant guess: equal log-probabilities if it holds such, else zeros."""
+    if sums_to_one(output, -1, log=True):
+        return torch.full_like(output, -math.log(output.shape[-1]))
+    return torch.zeros_like(output)
 
 
 def find_logits(recording: RecordedStream) -> Tensor | None:

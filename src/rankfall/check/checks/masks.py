@@ -11,11 +11,14 @@ from rankfall.check.equal import (
     change_named,
     exchange_token,
     holders_of_tokens,
+    named_inputs,
     named_tensors,
     token_inputs,
 )
-from rankfall.check.named import Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import RecordedStream, is_triangle
+from rankfall.check.hidden import OTHERS, reached_by_hidden
+from rankfall.check.named import NONE, PASS, Result, failed, named, passed, skipped, warned
+from rankfall.check.reads import is_triangle
+from rankfall.check.recording import RecordedStream
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
@@ -27,7 +30,7 @@ from rankfall.streams.record import tensors_in
 
 @named("mask-works")
 def mask_works(recording: RecordedStream) -> Result:
-    """Does attention leave alone what the mask hides?
+    """Does the model leave alone what the mask hides?
 
     A mask (B, T) or (B, 1, 1, T) among the inputs hides one token in the middle, and this token is changed. With one of the two values of
     the mask, the states of all other tokens must stay as they are. The output must not read a token that is hidden at the end where the
@@ -35,7 +38,31 @@ def mask_works(recording: RecordedStream) -> Result:
     A mask of another shape fails if the output and all states are the same with all of it inverted. A mask that changes the output and
     no state, as of a loss, is left out. If the example has no mask and ends in padding (the `padding_idx` of an embedding), the tokens of
     a sample must have the same output without its padding.
+
+    Last, tokens that no attention of the stream reads are changed in the first state, whatever made their mask. They must reach no other
+    token and no other output, as by a convolution, a mean, or a decoder without the mask of its memory.
     """
+    result = judge_masks(recording)
+    if result.verdict not in (PASS, NONE) or recording.hidden is None or not bool(recording.hidden.any()):
+        return result
+    count, total = int(recording.hidden.sum()), recording.hidden.numel()
+    states, output = recording.states, [tensor for _, tensor in tensors_in(recording.output)]
+    reached = reached_by_hidden(recording.examined, recording.flow, recording.hidden, states, output)
+    if reached is not None:
+        layer, what = reached
+        hidden = f"with {count} of {total} tokens that attention hides"
+        if what == OTHERS:
+            sentence = f"{what} change {hidden}, from layer {layer} on: does a convolution or a mean read padding?"
+        else:
+            sentence = (
+                f"{what} changes {hidden}: is it pooled over padding, or does a decoder lack the mask of its memory?"
+            )
+        return failed(sentence, recording.layer_path(layer))
+    return passed(f"{count} of {total} tokens are hidden, and reach no other") if result.verdict == NONE else result
+
+
+def judge_masks(recording: RecordedStream) -> Result:
+    """Return the verdict on the masks and the padding among the inputs."""
     masks = {
         name: tensor
         for name, tensor in named_tensors(recording.examined.arguments).items()
@@ -92,9 +119,13 @@ def may_be_mask(name: str, tensor: Tensor) -> bool:
 
 
 def is_mask(name: str, tensor: Tensor, recording: RecordedStream) -> bool:
-    """Return whether an input is a mask of tokens, (B, T) or (B, 1, 1, T): truth values, or 0 and 1 in an input that is called a mask."""
+    """Return whether an input is a mask of tokens, or of steps of several: (B, T) or (B, 1, 1, T) with truth values, or with 0 and 1 in
+    an input that is called a mask.
+    """
     by_token = tensor.dim() > 1 and tensor.shape[1:-1].numel() == 1
-    fits = by_token and not is_triangle(tensor) and (tensor.shape[0], tensor.shape[-1]) == recording.report.shape
+    samples, tokens = recording.report.shape
+    steps = tensor.shape[-1] if tensor.dim() else 0  # a step may be several tokens
+    fits = by_token and not is_triangle(tensor) and len(tensor) == samples and steps > 1 and tokens % steps == 0
     return fits and (tensor.dtype == torch.bool or ("mask" in name and bool(((tensor == 0) | (tensor == 1)).all())))
 
 
@@ -102,9 +133,13 @@ def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, po
     """Run a pass with `value` in the mask at `position` and the other value elsewhere. The token at `position` is that of `source`."""
     new_mask = torch.full_like(mask, 1 - value)
     new_mask[..., position] = value
-    tokens = holders_of_tokens(recording.examined.arguments, recording.report.shape) - {name}
+    shape = (recording.report.samples, mask.shape[-1])
+    if shape == recording.report.shape:
+        tokens = holders_of_tokens(recording.examined.arguments, shape) - {name}
+    else:
+        tokens = {key for key, x in named_inputs(recording.examined.arguments).items() if tuple(x.shape[:2]) == shape}
     changed = change_named(
-        recording.examined.arguments, tokens, lambda tensor: exchange_token(tensor, position, source)
+        recording.examined.arguments, tokens - {name}, lambda tensor: exchange_token(tensor, position, source)
     )
     if changed is None:
         raise RankfallError(f"no argument is known to hold the tokens that {call_argument(name)} hides")
@@ -115,16 +150,17 @@ def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, po
 
 def first_leak(recording: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
     """Return the first layer at which other tokens change with the middle one if the mask has `value` there; None if none changes."""
-    position = recording.report.tokens // 2
+    steps, tokens = mask.shape[-1], recording.report.tokens
+    position = steps // 2
     runs = [pass_with(recording, name, mask, value, position, source).states for source in (position, position - 1)]
-    others = [number for number in range(recording.report.tokens) if number != position]
+    others = [number for number in range(tokens) if number * steps // tokens != position]
     pairs = [[recording.flow.layout.to_rows(state)[:, others] for state in pair] for pair in zip(*runs)]
     return next((layer for layer, pair in enumerate(pairs) if bool(differs(*pair).any())), None)
 
 
 def reads_hidden(recording: RecordedStream, name: str, mask: Tensor, hides: int, end: int) -> bool:
     """Return whether the output of other tokens, or of the whole sample, changes with a hidden token at one end."""
-    samples, tokens = recording.report.samples, recording.report.tokens
+    samples, tokens = recording.report.samples, mask.shape[-1]
     outputs = [tensors_in(pass_with(recording, name, mask, hides, end, source % tokens).output) for source in (1, 2)]
     visible = slice(1, None) if end == 0 else slice(0, -1)
     for (_, x), (_, y) in zip(*outputs):

@@ -5,7 +5,8 @@ from torch import Tensor
 
 from rankfall.check.equal import distinct_rows
 from rankfall.check.named import Result, failed, named, passed, skipped, warned
-from rankfall.check.recording import RecordedStream, is_triangle
+from rankfall.check.reads import is_triangle
+from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import alike_outputs
@@ -100,10 +101,12 @@ def samples_independent(recording: RecordedStream) -> Result:
                 f"an output {tuple(new.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over samples?"
             )
     equal = all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copied.tensors()))
-    unchanged = bool(by_sample) and bool(outputs[0][1].any()) and not any(bool(changed.any()) for changed in by_sample)
+    moved = any(bool(differs(*pair).any()) for pair in outputs)
+    unchanged = bool(outputs) and bool(outputs[0][1].any()) and not moved
     if not equal and unchanged and reads_states(recording):
         return warned(
-            f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them?"
+            f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them, or x[0] "
+            "instead of x[:, 0]?"
         )
     if equal:
         return passed(

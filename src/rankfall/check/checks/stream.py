@@ -28,7 +28,7 @@ def stream_whole(recording: RecordedStream) -> Result:
         more = f"; and {len(lines) - MOST_LINES} more" * (len(lines) > MOST_LINES)
         return failed("; ".join(lines[:MOST_LINES]) + more, flow.joins[0] if flow.joins else "")
     count = f"{len(flow.branches)} branches in {flow.depth} layers"
-    zero = [addition.branch for addition in recording.additions if not addition.value]
+    zero = [addition.branch for addition in recording.additions if not addition.value and addition.state]
     kinds = {branch.name for branch in zero}
     namesakes = [branch for branch in flow.branches if branch.name in kinds]
     if zero and len(namesakes) == len(zero):

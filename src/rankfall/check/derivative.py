@@ -1,0 +1,114 @@
+"""Compare the gradient of parameters with the change of the output, and train a few steps to see which parameters ever get one.
+
+Both differentiate a random projection of the output and the last state, since a head that begins at zero passes no gradient to the layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from rankfall.streams.edits import Edits
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import Flow
+from rankfall.streams.mixing import fill_zero_weights
+from rankfall.streams.passes import run_through
+from rankfall.streams.record import tensors_in
+
+STEP = 1e-5  # of a central difference, relative to the RMS of a parameter: float64 then keeps 8 digits
+APART = 0.01  # relative difference of two derivatives that are equal but for rounding and a curved output
+STEPS, RATE = (
+    3,
+    0.01,
+)  # of training by signs; a gate, the map behind it, and what lies before both open one after another
+Weights = dict[str, Tensor]
+
+
+def project(examined: Examined, flow: Flow, grad: bool) -> Tensor:
+    """Return a random projection of the output and the last state."""
+    after = run_through(examined.model, examined.arguments, flow, Edits(copies=True), grad=grad)
+    generator = torch.Generator().manual_seed(0)
+    tensors = [tensor for _, tensor in tensors_in((after.output, after.states[-1])) if tensor.is_floating_point()]
+    probes = [torch.randn(tensor.shape, generator=generator, dtype=torch.float64).to(tensor) for tensor in tensors]
+    return torch.stack([(tensor * probe).sum() for tensor, probe in zip(tensors, probes)]).sum()
+
+
+def gradients_of(examined: Examined, flow: Flow, weights: Weights) -> dict[str, Tensor | None]:
+    with torch.enable_grad():
+        value = project(examined, flow, grad=True)
+        if not value.requires_grad:
+            return dict.fromkeys(weights)
+        return dict(zip(weights, torch.autograd.grad(value, list(weights.values()), allow_unused=True)))
+
+
+@contextmanager
+def restored(weights: Weights) -> Iterator[None]:
+    """Put the values of all weights back at the end of this context."""
+    before = {name: weight.detach().clone() for name, weight in weights.items()}
+    try:
+        yield
+    finally:
+        for name, weight in weights.items():
+            weight.data.copy_(before[name])
+
+
+def without_gradient(examined: Examined, flow: Flow, weights: Weights) -> set[str]:
+    """Return the weights whose gradient is zero at first and in each of a few steps of training by signs."""
+    silent = set(weights)
+    with restored(weights):
+        for _ in range(STEPS + 1):
+            for name, gradient in gradients_of(examined, flow, weights).items():
+                if gradient is not None and bool(gradient.any()):
+                    silent.discard(name)
+                    weights[name].data.sub_(RATE * gradient.sign())
+    return silent
+
+
+def wrong_gradient(examined: Examined, flow: Flow, weights: Weights) -> tuple[str, float, float] | None:
+    """Return the last parameter whose gradient is not the derivative of the output, with both along a random direction; or None.
+
+    Nothing is said where the output has kinks, as by a choice of the largest scores.
+    """
+    if examined.dtype != torch.float64:
+        return None
+    with fill_zero_weights(examined.model):  # a map of zeros hides what lies before it
+        return compare_derivatives(examined, flow, weights)
+
+
+def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tuple[str, float, float] | None:
+    gradients = {name: g for name, g in gradients_of(examined, flow, weights).items() if g is not None}
+    generator = torch.Generator().manual_seed(4)
+    directions = {}
+    for name in gradients:
+        size = float(weights[name].detach().pow(2).mean().sqrt()) or 0.01
+        noise = torch.randn(weights[name].shape, generator=generator, dtype=torch.float64)
+        directions[name] = size * noise.to(weights[name])
+    exact = {name: float((gradients[name] * directions[name]).sum()) for name in gradients}
+    scale = sum(value**2 for value in exact.values()) ** 0.5
+
+    def difference(names: list[str], step: float) -> float:
+        values = []
+        for sign in (1, -1):
+            with restored({name: weights[name] for name in names}), torch.no_grad():
+                for name in names:
+                    weights[name].data.add_(sign * step * directions[name])
+                values.append(float(project(examined, flow, grad=False)))
+        return (values[0] - values[1]) / (2 * step)
+
+    def is_wrong(names: list[str]) -> float | None:
+        """Return the central difference if it is smooth and differs from the gradient."""
+        total = sum(exact[name] for name in names)
+        numeric = [difference(names, step) for step in (STEP, STEP / 4)]
+        limit = APART * max(abs(total), abs(numeric[0])) + 1e-4 * scale
+        smooth = abs(numeric[0] - numeric[1]) < 0.1 * limit
+        return numeric[0] if smooth and abs(numeric[0] - total) > limit else None
+
+    if not scale or is_wrong(list(exact)) is None:
+        return None
+    for name in reversed(exact):
+        if (numeric := is_wrong([name])) is not None:
+            return name, exact[name], numeric
+    return None

@@ -1,0 +1,118 @@
+"""What single tensors and operations of a pass tell: units that are dead, the variance that a norm reads, masks, sums over weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rankfall.check.scales import rms
+from rankfall.streams.branches import PRODUCTS_OF_TWO
+
+RECTIFIERS = {
+    F.relu,
+    F.gelu,
+    F.silu,
+    torch.relu,
+    torch.nn.functional.leaky_relu,
+    torch._C._nn.gelu,
+    torch._C._nn.silu,
+    Tensor.relu,
+}
+SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
+ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
+SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
+FEWEST = 32  # numbers from which on a tensor can look random
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units behind one activation function: the share that is zero, or at an end of the range, for all tokens."""
+
+    where: str
+    function: str
+    dead: float
+
+
+@dataclass(frozen=True)
+class NormRead:
+    """One call of a norm: its eps, and the median variance of the rows that it divides by, zero rows left out."""
+
+    where: str
+    eps: float
+    variance: float
+
+
+def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
+    """Return the axes of the weights over which a product sums; all axes if the weights are not a factor of it."""
+    name, all_axes = getattr(func, "__name__", ""), set(range(weights.dim()))
+    if name == "einsum" and isinstance(args[0], str):
+        factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
+        terms, _, out = args[0].replace(" ", "").partition("->")
+        letters = next((term for term, factor in zip(terms.split(","), factors) if factor is weights), "")
+        return (
+            {axis for axis, letter in enumerate(letters) if letter not in out}
+            if letters and "." not in letters
+            else all_axes
+        )
+    if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
+        return {weights.dim() - (1 if args[0] is weights else 2)}
+    return all_axes
+
+
+def norm_reads(where: str, eps: float, x: Tensor, centred: bool) -> list[NormRead]:
+    """Return the eps and the median variance of a norm over the last axis, or nothing if all rows are zero."""
+    rows = x.detach().double()
+    variance = (rows.var(-1, unbiased=False) if centred else rows.pow(2).mean(-1)).flatten()
+    variance = variance[variance > 0]
+    return [NormRead(where, eps, float(variance.median()))] if len(variance) else []
+
+
+def is_inverse(norm: nn.Module, x: Tensor) -> bool:
+    """Return whether the output of a norm halves if its input doubles. A norm leaves it as it is, and a batch norm doubles it."""
+    try:
+        before, after = norm(x), norm(2 * x)
+    except Exception:  # whatever a norm with further arguments raises
+        return False
+    return isinstance(before, Tensor) and bool(before.any()) and rms(2 * after - before) < 0.1 * rms(before)
+
+
+def is_triangle(mask: Tensor) -> bool:
+    """Return whether a square mask has one triangle of equal numbers that the other one lacks."""
+    if mask.dim() < 2 or mask.shape[-2] != mask.shape[-1] or mask.shape[-1] < 3 or not mask.numel():
+        return False
+    corner, other = mask[..., 0, -1].flatten()[0], mask[..., -1, 0].flatten()[0]
+    above = torch.ones(mask.shape[-2:], dtype=torch.bool).triu(1)
+    return bool(corner != other) and bool((mask[..., above] == corner).all() & (mask[..., above.mT] == other).all())
+
+
+def units_of(where: str, func: Any, result: Tensor) -> Units:
+    """Return the share of units that are dead or saturated for all tokens. result (..., units)"""
+    rows = result.detach().flatten(0, -2) if result.dim() > 1 else result.detach()[None]
+    if not rows.numel():  # an expert without tokens
+        return Units(where, getattr(func, "__name__", ""), 0.0)
+    if func in RECTIFIERS:
+        dead = (rows.abs() <= ZERO * rows.abs().max()).all(0)
+    else:
+        low = 0.0 if func in (torch.sigmoid, Tensor.sigmoid) else -1.0
+        dead = ((rows - low < SATURATED) | (1 - rows < SATURATED)).all(0)
+    return Units(where, getattr(func, "__name__", ""), float(dead.double().mean()))
+
+
+def looks_random(x: Tensor) -> bool:
+    """Return whether numbers look drawn at random: all differ, and neighbours along no axis resemble each other.
+
+    Tables of sines, slopes, distances and masks repeat numbers or are smooth.
+    """
+    if x.numel() < FEWEST or x.unique().numel() < x.numel() or not bool(x.isfinite().all()):
+        return False
+    centred = (x.detach().double() - x.double().mean()) / x.double().std()
+    for axis in range(x.dim()):
+        if (size := x.shape[axis]) > 1:
+            products = centred.narrow(axis, 0, size - 1) * centred.narrow(axis, 1, size - 1)
+            if abs(float(products.mean())) > 4 * products.numel() ** -0.5:
+                return False
+    return True
