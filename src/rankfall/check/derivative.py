@@ -1,19 +1,25 @@
-"""Compare the gradient of parameters with the change of the output, and train a few steps to see which parameters ever get one.
+"""Compare the gradient of parameters with the change of the output, train a few steps to see which parameters ever get one, and find
+what breaks the backward pass.
 
-Both differentiate a random projection of the output and the last state, since a head that begins at zero passes no gradient to the layers.
+The first two differentiate a random projection of the output and the last state, since a head that begins at zero passes no gradient to
+the layers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rankfall.streams.edits import Edits
-from rankfall.streams.examine import Examined
+from rankfall.streams.examine import FAILURES, Examined, plain
 from rankfall.streams.flow import Flow
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.mixing import fill_zero_weights
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
@@ -24,6 +30,7 @@ STEPS, RATE = (
     3,
     0.01,
 )  # of training by signs; a gate, the map behind it, and what lies before both open one after another
+ROUNDING = 1e-13  # share of the largest gradient below which one is rounding
 Weights = dict[str, Tensor]
 
 
@@ -60,8 +67,10 @@ def without_gradient(examined: Examined, flow: Flow, weights: Weights) -> set[st
     silent = set(weights)
     with restored(weights):
         for _ in range(STEPS + 1):
-            for name, gradient in gradients_of(examined, flow, weights).items():
-                if gradient is not None and bool(gradient.any()):
+            gradients = gradients_of(examined, flow, weights)
+            sizes = {name: float(gradient.abs().max()) for name, gradient in gradients.items() if gradient is not None}
+            for name, gradient in gradients.items():
+                if gradient is not None and sizes[name] > ROUNDING * max(sizes.values()):
                     silent.discard(name)
                     weights[name].data.sub_(RATE * gradient.sign())
     return silent
@@ -81,11 +90,16 @@ def wrong_gradient(examined: Examined, flow: Flow, weights: Weights) -> tuple[st
 def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tuple[str, float, float] | None:
     gradients = {name: g for name, g in gradients_of(examined, flow, weights).items() if g is not None}
     generator = torch.Generator().manual_seed(4)
+    padding = {
+        id(table.weight): table.padding_idx for table in examined.model.modules() if isinstance(table, nn.Embedding)
+    }
     directions = {}
     for name in gradients:
         size = float(weights[name].detach().pow(2).mean().sqrt()) or 0.01
         noise = torch.randn(weights[name].shape, generator=generator, dtype=torch.float64)
         directions[name] = size * noise.to(weights[name])
+        if (index := padding.get(id(weights[name]))) is not None:
+            directions[name][index] = 0.0  # an embedding gives this row no gradient
     exact = {name: float((gradients[name] * directions[name]).sum()) for name in gradients}
     scale = sum(value**2 for value in exact.values()) ** 0.5
 
@@ -111,4 +125,36 @@ def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tup
     for name in reversed(exact):
         if (numeric := is_wrong([name])) is not None:
             return name, exact[name], numeric
+    return None
+
+
+def overwritten_tensor(examined: Examined, frozen: set[str]) -> tuple[str, str] | None:
+    """Return a sentence and a module path if the backward pass of the unedited model fails because of an operation in place."""
+    model = examined.model
+    outputs: list[tuple[str, Tensor, int]] = []  # module, output, version
+
+    def leave(call: Call, _: Any, output: Any) -> None:
+        outputs.extend((call.module, tensor, tensor._version) for _, tensor in tensors_in(output))
+
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(parameter.is_floating_point() and name not in frozen)
+    weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    with torch.enable_grad(), Frames(model, on_exit=leave):
+        try:
+            output = plain(model, examined.arguments)
+            ends = [tensor.sum() for _, tensor in tensors_in(output) if tensor.requires_grad]
+            if ends and weights:
+                torch.autograd.grad(ends, weights, allow_unused=True)
+        except FAILURES as error:
+            if "modified by an inplace operation" not in str(error):
+                return None
+            shape = [int(size) for size in re.findall(r"\d+", str(error).partition("Tensor [")[2].partition("]")[0])]
+            changed = [
+                name
+                for name, tensor, version in outputs
+                if tensor._version != version and (tensor.numel(), tensor.shape[-1:]) == (prod(shape), (*shape[-1:],))
+            ]
+            subject = f"the output of {changed[0]}" if changed else f"a tensor of shape {tuple(shape)}"
+            path = changed[0] if changed else ""
+            return f"backward() fails: {subject} is changed in place after an operation that needs it", path
     return None

@@ -61,7 +61,7 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
     inverted = square and bool((later & ~before).any())
     selfless = square and not bool(weights.diagonal(dim1=-2, dim2=-1)[..., 1:].any()) and bool(weights.tril(-1).any())
     triangular = is_triangular(weights, scores)
-    zeroed = triangular and bool(weights.triu(1).any())
+    zeroed = triangular and scores is not None and bool(weights.triu(1).any()) and not bool(scores.triu(1).any())
     return [
         HeadNumbers(
             layer, where, mean(entropy), largest, first, distance, logit, inverted, selfless, triangular, zeroed
@@ -118,5 +118,5 @@ def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:
     """Return whether weights are zero above the diagonal and not below it, or scores are masked or zero there."""
     if weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 3:
         return False
-    above = [weights.triu(1), *([] if scores is None else [scores.masked_fill(scores <= MASKED, 0.0).triu(1)])]
-    return bool(weights.tril(-1).any()) and not all(bool(part.any()) for part in above)
+    parts = [weights, *([] if scores is None else [scores.masked_fill(scores <= MASKED, 0.0)])]
+    return any(bool(part.tril(-1).any()) and not bool(part.triu(1).any()) for part in parts)

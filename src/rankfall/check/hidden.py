@@ -57,7 +57,7 @@ def hidden_tokens(examined: Examined, flow: Flow, samples: int, tokens: int) -> 
 
 
 def ignore_hidden_rows(examined: Examined, flow: Flow, hidden: Tensor) -> Flow:
-    """Return the stream with directions of its branches that leave out the rows of hidden tokens.
+    """Return the stream with its branches causal if they are so for all rows but those of hidden tokens.
 
     A row that may read nothing, as padding on the left of a causal model, reads all tokens alike where masks are large finite numbers.
     """
@@ -78,8 +78,9 @@ def ignore_hidden_rows(examined: Examined, flow: Flow, hidden: Tensor) -> Flow:
             for changed, affected in result.spots
             if not hidden[affected if sample_first else affected[::-1]]
         }
-        later, earlier, after, ahead = directions(replace(result, spots=spots), layout)
-        branches.append(replace(branch, forwards=later, backwards=earlier, after=after, ahead=ahead))
+        later, earlier, after, _ = directions(replace(result, spots=spots), layout)
+        causal = replace(branch, forwards=True, backwards=False, after=after, ahead=0)
+        branches.append(causal if later and not earlier else branch)
     return replace(flow, branches=tuple(branches))
 
 
@@ -113,7 +114,7 @@ def reached_by_hidden(
         if new.shape != old.shape or not new.is_floating_point() or new.dim() < 2:
             continue
         changes = differs(new, old)
-        if flow.layout.samples == (1,) and new.dim() > 2:  # (T, B, ...)
+        if flow.layout.samples == (1,) and new.dim() > 2 and len(new) != samples:  # (T, B, ...)
             changes = changes.transpose(0, 1)
         if len(changes) == samples and is_visible(changes, hidden):
             return flow.depth, OUTPUT

@@ -209,6 +209,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         if func in RECTIFIERS or func in SQUASHERS:
             is_layer = len(calls) > 2 and isinstance(modules[calls[-1]], ACTIVATIONS)  # then its owner is named
             recording.units.append(units_of(calls[-2 if is_layer else -1], func, result))
+            mapped.pop(id(result), None)  # a rectifier in place returns the tensor that it changed
         return result
 
     def leave(module: nn.Module, inputs: Any, _: Any) -> None:

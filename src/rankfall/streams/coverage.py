@@ -39,7 +39,9 @@ def with_coverage(
     in_layers = {addition.node.index for addition in additions}
     links = {addition.before for addition in additions}
     between_layers = [
-        addition for addition in sums.values() if addition.node.index not in in_layers and addition.node.index in links
+        addition
+        for addition in sums.values()
+        if addition.node.index not in in_layers and (addition.node.index in links or addition.before in in_layers)
     ]
     outside_names = {name for flow in flows for name in flow.outside}
     left_out = [

@@ -4,21 +4,18 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
-from math import prod
 from typing import Any
 
 import torch
 from torch import nn
 
-from rankfall.check.derivative import STEPS, without_gradient, wrong_gradient
+from rankfall.check.derivative import ROUNDING, STEPS, overwritten_tensor, without_gradient, wrong_gradient
 from rankfall.check.gradients import attend_scored
 from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.edits import Edits
-from rankfall.streams.examine import FAILURES, plain
 from rankfall.streams.forward import in_float64
-from rankfall.streams.frames import Call, Frames
 from rankfall.streams.passes import run_through
 from rankfall.streams.record import PRODUCTS, tensors_in
 
@@ -47,8 +44,8 @@ def gradients_flow(recording: RecordedStream) -> Result:
     `model.parameters()` lacks. A joint matrix fails if a half or a third of its rows has no gradient, or the same block of rows in all
     layers. A branch that returns zero fails if it also gets no gradient in three steps of training, as a map of zeros behind a gate of
     zero. A matrix of the layers warns if the pass does not read it, if its gradient stays zero in these steps, as in an expert without
-    tokens, or if it is frozen. So does a tensor that looks like weights and is no parameter, and a parameter whose gradient is not the
-    derivative of the output by a central difference, because a part of its path is detached.
+    tokens, or if it is frozen and its like in another layer is not. So does a tensor that looks like weights and is no parameter, and a parameter whose
+    gradient is not the derivative of the output by a central difference, because a part of its path is detached.
 
     Last, the gradient of <V, X_L> for random V at the first state is divided by that at the last state. The ratio is steep only if it is
     also steep relative to the states' lengths: states a hundred times as long have gradients a hundred times as small.
@@ -60,7 +57,7 @@ def gradients_flow(recording: RecordedStream) -> Result:
             f"{len(recording.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain "
             "list?"
         )
-    if overwritten := overwritten_tensor(recording):
+    if overwritten := overwritten_tensor(recording.examined, recording.frozen):
         return failed(*overwritten)
     halves: list[tuple[int, str]] = []
     detached, zero, blocks, unread, frozen = parameters_without(recording, halves)
@@ -70,9 +67,13 @@ def gradients_flow(recording: RecordedStream) -> Result:
         if weight.is_floating_point() and name in recording.used - recording.frozen
     }
     examined, flow = recording.examined, recording.flow
-    zero = [name for name in zero if name in without_gradient(examined, flow, weights)] if zero else []
+    if zero:
+        silent = without_gradient(examined, flow, weights)
+        # attention over states of zero, as where queries of a decoder begin, is not dead
+        begins = [recording.path_of(addition.branch) for addition in recording.additions if not addition.state]
+        zero = [name for name in zero if name in silent and not is_below(name, begins)]
     shut = [recording.path_of(addition.branch) for addition in recording.additions if not addition.value]
-    dead = [name for name in zero if any(f"{name}.".startswith(f"{path}.") for path in shut)]
+    dead = [name for name in zero if is_below(name, shut)]
     if halves:
         branch = recording.flow.branches[halves[0][0]]
         numbers = ", ".join(dict.fromkeys(str(recording.flow.branches[place].layer) for place, _ in halves))
@@ -113,7 +114,7 @@ def gradients_flow(recording: RecordedStream) -> Result:
     for names, state in (
         (unread, "not used"),
         (zero, "a gradient of zero"),
-        (frozen, "frozen, and others are not"),
+        (frozen, "frozen, and its like in another layer is not"),
     ):
         if names:
             return warned(f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {state}", names[0])
@@ -132,6 +133,11 @@ def gradients_flow(recording: RecordedStream) -> Result:
             name,
         )
     return passed(f"gradient {sentence}")
+
+
+def is_below(name: str, paths: list[str]) -> bool:
+    """Return whether a parameter belongs to one of these modules."""
+    return any(name.startswith(f"{path}.") for path in paths)
 
 
 def is_steep(size: float, relative: float, limit: float) -> bool:
@@ -207,10 +213,11 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
         for name, gradient in zip(gradients, output_gradients)
         if gradient is None and name in recording.used - recording.frozen
     ]
+    largest = max((float(gradient.abs().max()) for gradient in gradients.values() if gradient is not None), default=0.0)
     zero = [
         name
         for name, gradient in gradients.items()
-        if gradient is not None and not bool(gradient.any()) and name.startswith(layers)
+        if gradient is not None and float(gradient.abs().max()) <= ROUNDING * largest and name.startswith(layers)
     ]
     active_rows = {
         name: gradient.movedim(maps.get(name, 0), 0).flatten(1).any(1)  # (outputs,)
@@ -228,6 +235,8 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
     # gates of zero, as of ReZero, pass nothing to what lies before them
     closed_gates = any(not addition.value for addition in recording.additions)
     frozen = [name for name in gradients if name in recording.frozen and name.startswith(layers)]
+    trained = {alike_name(name) for name in gradients if name not in recording.frozen}
+    frozen = [name for name in frozen if alike_name(name) in trained]  # a frozen backbone with adapters is meant
     return detached, zero, [] if closed_gates else blocks, unread, frozen
 
 
@@ -255,35 +264,3 @@ def silent_in_all_layers(maps: dict[str, torch.Tensor]) -> Iterator[str]:
 def alike_name(name: str) -> str:
     """Return the name of a parameter without the numbers of layers."""
     return re.sub(r"\d+", "#", name)
-
-
-def overwritten_tensor(recording: RecordedStream) -> tuple[str, str] | None:
-    """Return a sentence and a module path if the backward pass of the unedited model fails because of an operation in place."""
-    model = recording.examined.model
-    outputs: list[tuple[str, torch.Tensor, int]] = []  # module, output, version
-
-    def leave(call: Call, _: Any, output: Any) -> None:
-        outputs.extend((call.module, tensor, tensor._version) for _, tensor in tensors_in(output))
-
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(parameter.is_floating_point() and name not in recording.frozen)
-    weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    with torch.enable_grad(), Frames(model, on_exit=leave):
-        try:
-            output = plain(model, recording.examined.arguments)
-            ends = [tensor.sum() for _, tensor in tensors_in(output) if tensor.requires_grad]
-            if ends and weights:
-                torch.autograd.grad(ends, weights, allow_unused=True)
-        except FAILURES as error:
-            if "modified by an inplace operation" not in str(error):
-                return None
-            shape = [int(size) for size in re.findall(r"\d+", str(error).partition("Tensor [")[2].partition("]")[0])]
-            changed = [
-                name
-                for name, tensor, version in outputs
-                if tensor._version != version and (tensor.numel(), tensor.shape[-1:]) == (prod(shape), (*shape[-1:],))
-            ]
-            subject = f"the output of {changed[0]}" if changed else f"a tensor of shape {tuple(shape)}"
-            path = changed[0] if changed else ""
-            return f"backward() fails: {subject} is changed in place after an operation that needs it", path
-    return None

@@ -1,10 +1,13 @@
 """The check of the residual stream: forgotten skips, blocks outside, dead branches."""
 
+import re
+
 from torch import nn
 
 from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import Result, failed, named, passed, warned
 from rankfall.check.recording import RecordedStream
+from rankfall.streams.flow import Branch
 
 MOST_LINES = 2  # sentences on what a stream lacks; more are counted, since a result is read at a glance
 
@@ -29,10 +32,10 @@ def stream_whole(recording: RecordedStream) -> Result:
         return failed("; ".join(lines[:MOST_LINES]) + more, flow.joins[0] if flow.joins else "")
     count = f"{len(flow.branches)} branches in {flow.depth} layers"
     zero = [addition.branch for addition in recording.additions if not addition.value and addition.state]
-    kinds = {branch.name for branch in zero}
-    namesakes = [branch for branch in flow.branches if branch.name in kinds]
+    kinds = {kind_of_branch(recording, branch) for branch in zero}
+    namesakes = [branch for branch in flow.branches if kind_of_branch(recording, branch) in kinds]
     if zero and len(namesakes) == len(zero):
-        names = ", ".join(sorted(kinds))
+        names = ", ".join(sorted({branch.name for branch in zero}))
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
         return failed(
@@ -54,6 +57,11 @@ def stream_whole(recording: RecordedStream) -> Result:
     if not flow.skips:
         return warned(f"{flow.depth} layers without residual additions x + f(x)")
     return passed(f"{count}, all with skips")
+
+
+def kind_of_branch(recording: RecordedStream, branch: Branch) -> tuple[str, str]:
+    """Return the name of a branch and that of its layer without numbers. Branches of one kind are alike."""
+    return re.sub(r"\d+", "#", recording.flow.layers[branch.layer - 1]), branch.name
 
 
 def shared_weights(recording: RecordedStream) -> tuple[str, str] | None:
