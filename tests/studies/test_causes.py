@@ -405,7 +405,13 @@ def test_what_advice_did_by_paired_tests():
 
 def test_check_quotes_what_the_study_found():
     table, _, limits = read("warning")
-    flagged = outcomes(table, limits).query("flagged").says
+    first = table.groupby(WARNED)[["flags", "residual"]].first().reset_index()
+    networks = outcomes(table, limits).merge(first)
+    low = networks.residual < rank.ALIKE
+    flagged = networks[networks.flagged & (low | (networks["flags"] != "rank-kept"))].says
+    between = networks[~low & (networks.residual < 0.5)]
+    fails = [(len(part), (part.before < 0.5).sum()) for part in (networks[low], between)]
+    assert fails == [(21, 17), (20, 2)]
     assert (
         (flagged == "helps").sum(),
         (flagged == "harms").sum(),

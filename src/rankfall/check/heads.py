@@ -61,7 +61,7 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
     inverted = square and bool((later & ~before).any())
     selfless = square and not bool(weights.diagonal(dim1=-2, dim2=-1)[..., 1:].any()) and bool(weights.tril(-1).any())
     triangular = is_triangular(weights, scores)
-    zeroed = triangular and scores is not None and bool(weights.triu(1).any()) and not bool(scores.triu(1).any())
+    zeroed = triangular and scores is not None and bool(((scores == 0) & (scores.abs() + weights > 0)).triu(1).any())
     return [
         HeadNumbers(
             layer, where, mean(entropy), largest, first, distance, logit, inverted, selfless, triangular, zeroed

@@ -15,7 +15,7 @@ from rankfall.streams.axes import differs
 from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Flow
-from rankfall.streams.mixing import PLACES, MixingTrial, TokenMixing, directions, try_places
+from rankfall.streams.mixing import FURTHER, PLACES, MixingTrial, TokenMixing, directions, try_places
 from rankfall.streams.passes import PassResult, run_through
 from rankfall.streams.record import tensors_in
 
@@ -68,7 +68,7 @@ def ignore_hidden_rows(examined: Examined, flow: Flow, hidden: Tensor) -> Flow:
         return flow
     trial = MixingTrial(flow, {branch.number: TokenMixing() for branch in flow.branches})
     run_through(examined.model, examined.arguments, flow, Edits(edit=trial.keep, join=trial.keep_part))
-    try_places(examined.model, examined.arguments, flow, trial, PLACES)
+    try_places(examined.model, examined.arguments, flow, trial, (*PLACES, *FURTHER))
     sample_first = layout.samples[0] < layout.tokens[0]
     branches = []
     for branch in flow.branches:

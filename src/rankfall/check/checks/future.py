@@ -3,6 +3,8 @@
 from collections import Counter
 from functools import partial
 
+import torch
+
 from rankfall.check.equal import call_argument, change_named, exchange_token, holders_of_tokens, named_inputs
 from rankfall.check.named import FAIL, NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
@@ -116,16 +118,20 @@ def branches_unlike_others(mixers: list[Branch]) -> list[Branch]:
 
 
 def causal_inputs(recording: RecordedStream) -> Result:
-    """Change the last token of each input that the stream begins with. States of earlier tokens must stay the same."""
+    """Change the last token of each input that the stream begins with. States of earlier tokens must stay the same.
+
+    Rows of hidden tokens, as of padding on the left, may read nothing and are left out.
+    """
     shape = recording.report.shape
     sentence = f"causal in {recording.flow.depth} layers"
     entered = False
+    read = torch.ones(shape, dtype=torch.bool) if recording.hidden is None else ~recording.hidden  # (S, T)
     for name in sorted(holders_of_tokens(recording.examined.arguments, shape)):
         changed = change_named(recording.examined.arguments, {name}, lambda tokens: exchange_token(tokens, -1, 0))
         assert changed is not None
         after = run_through(recording.examined.model, changed, recording.flow, Edits())
         differences = [
-            differs(recording.flow.layout.to_rows(state), before)
+            differs(recording.flow.layout.to_rows(state), before) & read[..., None]
             for state, before in zip(after.states, recording.states)
         ]
         if not bool(differences[0].any()):
@@ -143,7 +149,7 @@ def causal_inputs(recording: RecordedStream) -> Result:
                 )
         for (_, output), (_, before) in zip(tensors_in(after.output), tensors_in(recording.output)):
             by_token = output.dim() == 3 and output.is_floating_point() and tuple(output.shape[:2]) == shape
-            if by_token and bool(differs(output, before)[:, :-1].any()):
+            if by_token and bool((differs(output, before) & read[..., None])[:, :-1].any()):
                 return failed("the output of earlier tokens sees the last one, behind the last layer")
     if entered:
         return passed(f"{sentence}: changing the last token changes no state before it")

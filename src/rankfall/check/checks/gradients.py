@@ -44,8 +44,8 @@ def gradients_flow(recording: RecordedStream) -> Result:
     `model.parameters()` lacks. A joint matrix fails if a half or a third of its rows has no gradient, or the same block of rows in all
     layers. A branch that returns zero fails if it also gets no gradient in three steps of training, as a map of zeros behind a gate of
     zero. A matrix of the layers warns if the pass does not read it, if its gradient stays zero in these steps, as in an expert without
-    tokens, or if it is frozen and its like in another layer is not. So does a tensor that looks like weights and is no parameter, and a parameter whose
-    gradient is not the derivative of the output by a central difference, because a part of its path is detached.
+    tokens, or if it is frozen and its like in another layer is not. So does a tensor that looks like weights and is no parameter, and a
+    parameter whose gradient is not the derivative of the output by a central difference, because a part of its path is detached.
 
     Last, the gradient of <V, X_L> for random V at the first state is divided by that at the last state. The ratio is steep only if it is
     also steep relative to the states' lengths: states a hundred times as long have gradients a hundred times as small.

@@ -1,0 +1,204 @@
+"""Tests of what reaches other tokens past a mask, of gradients that are wrong or never come, and of outputs that are probabilities."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from rankfall.check.derivative import without_gradient, wrong_gradient
+from rankfall.check.heads import groups_of
+from rankfall.check.hidden import is_visible
+from rankfall.check.named import FAIL, PASS, WARN
+from rankfall.check.reads import looks_random
+from rankfall.check.report import check
+from rankfall.streams.examine import examine
+
+WIDTH, HEADS = 32, 4
+
+
+class Block(nn.Module):
+    """A pre-norm block whose parts can be broken one by one."""
+
+    def __init__(self, bug: str = "", causal: bool = False) -> None:
+        super().__init__()
+        self.bug, self.causal = bug, causal
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(3))
+        self.q, self.out = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.k, self.v = (nn.Linear(WIDTH, WIDTH // 2) for _ in range(2))  # two heads of four
+        self.conv = nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
+        self.mlp = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
+        self.gate = nn.Parameter(torch.zeros(()) if "gate" in bug else torch.ones(()))
+        if bug == "gate and map":
+            nn.init.zeros_(self.mlp[2].weight), nn.init.zeros_(self.mlp[2].bias)
+
+    def forward(self, x: torch.Tensor, pad: torch.Tensor, first: torch.Tensor | None = None) -> torch.Tensor:
+        y = self.norms[0](x)
+        q, k, v = (f(y).unflatten(-1, (-1, WIDTH // HEADS)).transpose(1, 2) for f in (self.q, self.k, self.v))
+        k = k.repeat_interleave(2, 1)
+        v = v.repeat(1, 2, 1, 1) if self.bug == "groups" else v.repeat_interleave(2, 1)
+        scores = q @ k.mT / (WIDTH // HEADS) ** 0.5
+        if self.causal:
+            behind = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril(-1 if self.bug == "diagonal" else 0)
+            scores = scores * behind if self.bug == "product" else scores.masked_fill(~behind, -1e9)
+        scores = scores.masked_fill(pad[:, None, None], -1e9)
+        x = x + self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        if not self.causal:
+            y = self.norms[1](x).masked_fill(pad[..., None] & (self.bug != "convolution"), 0.0)
+            x = x + self.conv(y.mT).mT
+        mixed = x if first is None else x + (first.detach() if self.bug == "detached" else first)
+        return x + self.gate * self.mlp(self.norms[2](mixed))
+
+
+class Model(nn.Module):
+    def __init__(self, bug: str = "", causal: bool = False) -> None:
+        super().__init__()
+        self.bug, self.blocks = bug, nn.ModuleList(Block(bug, causal) for _ in range(3))
+        self.table, self.head = nn.Embedding(20, WIDTH), nn.Linear(WIDTH, 20)
+        place = torch.randn(12, WIDTH) * 0.1
+        self.place = place if bug == "unregistered" else nn.Parameter(place)
+
+    def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        pad = torch.arange(tokens.shape[1])[None] >= lengths[:, None]
+        x = self.table(tokens) + self.place
+        first = None
+        for block in self.blocks:
+            first, x = x, block(x, pad, first)
+        if self.bug == "mean":
+            return self.head(x.mean(1))
+        logits = self.head(x[0] if self.bug == "sample" else x)
+        axis = {"softmax": -1, "first axis": 0}.get(self.bug)
+        if self.bug == "log":
+            return logits.log_softmax(-1)
+        return logits if axis is None else logits.softmax(axis)
+
+
+def result_of(name: str, bug: str = "", causal: bool = False, loss=None):
+    torch.manual_seed(0)
+    inputs = torch.randint(20, (3, 12)), torch.tensor([12, 8, 10])
+    (report,) = check(Model(bug, causal), inputs, changes=False, only=(name,), loss=loss)
+    return report.results[0]
+
+
+@pytest.mark.parametrize(
+    ("bug", "causal", "name", "verdict", "words"),
+    [
+        ("", False, "mask-works", PASS, "6 of 36 tokens are hidden"),
+        ("convolution", False, "mask-works", FAIL, "does a convolution or a mean read padding?"),
+        ("mean", False, "mask-works", FAIL, "is it pooled over padding"),
+        ("", True, "no-future-leak", PASS, "causal in 3 layers"),
+        ("product", True, "no-future-leak", FAIL, "scores of layer 1 are multiplied by a triangular mask"),
+        ("", True, "attention-alive", PASS, "12 heads"),
+        ("groups", True, "attention-alive", FAIL, "heads share keys as 0,1 | 2,3, and values as 0,2 | 1,3"),
+        ("diagonal", True, "attention-alive", WARN, "no token of layer 1 reads itself"),
+        ("", False, "gradients-flow", PASS, "times as large"),
+        ("gate", False, "gradients-flow", PASS, "times as large"),
+        ("gate and map", False, "gradients-flow", FAIL, "are a gate and the map behind it both zero?"),
+        ("detached", False, "gradients-flow", WARN, "is not the derivative of the output"),
+        ("unregistered", False, "gradients-flow", WARN, "place looks like random weights"),
+        ("sample", False, "samples-independent", WARN, "x[0] instead of x[:, 0]"),
+    ],
+)
+def test_a_bug_is_named_and_the_sound_model_passes(bug, causal, name, verdict, words):
+    result = result_of(name, bug, causal)
+    assert result.verdict == verdict and words in result.sentence, result
+
+
+def nll(output):
+    return F.nll_loss(output.flatten(0, 1), torch.randint(20, (36,), generator=torch.Generator().manual_seed(0)))
+
+
+@pytest.mark.parametrize(
+    ("bug", "verdict", "words"),
+    [
+        ("log", PASS, "is that of equal probabilities"),
+        ("softmax", FAIL, "takes no logarithm"),
+        ("first axis", FAIL, "a softmax over its first axis"),
+    ],
+)
+def test_probabilities_are_recognised(bug, verdict, words):
+    result = result_of("initial-loss", bug, loss=nll)
+    assert result.verdict == verdict and words in result.sentence, result
+
+
+def test_padding_on_the_left_of_a_causal_model_is_no_leak():
+    """With -1e9 as a mask, padding that may read nothing reads all tokens alike, later ones too."""
+
+    class Left(Model):
+        def forward(self, tokens, mask):
+            x = self.table(tokens)
+            for block in self.blocks:
+                x = block(x, ~mask)
+            return self.head(x)
+
+    torch.manual_seed(0)
+    mask = torch.ones(3, 12, dtype=torch.bool)
+    mask[1, :7] = False
+    (report,) = check(Left(causal=True), (torch.randint(20, (3, 12)), mask), changes=False, only=("no-future-leak",))
+    assert report.results[0].verdict == PASS and "one way" in report.kind
+
+
+def test_a_float_mask_in_a_plain_attribute_is_measured():
+    class Tutorial(nn.Module):
+        def __init__(self):
+            super().__init__()
+            layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 64, batch_first=True)
+            self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+            self.mask = nn.Transformer.generate_square_subsequent_mask(12)
+
+        def forward(self, x):
+            return self.encoder(x, mask=self.mask)
+
+    (report,) = check(Tutorial(), torch.randn(2, 12, WIDTH), changes=False, only=("attention-alive", "no-future-leak"))
+    assert {result.verdict for result in report.results} == {PASS}
+
+
+def test_derivatives_of_a_quadratic_and_of_a_straight_through_estimator():
+    """The derivative of (w x)^2 is right; that of a rounding with a straight-through gradient is not that of the output."""
+
+    class Power(nn.Module):
+        def __init__(self, detach):
+            super().__init__()
+            self.detach, self.layers = detach, nn.ModuleList(nn.Linear(4, 4, bias=False) for _ in range(2))
+
+        def forward(self, x):
+            for layer in self.layers:
+                y = layer(x)
+                x = x + y * (y.detach() if self.detach else y)
+            return x
+
+    torch.manual_seed(0)
+    for detach in (False, True):
+        examined = examine(Power(detach), torch.randn(2, 5, 4))
+        weights = dict(examined.model.named_parameters())
+        for weight in weights.values():
+            weight.requires_grad_(True)
+        wrong = wrong_gradient(examined, examined.flows[0], weights)
+        assert (wrong is not None) == detach
+        if wrong:  # the last layer gets half of its gradient
+            assert wrong[0] == "layers.1.weight" and wrong[2] == pytest.approx(2 * wrong[1], rel=1e-4)
+        assert without_gradient(examined, examined.flows[0], weights) == set()
+
+
+def test_tables_and_masks_do_not_look_random():
+    time = torch.arange(32)[:, None] * 10000 ** (-torch.arange(16) / 16)
+    tables = [torch.cat([time.sin(), time.cos()], 1), torch.ones(8, 8).tril(), torch.linspace(0, 1, 64), torch.eye(8)]
+    assert not any(map(looks_random, tables))
+    torch.manual_seed(0)
+    assert all(looks_random(torch.randn(8, 16)) and looks_random(torch.rand(64)) for _ in range(20))
+
+
+def test_outputs_are_visible_along_the_axis_of_tokens_steps_or_samples():
+    hidden = torch.zeros(2, 6, dtype=torch.bool)
+    hidden[1, 4:] = True
+    tokens, steps = torch.zeros(2, 6, 5, dtype=torch.bool), torch.zeros(2, 3, 5, dtype=torch.bool)
+    tokens[1, 4:], steps[1, 2] = True, True
+    assert not is_visible(tokens, hidden) and not is_visible(steps, hidden)
+    tokens[1, 3], steps[1, 1] = True, True
+    assert is_visible(tokens, hidden) and is_visible(steps, hidden)
+    assert is_visible(torch.ones(2, 5, dtype=torch.bool), hidden)
+
+
+def test_heads_are_grouped_by_equal_numbers():
+    heads = torch.randn(1, 2, 3, 4)
+    assert groups_of(heads.repeat(1, 2, 1, 1)) == [0, 1, 0, 1]
+    assert groups_of(heads.repeat_interleave(2, 1)) == [0, 0, 2, 2]
