@@ -19,8 +19,8 @@ from rankfall.rank.chains import measure as attention
 from rankfall.rank.law.models import model_law
 from rankfall.rank.residuals.models import model_residuals
 from rankfall.report.conform import conform
+from rankfall.streams.arguments import run_model
 from rankfall.streams.cuts import VARIANTS
-from rankfall.streams.forward import run_model
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 GELU = {"albert": {"hidden_act": "gelu"}}

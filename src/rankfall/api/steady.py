@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from rankfall.api.functions import copy_function, name
 from rankfall.errors import RankfallError
-from rankfall.streams.forward import Wide
+from rankfall.streams.arguments import Wide
 
 KEPT = "asks for float32 inside; float64 was kept instead"
 

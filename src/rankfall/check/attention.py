@@ -1,20 +1,25 @@
-"""Attention weights of any module, from an explicit softmax or from PyTorch's fused functions."""
+"""Attention weights of any module, from an explicit softmax or from PyTorch's fused functions: by head, and the scale of their scores.
+
+A scale is the product of all numbers that multiply queries, keys and their products, traced operation by operation.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from rankfall.check.layer import StreamReport
-from rankfall.streams.edits import Edits
+from rankfall.streams.branches import PRODUCTS_OF_TWO
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import Flow
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Edits, Flow
+from rankfall.streams.record import PRODUCTS, tensors_in
 
 
 def named_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -117,3 +122,141 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
             )
         return ""
     return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"
+
+
+def is_triangular(weights: Tensor, scores: Tensor | None) -> bool:
+    """Return whether weights are zero above the diagonal and not below it, or scores are masked or zero there."""
+    if weights.shape[-1] != weights.shape[-2] or weights.shape[-1] < 3:
+        return False
+    above = [weights.triu(1), *([] if scores is None else [scores.masked_fill(scores <= MASKED, 0.0).triu(1)])]
+    return bool(weights.tril(-1).any()) and not all(bool(part.any()) for part in above)
+
+
+TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
+OVER = frozenset({"div", "__truediv__", "div_", "__itruediv__", "__div__", "true_divide", "divide"})
+NORMS = frozenset(
+    {"rsqrt", "sqrt", "norm", "vector_norm", "normalize", "layer_norm", "rms_norm", "group_norm", "std", "var"}
+)
+EVEN = 0.5  # keys this share of sqrt(d) times as large as queries make up for a scale, as in T5
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """The numbers that multiply q k between the maps of queries and keys and the softmax: NaN if a norm or a weight does, too."""
+
+    factor: float
+    size: int = 0  # of a head; 0: not yet a product
+    even: bool = True  # whether queries and keys are about equally large
+
+
+UNKNOWN = ScoreScale(math.nan)
+
+
+class ScoreScales:
+    """Trace the scales of all tensors that follow from linear maps. Tensors are kept, so that Python uses no id twice."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Tensor, ScoreScale]] = {}
+
+    def see(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Derive the scale of an operation's result from those of its arguments."""
+        name, tensors = getattr(func, "__name__", ""), [tensor for _, tensor in tensors_in((args, kwargs))]
+        scales = [self.known[id(tensor)][1] for tensor in tensors if id(tensor) in self.known]
+        weights = sum(isinstance(tensor, nn.Parameter) for tensor in tensors)
+        scale: ScoreScale | None = None
+        if func in PRODUCTS or name.startswith("conv") or (name in PRODUCTS_OF_TWO and weights):
+            scale = ScoreScale(1.0)
+        elif name in PRODUCTS_OF_TWO and len(scales) == 2:
+            scale = multiply_scales(scales[0], scales[1], tensors[-2], tensors[-1], kwargs.get("alpha", 1.0))
+        elif scales:
+            products = [product for product in scales if product.size]
+            scale = (products or scales)[0]
+            number = single_number(args)
+            if name in NORMS or (weights and name in TIMES | OVER) or len(set(products or scales)) > 1:
+                scale = ScoreScale(math.nan, scale.size)
+            elif number and name in TIMES | OVER:
+                factor = scale.factor * number if name in TIMES else scale.factor / number
+                scale = ScoreScale(factor, scale.size, scale.even)
+        if scale is not None:
+            self.known.update({id(tensor): (tensor, scale) for _, tensor in tensors_in(result)})
+
+    def of_attention(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ScoreScale:
+        """Return the scale of the scores of a softmax, or of a fused attention."""
+        if func is F.scaled_dot_product_attention:
+            named = named_arguments(SDPA, args, kwargs)
+            q, k = (named[name] for name in ("query", "key"))
+            if id(q) in self.known and id(k) in self.known:
+                scale = named.get("scale") or q.shape[-1] ** -0.5
+                return multiply_scales(self.known[id(q)][1], self.known[id(k)][1], q, k.mT, scale)
+            return UNKNOWN
+        scores = (*args, *kwargs.values())[0]
+        return self.known[id(scores)][1] if id(scores) in self.known else UNKNOWN
+
+
+def multiply_scales(queries: ScoreScale, keys: ScoreScale, q: Tensor, k: Tensor, alpha: float) -> ScoreScale:
+    """Return the scale of a product of queries and keys, which sums over their last axis."""
+    sizes = [rms(x) for x in (q, k)]
+    ratio = max(sizes) / min(sizes) if min(sizes) > 0 else 1.0
+    width = q.shape[-1]
+    return ScoreScale(queries.factor * keys.factor * alpha, width, ratio < EVEN * width**0.5)
+
+
+def rms(x: Tensor) -> float:
+    return float(x.detach().double().pow(2).mean().sqrt())
+
+
+def single_number(args: tuple[Any, ...]) -> float | None:
+    """Return the number by which an operation multiplies or divides a tensor, or None."""
+    for argument in args[::-1]:
+        if isinstance(argument, int | float) or (
+            isinstance(argument, Tensor) and argument.numel() == 1 and argument.is_floating_point()
+        ):
+            return float(argument)
+    return None
+
+
+MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
+
+
+@dataclass(frozen=True)
+class HeadNumbers:
+    """The attention weights of one call, by head (H,): means over rows that see at least two tokens."""
+
+    layer: int
+    where: str
+    entropy: Tensor  # share of the entropy of uniform weights
+    largest: Tensor
+    first: Tensor  # share of the first token
+    distance: Tensor  # mean distance in tokens
+    logit: float  # largest score
+    inverted: bool  # whether tokens of a sample have weight on later ones alone
+    triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
+    # axis of the softmax, if the product with the values sums over another
+    sideways: list[int] = field(default_factory=list)
+    scale: ScoreScale = UNKNOWN
+
+
+def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> list[HeadNumbers]:
+    """Return the numbers of a call's heads; nothing if no row sees two tokens. weights (..., T, S)"""
+    weights = weights.detach().double()
+    weights = weights.unsqueeze(1) if weights.dim() == 3 else weights.flatten(0, -4) if weights.dim() > 4 else weights
+    visible = weights > 0 if scores is None else (scores > MASKED).reshape(weights.shape)
+    count = visible.sum(-1)  # (B, H, T)
+    rows = (count > 1) & weights.isfinite().all(-1)
+    if not bool(rows.any()):
+        return []
+    keys = torch.arange(weights.shape[-1])
+    distances = (torch.arange(weights.shape[-2])[:, None] - keys).abs().to(weights)
+
+    def mean(values: Tensor) -> Tensor:  # (B, H, T) -> (H,)
+        return torch.where(rows, values, 0.0).sum((0, 2)) / rows.sum((0, 2)).clamp_min(1)
+
+    entropy = torch.special.entr(weights).sum(-1) / count.clamp_min(2).log()
+    logit = float(scores[scores > MASKED].max()) if scores is not None else math.nan
+    distance = mean((weights * distances).sum(-1))
+    largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
+    square = weights.shape[-1] == weights.shape[-2] > 2
+    before, later = ((part > 0)[:, :, :-1].flatten(1).any(1) for part in (weights.tril(), weights.triu(1)))  # (B,)
+    inverted = square and bool((later & ~before).any())
+    triangular = is_triangular(weights, scores)
+    return [HeadNumbers(layer, where, mean(entropy), largest, first, distance, logit, inverted, triangular)]

@@ -11,17 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import masked_scores, weights_of
-from rankfall.check.heads import HeadNumbers, heads_of
+from rankfall.check.attention import TIMES, HeadNumbers, ScoreScales, heads_of, masked_scores, rms, weights_of
 from rankfall.check.layer import StreamReport
-from rankfall.check.scales import TIMES, ScoreScales, rms
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import TOKENWISE, Branch, Flow
-from rankfall.streams.forward import in_float64
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import TOKENWISE, Branch, Edits, Flow
 from rankfall.streams.record import PRODUCTS, SAME_STATE, SOFTMAX, tensors_in
 
 RECTIFIERS = {

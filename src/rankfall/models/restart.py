@@ -13,8 +13,8 @@ from torch import Tensor
 from rankfall.errors import RankfallError
 from rankfall.models.subject import Subject, failing
 from rankfall.streams.arguments import Arguments
-from rankfall.streams.edits import Edits, Enough
-from rankfall.streams.passes import run_through
+from rankfall.streams.editor import run_through
+from rankfall.streams.flow import Edits, Enough
 
 TOKENS = 2**14  # in one pass, to bound its memory
 

@@ -1,6 +1,6 @@
 """The check of attention weights, by head."""
 
-from rankfall.check.heads import HeadNumbers
+from rankfall.check.attention import HeadNumbers
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 

@@ -30,8 +30,8 @@ from rankfall.models.families.drawn import (
 )  # fmt: skip
 from rankfall.models.families.fitted import draws, fit_inputs, guess_input, without_draws
 from rankfall.models.families.joined import joined_inputs
+from rankfall.streams.arguments import caches_off
 from rankfall.streams.examine import FAILURES as FAILURES_OF_PASSES
-from rankfall.streams.forward import caches_off
 
 FAILURES = (*FAILURES_OF_PASSES, ImportError, ZeroDivisionError, NameError)
 STATES_OR_SOUNDS = (
