@@ -69,12 +69,12 @@ if TYPE_CHECKING:
     from rankfall.position.rows import last_rows as last_rows
     from rankfall.position.rows import random_networks as position_networks
     from rankfall.random_streams import stream as random_stream
-    from rankfall.rank.centred.block import step as centred_block
-    from rankfall.rank.centred.state import begin as centred_state
-    from rankfall.rank.orders.draws import networks as order_networks
-    from rankfall.rank.orders.draws import start as order_states
+    from rankfall.rank.centred.attention import step as centred_block
+    from rankfall.rank.centred.scaled import begin as centred_state
     from rankfall.rank.orders.measure import ALONE as ORDER_DESIGN
     from rankfall.rank.orders.slopes import measure_slopes as measure_slopes
+    from rankfall.rank.orders.slopes import networks as order_networks
+    from rankfall.rank.orders.slopes import start as order_states
     from rankfall.rank.residual import relative_residual as relative_residual
     from rankfall.rank.residuals.models import parts_of as branch_parts
     from rankfall.report.cell_numbers import at_last as last_layer
@@ -217,11 +217,11 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "position_networks": "rankfall.position.rows:random_networks",
     "PROBED_DESIGN": "rankfall.position.probe.measure:PROBED",
     "distinct_rows": "rankfall.position.rows:distinct",
-    "centred_block": "rankfall.rank.centred.block:step",
-    "centred_state": "rankfall.rank.centred.state:begin",
+    "centred_block": "rankfall.rank.centred.attention:step",
+    "centred_state": "rankfall.rank.centred.scaled:begin",
     "branch_parts": "rankfall.rank.residuals.models:parts_of",
-    "order_networks": "rankfall.rank.orders.draws:networks",
-    "order_states": "rankfall.rank.orders.draws:start",
+    "order_networks": "rankfall.rank.orders.slopes:networks",
+    "order_states": "rankfall.rank.orders.slopes:start",
     "ORDER_DESIGN": "rankfall.rank.orders.measure:ALONE",
     "measure_slopes": "rankfall.rank.orders.slopes",
     "relative_residual": "rankfall.rank.residual",

@@ -9,9 +9,8 @@ from tiny_models import CONFIGS, tiny
 
 from rankfall.measure.context import Context
 from rankfall.models import convert
-from rankfall.models.restart import first_states
 from rankfall.models.source import ModelSource
-from rankfall.models.subject import Request, subject
+from rankfall.models.subject import Request, first_states, subject
 from rankfall.models.texts import Texts
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from rankfall.api.layers import check_seed, check_whole_numbers
-from rankfall.api.modules import examine_module, stream_of
+from rankfall.api.models import examine_module, stream_of
 from rankfall.check.gradients import forward
 from rankfall.errors import RankfallError
 from rankfall.identity.jacobian import orthonormal

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankfall.processes import is_running
 from rankfall.run.screen.logs import clock, count
 from rankfall.run.screen.state import RunState
+from rankfall.run.store.announced import is_running
 
 FAILED = 5  # failed jobs that are listed
 
