@@ -77,8 +77,6 @@ if TYPE_CHECKING:
     from rankfall.rank.orders.slopes import start as order_states
     from rankfall.rank.residual import relative_residual as relative_residual
     from rankfall.rank.residuals.models import parts_of as branch_parts
-    from rankfall.report.cell_numbers import at_last as last_layer
-    from rankfall.report.cell_numbers import plain as column_as_numbers
     from rankfall.report.claim import Claim as Claim
     from rankfall.report.colours import BLUE as BLUE
     from rankfall.report.colours import CHANCE as CHANCE_COLOUR
@@ -99,7 +97,9 @@ if TYPE_CHECKING:
     from rankfall.report.decision import judge as judge
     from rankfall.report.decision import within as within
     from rankfall.report.headlines import Headline as Headline
+    from rankfall.report.headlines import at_last as last_layer
     from rankfall.report.headlines import by_name as headlines_by_name
+    from rankfall.report.headlines import plain as column_as_numbers
     from rankfall.report.labels import join as join_words
     from rankfall.report.labels import many as count_words
     from rankfall.report.lines import below as text_below
@@ -118,11 +118,11 @@ if TYPE_CHECKING:
     from rankfall.report.schema import Table as Table
     from rankfall.report.schema import declare_table as declare_table
     from rankfall.report.selection import select as select_rows
+    from rankfall.report.settings import MADE_OF as ARCHITECTURE_PARTS
+    from rankfall.report.settings import number_variants as number_variants
     from rankfall.report.style import WIDTH as FIGURE_WIDTH
     from rankfall.report.style import Picture as Picture
     from rankfall.report.style import canvas as make_canvas
-    from rankfall.report.variants import MADE_OF as ARCHITECTURE_PARTS
-    from rankfall.report.variants import number_variants as number_variants
     from rankfall.tasks._dataset import Dataset as Dataset
     from rankfall.tasks._dataset import Split as Split
     from rankfall.tasks._dataset import majority_chance as majority_chance
@@ -170,8 +170,8 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "legend_below": "rankfall.report.lines",
     "colours_of": "rankfall.report.colours:colours",
     "Headline": "rankfall.report.headlines",
-    "last_layer": "rankfall.report.cell_numbers:at_last",
-    "column_as_numbers": "rankfall.report.cell_numbers:plain",
+    "last_layer": "rankfall.report.headlines:at_last",
+    "column_as_numbers": "rankfall.report.headlines:plain",
     "Chart": "rankfall.report.page.chart",
     "ask_range": "rankfall.report.page.question",
     "read_published": "rankfall.report.published_numbers",
@@ -248,11 +248,11 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "numbers_by_parts": "rankfall.report.part_numbers:by_parts",
     "is_missing": "rankfall.report.part_numbers",
     "row_of_parts": "rankfall.report.part_numbers:row_of",
-    "ARCHITECTURE_PARTS": "rankfall.report.variants:MADE_OF",
+    "ARCHITECTURE_PARTS": "rankfall.report.settings:MADE_OF",
     "select_rows": "rankfall.report.selection:select",
     "FIGURE_WIDTH": "rankfall.report.style:WIDTH",
     "make_canvas": "rankfall.report.style:canvas",
-    "number_variants": "rankfall.report.variants",
+    "number_variants": "rankfall.report.settings",
     "TESTED_ROWS": "rankfall.use.training:TESTED",
 }
 ROOMS = ("watch",)  # modules that are public as they are
