@@ -21,10 +21,9 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.random_streams import stream
-from rankfall.trial.candidate import Candidate
+from rankfall.trial.candidate import DEPTH, MEMBERS, SAMPLES, Candidate, Surroundings
 from rankfall.trial.learn import BLOCK_PARTS, build_block
 from rankfall.trial.maps import Make, Use, try_maps
-from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
 
