@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rankfall.api.tokens import token_identity as token_identity
     from rankfall.design import Architecture as Architecture
     from rankfall.design import Component as Component
+    from rankfall.design import attention_alone as attention_alone
     from rankfall.errors import RankfallError as RankfallError
     from rankfall.identity.attribution.mixing import mixing as mixing_shares
     from rankfall.identity.attribution.mixing import roll_out as roll_out
@@ -51,18 +52,17 @@ if TYPE_CHECKING:
     from rankfall.models.subject import Subject as Subject
     from rankfall.models.subject import subject as open_subject
     from rankfall.models.texts import Texts as Texts
-    from rankfall.nets.dropout import no_dropout as no_dropout
     from rankfall.nets.network import Network as Network
     from rankfall.nets.network import Shape as Shape
     from rankfall.nets.network import build as build_network
     from rankfall.nets.normalisers.zero_sum import zero_sum as zero_sum
-    from rankfall.nets.plain import attention_alone as attention_alone
     from rankfall.nets.positions._base import Position as Position
     from rankfall.nets.primitives import Initial as Initial
     from rankfall.nets.primitives import Linear as Linear
     from rankfall.nets.primitives import Lookup as Lookup
     from rankfall.nets.primitives import Sizes as Sizes
     from rankfall.nets.primitives import constant as constant
+    from rankfall.nets.primitives import no_dropout as no_dropout
     from rankfall.nets.primitives import parameter as parameter
     from rankfall.position.probe.measure import PROBED as PROBED_DESIGN
     from rankfall.position.rows import distinct as distinct_rows
@@ -153,7 +153,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "parameter": "rankfall.nets.primitives",
     "constant": "rankfall.nets.primitives",
     "Position": "rankfall.nets.positions._base",
-    "no_dropout": "rankfall.nets.dropout",
+    "no_dropout": "rankfall.nets.primitives",
     "Dataset": "rankfall.tasks._dataset",
     "Split": "rankfall.tasks._dataset",
     "split_samples": "rankfall.tasks._dataset",
@@ -212,7 +212,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "Shape": "rankfall.nets.network",
     "build_network": "rankfall.nets.network:build",
     "zero_sum": "rankfall.nets.normalisers.zero_sum",
-    "attention_alone": "rankfall.nets.plain",
+    "attention_alone": "rankfall.design",
     "last_rows": "rankfall.position.rows",
     "position_networks": "rankfall.position.rows:random_networks",
     "PROBED_DESIGN": "rankfall.position.probe.measure:PROBED",

@@ -47,8 +47,8 @@ def train(
     from rankfall.report import tables
     from rankfall.report.rows import cell_row
     from rankfall.run.jobs.cells import find_records
+    from rankfall.run.jobs.progress import Progress
     from rankfall.run.jobs.training import train_as_worker, train_cells
-    from rankfall.train.progress import Progress
 
     about_code = {"commit": commit()}
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.series import power
 from rankfall.tasks._dataset import Dataset, Reads
-from rankfall.tasks._repeats import count_common, sequences, splits
+from rankfall.tasks.places import count_common, sequences, splits
 
 INPUTS = "tokens"
 TARGETS = "classes"

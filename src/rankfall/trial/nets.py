@@ -10,15 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.design import Architecture, field_declarations
-from rankfall.nets.dropout import no_dropout
-from rankfall.nets.earlier import asks
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.causal import causal
 from rankfall.nets.masks.none import none as unmasked
 from rankfall.nets.network import bind_named
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Sizes
+from rankfall.nets.primitives import Sizes, asks, no_dropout
 from rankfall.nets.residuals.add import add
 from rankfall.random_streams import stream
 from rankfall.trial.candidate import DEPTH, MEMBERS, SAMPLES, Candidate, Surroundings

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.primitives import Dropout, no_dropout
 from rankfall.random_streams import stream
 from rankfall.train.loop import is_count, sums_of
 from rankfall.train.members import ParameterEntry

@@ -1,5 +1,6 @@
-"""Read the states (batch, tokens, width) from the inputs and outputs of a block, or raise an error that says what to do. Read the padding of
-a batch from the arguments of the model's call.
+"""Read the states (batch, tokens, width) from the inputs and outputs of a block, or raise an error that says what to do.
+
+`find_given_mask` reads the padding of a batch from the arguments of the model's call.
 """
 
 from __future__ import annotations

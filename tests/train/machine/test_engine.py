@@ -12,8 +12,8 @@ from helpers import needed
 
 import rankfall
 from rankfall.design import Architecture, Component, Training
-from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
+from rankfall.nets.primitives import no_dropout
 from rankfall.random_streams import stream
 from rankfall.train import recipe
 from rankfall.train.members import DIVERGED, RUNNING, Members

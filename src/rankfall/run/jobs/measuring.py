@@ -26,11 +26,11 @@ from rankfall.run.jobs.engine import (
     stacks,
 )
 from rankfall.run.jobs.processor import processor_of
+from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.row_keeper import KeptItems, keep_rows
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.jobs.workers import Workers, read_stacks
 from rankfall.run.store import join
-from rankfall.train.progress import Progress
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,4 +1,4 @@
-"""Read the progress and the errors of jobs from their logs (`train/progress.py`, `run/jobs/measuring.py`); write durations and counts."""
+"""Read the progress and the errors of jobs from their logs (`run/jobs/progress.py`, `measuring.py`); write durations and counts."""
 
 import re
 from dataclasses import dataclass

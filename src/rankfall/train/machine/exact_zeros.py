@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 
 from rankfall.design import Architecture, Training
-from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
+from rankfall.nets.primitives import no_dropout
 from rankfall.random_streams import stream
 from rankfall.train import recipe
 from rankfall.train.members import Members

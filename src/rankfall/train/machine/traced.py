@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.design import Architecture, Component, Training, canonical
-from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape, build
+from rankfall.nets.primitives import no_dropout
 from rankfall.random_streams import words
 from rankfall.train import recipe
 from rankfall.train.dropout import LEVELS
