@@ -11,7 +11,6 @@ relative positions fail (Luo et al. 2022, theorem 2). Positions are exchangeable
 about them. Sequences of one generator at two values of rho agree at each position that is common in both or in neither.
 """
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,12 +18,8 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
+from rankfall.repeats import count_common
 from rankfall.tasks._dataset import Dataset, Split, split_samples
-
-
-def count_common(length: int, rho: float) -> int:
-    """Return how many tokens of a sequence take its common symbol."""
-    return math.floor(rho * length + 0.5)
 
 
 def sequences(rng: np.random.Generator, samples: int, length: int, symbols: int, rho: float) -> Tensor:

@@ -11,8 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from rankfall.report.labels import many
 from rankfall.run.plan.cost import JOBS, RANGE
-from rankfall.run.screen.logs import Reached, clock, count
+from rankfall.run.screen.logs import Reached, clock
 from rankfall.run.screen.state import STAGES, Job, RunState
 
 SHOWN = 6  # running jobs that are shown
@@ -33,7 +34,7 @@ def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str
         parts.append(Text(f"  and {len(running) - SHOWN} more", style="dim"))
     if state.failed:
         last = list(state.failed.values())[-1]
-        parts.append(Text(f"  {count(len(state.failed), 'job')} failed, last {last.name}: {last.error}", style="red"))
+        parts.append(Text(f"  {many(len(state.failed), 'job')} failed, last {last.name}: {last.error}", style="red"))
         parts.append(Text(f"  log: {last.log}", style="red dim"))
     return Group(*parts)
 
@@ -43,7 +44,7 @@ def headline(state: RunState, reached: Mapping[str, Reached], now: float, title:
     left = say_left(state, reached, now)
     remaining = f", {left}" if left and state.count < state.total else ""
     return Text(
-        f"{title}: {state.count} of {count(state.total, 'job')}, {clock(now - state.began)}{remaining}", style="bold"
+        f"{title}: {state.count} of {many(state.total, 'job')}, {clock(now - state.began)}{remaining}", style="bold"
     )
 
 
@@ -85,7 +86,7 @@ def console() -> Console:
 def describe_start(state: RunState, title: str) -> str:
     """Return the first line of a run, which lists its jobs."""
     parts = [f"{STAGES.get(rule, rule)} {state.totals[rule]}" for rule in state.rules]
-    return f"==> {title}: {count(state.total, 'job')} ({', '.join(parts)})"
+    return f"==> {title}: {many(state.total, 'job')} ({', '.join(parts)})"
 
 
 def say_running(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
@@ -94,7 +95,7 @@ def say_running(state: RunState, reached: Mapping[str, Reached], now: float) -> 
         return f"==> Snakemake starts, {clock(now - state.began)} so far"
     jobs = [line(job, reached.get(number), now) for number, job in state.running.items()]
     more = f" and {len(jobs) - SHOWN} more" if len(jobs) > SHOWN else ""
-    failed = f", {count(len(state.failed), 'job')} failed" if state.failed else ""
+    failed = f", {many(len(state.failed), 'job')} failed" if state.failed else ""
     left = say_left(state, reached, now)
     remaining = f", {left}" if left else ""
     running = "; ".join(jobs[:SHOWN]) or "no job"
