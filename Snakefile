@@ -29,7 +29,7 @@ from rankfall.run.config.types import read
 from rankfall.run.forks.client import ADDRESS
 from rankfall.run.forks.start import start
 from rankfall.run.objects import forget_objects
-from rankfall.run.snakemake.lock import lock_results
+from rankfall.run.snakemake.storage import lock_results
 from rankfall.run.snakemake.publish import is_published
 from rankfall.run.snakemake.run_plan import PLAN, check_paths, plan_or_load
 from rankfall.run.snakemake.storage import fetch_plan, mark_results

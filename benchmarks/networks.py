@@ -20,8 +20,8 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.captured import Captured
 from rankfall.train.data import Data
-from rankfall.train.machine.forms import program_of
 from rankfall.train.machine.gpu import MachinedOnGpu
+from rankfall.train.machine.traced import program_of
 from rankfall.train.members import Members, StepEngine
 from rankfall.train.objectives._base import Objective, Samples
 

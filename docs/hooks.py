@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 
 from rankfall.report.claim_text import page_of_verdicts
 from rankfall.report.docs import document
-from rankfall.run.config.document import document_fields
+from rankfall.run.config.schema import document_fields
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}

@@ -39,13 +39,13 @@ FLOORS = (
     ("streams",),
     ("nets", "tasks"),
     ("report",),
-    ("components", "examples", "filters", "texts"),
+    ("components", "filters", "texts"),
     ("quantity_files",),
     ("descriptions",),
     ("sources",),
     ("modules",),
     ("caches", "project"),
-    ("design", "disk", "random_streams", "series", "yaml_text"),
+    ("design", "disk", "random_streams", "repeats", "yaml_text"),
     ("annotations", "errors", "processes", "terminal"),
 )
 COLOURS = ("#dfe7f5", "#e5f0e3", "#f7ead8", "#f3e1e4", "#e8e2f2", "#dff0f0")

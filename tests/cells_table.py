@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from rankfall.report.schema import CELL_COLUMNS
-from rankfall.report.variants import USUAL
+from rankfall.report.settings import USUAL
 
 USED = {"float": 0.0, "int": 1, "text": "none", "bool": True}
 DESIGN = {**USUAL, "norm_placement": "post", "block": "attention", "depth": 6}

@@ -16,7 +16,7 @@ from rankfall.report.page.build import PageInputs, page
 from rankfall.report.page.chart import Chart, charts
 from rankfall.report.provenance import provenance
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.report.variants import USUAL
+from rankfall.report.settings import USUAL
 
 PARTS = {"block": "attention", "norm_placement": "post", "embedding": "token", "head": "classifier"}
 TYPED = {"float": 0.5, "int": 1, "text": "none", "bool": True}

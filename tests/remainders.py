@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from rankfall.design import Architecture, Training
 from rankfall.nets.network import Shape
-from rankfall.train.machine.autograd import by_autograd, initial, to_double
 from rankfall.train.machine.engine import Machined
-from rankfall.train.machine.exact_zeros import Remainder, find_remainder
+from rankfall.train.machine.exact_zeros import Remainder, by_autograd, find_remainder, initial, to_double
 from rankfall.train.objectives._base import Samples
 
 

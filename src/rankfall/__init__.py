@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rankfall.api.tokens import token_identity as token_identity
     from rankfall.design import Architecture as Architecture
     from rankfall.design import Component as Component
+    from rankfall.design import attention_alone as attention_alone
     from rankfall.errors import RankfallError as RankfallError
     from rankfall.identity.attribution.mixing import mixing as mixing_shares
     from rankfall.identity.attribution.mixing import roll_out as roll_out
@@ -51,34 +52,31 @@ if TYPE_CHECKING:
     from rankfall.models.subject import Subject as Subject
     from rankfall.models.subject import subject as open_subject
     from rankfall.models.texts import Texts as Texts
-    from rankfall.nets.dropout import no_dropout as no_dropout
     from rankfall.nets.network import Network as Network
     from rankfall.nets.network import Shape as Shape
     from rankfall.nets.network import build as build_network
     from rankfall.nets.normalisers.zero_sum import zero_sum as zero_sum
-    from rankfall.nets.plain import attention_alone as attention_alone
     from rankfall.nets.positions._base import Position as Position
     from rankfall.nets.primitives import Initial as Initial
     from rankfall.nets.primitives import Linear as Linear
     from rankfall.nets.primitives import Lookup as Lookup
     from rankfall.nets.primitives import Sizes as Sizes
     from rankfall.nets.primitives import constant as constant
+    from rankfall.nets.primitives import no_dropout as no_dropout
     from rankfall.nets.primitives import parameter as parameter
     from rankfall.position.probe.measure import PROBED as PROBED_DESIGN
     from rankfall.position.rows import distinct as distinct_rows
     from rankfall.position.rows import last_rows as last_rows
     from rankfall.position.rows import random_networks as position_networks
     from rankfall.random_streams import stream as random_stream
-    from rankfall.rank.centred.block import step as centred_block
-    from rankfall.rank.centred.state import begin as centred_state
-    from rankfall.rank.orders.draws import networks as order_networks
-    from rankfall.rank.orders.draws import start as order_states
+    from rankfall.rank.centred.attention import step as centred_block
+    from rankfall.rank.centred.scaled import begin as centred_state
     from rankfall.rank.orders.measure import ALONE as ORDER_DESIGN
     from rankfall.rank.orders.slopes import measure_slopes as measure_slopes
+    from rankfall.rank.orders.slopes import networks as order_networks
+    from rankfall.rank.orders.slopes import start as order_states
     from rankfall.rank.residual import relative_residual as relative_residual
     from rankfall.rank.residuals.models import parts_of as branch_parts
-    from rankfall.report.cell_numbers import at_last as last_layer
-    from rankfall.report.cell_numbers import plain as column_as_numbers
     from rankfall.report.claim import Claim as Claim
     from rankfall.report.colours import BLUE as BLUE
     from rankfall.report.colours import CHANCE as CHANCE_COLOUR
@@ -99,7 +97,9 @@ if TYPE_CHECKING:
     from rankfall.report.decision import judge as judge
     from rankfall.report.decision import within as within
     from rankfall.report.headlines import Headline as Headline
+    from rankfall.report.headlines import at_last as last_layer
     from rankfall.report.headlines import by_name as headlines_by_name
+    from rankfall.report.headlines import plain as column_as_numbers
     from rankfall.report.labels import join as join_words
     from rankfall.report.labels import many as count_words
     from rankfall.report.lines import below as text_below
@@ -118,11 +118,11 @@ if TYPE_CHECKING:
     from rankfall.report.schema import Table as Table
     from rankfall.report.schema import declare_table as declare_table
     from rankfall.report.selection import select as select_rows
+    from rankfall.report.settings import MADE_OF as ARCHITECTURE_PARTS
+    from rankfall.report.settings import number_variants as number_variants
     from rankfall.report.style import WIDTH as FIGURE_WIDTH
     from rankfall.report.style import Picture as Picture
     from rankfall.report.style import canvas as make_canvas
-    from rankfall.report.variants import MADE_OF as ARCHITECTURE_PARTS
-    from rankfall.report.variants import number_variants as number_variants
     from rankfall.tasks._dataset import Dataset as Dataset
     from rankfall.tasks._dataset import Split as Split
     from rankfall.tasks._dataset import majority_chance as majority_chance
@@ -153,7 +153,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "parameter": "rankfall.nets.primitives",
     "constant": "rankfall.nets.primitives",
     "Position": "rankfall.nets.positions._base",
-    "no_dropout": "rankfall.nets.dropout",
+    "no_dropout": "rankfall.nets.primitives",
     "Dataset": "rankfall.tasks._dataset",
     "Split": "rankfall.tasks._dataset",
     "split_samples": "rankfall.tasks._dataset",
@@ -170,8 +170,8 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "legend_below": "rankfall.report.lines",
     "colours_of": "rankfall.report.colours:colours",
     "Headline": "rankfall.report.headlines",
-    "last_layer": "rankfall.report.cell_numbers:at_last",
-    "column_as_numbers": "rankfall.report.cell_numbers:plain",
+    "last_layer": "rankfall.report.headlines:at_last",
+    "column_as_numbers": "rankfall.report.headlines:plain",
     "Chart": "rankfall.report.page.chart",
     "ask_range": "rankfall.report.page.question",
     "read_published": "rankfall.report.published_numbers",
@@ -212,16 +212,16 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "Shape": "rankfall.nets.network",
     "build_network": "rankfall.nets.network:build",
     "zero_sum": "rankfall.nets.normalisers.zero_sum",
-    "attention_alone": "rankfall.nets.plain",
+    "attention_alone": "rankfall.design",
     "last_rows": "rankfall.position.rows",
     "position_networks": "rankfall.position.rows:random_networks",
     "PROBED_DESIGN": "rankfall.position.probe.measure:PROBED",
     "distinct_rows": "rankfall.position.rows:distinct",
-    "centred_block": "rankfall.rank.centred.block:step",
-    "centred_state": "rankfall.rank.centred.state:begin",
+    "centred_block": "rankfall.rank.centred.attention:step",
+    "centred_state": "rankfall.rank.centred.scaled:begin",
     "branch_parts": "rankfall.rank.residuals.models:parts_of",
-    "order_networks": "rankfall.rank.orders.draws:networks",
-    "order_states": "rankfall.rank.orders.draws:start",
+    "order_networks": "rankfall.rank.orders.slopes:networks",
+    "order_states": "rankfall.rank.orders.slopes:start",
     "ORDER_DESIGN": "rankfall.rank.orders.measure:ALONE",
     "measure_slopes": "rankfall.rank.orders.slopes",
     "relative_residual": "rankfall.rank.residual",
@@ -248,11 +248,11 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "numbers_by_parts": "rankfall.report.part_numbers:by_parts",
     "is_missing": "rankfall.report.part_numbers",
     "row_of_parts": "rankfall.report.part_numbers:row_of",
-    "ARCHITECTURE_PARTS": "rankfall.report.variants:MADE_OF",
+    "ARCHITECTURE_PARTS": "rankfall.report.settings:MADE_OF",
     "select_rows": "rankfall.report.selection:select",
     "FIGURE_WIDTH": "rankfall.report.style:WIDTH",
     "make_canvas": "rankfall.report.style:canvas",
-    "number_variants": "rankfall.report.variants",
+    "number_variants": "rankfall.report.settings",
     "TESTED_ROWS": "rankfall.use.training:TESTED",
 }
 ROOMS = ("watch",)  # modules that are public as they are

@@ -45,7 +45,7 @@ def run(arguments: list[str]) -> int:
         program = "rankfall measure model" if verb == "model" and is_model else f"rankfall {verb}"
         subparser = subparsers.add_parser(verb, prog=program, help=summary, description=summary)
         if verb == chosen:
-            from rankfall.commands._arguments import add_arguments
+            from rankfall.commands._planned import add_arguments
 
             command = importlib.import_module(f"rankfall.commands.{verb}")
             add_arguments(subparser, command.ARGUMENTS)

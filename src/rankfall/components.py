@@ -8,7 +8,7 @@ module, `mylab.entropy`. There is no registry: adding a component is adding a fi
 Only `load` imports a component into this process. `describe` returns its options and facts, which another process computes by importing it
 and the user's cache folder keeps (`descriptions.py`), so planning ten thousand cells never starts torch. Options are the keyword-only
 parameters of the function (or of the class's `__init__`). Facts are the names in capitals of its module, such as `INPUTS = "tokens"`
-(`run/config/facts.py` lists those that are read), and what calling a user's component shows.
+(`run/config/options.py` lists those that are read), and what calling a user's component shows.
 """
 
 import functools

@@ -1,11 +1,12 @@
 """The design of a network and of its training, as plain data: each field is declared here, once.
 
-A field's type, its default and the string under it serve everywhere: the configuration is checked against them (`run/config/entries.py`),
+A field's type, its default and the string under it serve everywhere: the configuration is checked against them (`run/config/values.py`),
 tables have a column for each (`report/schema.py`), and a field made by `part` declares a kind of component with its folder. The strings
 are documentation: like comments, they do not affect keys.
 """
 
-# ruff: noqa: RUF009  (`part` and `another` make fields)
+from __future__ import annotations
+
 import ast
 import functools
 import inspect
@@ -14,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Protocol
+
+# ruff: noqa: RUF009  (`part` and `another` make fields)
 
 Size = Annotated[int, ">= 1", "<= 1000000"]
 Count = Annotated[int, ">= 0", "<= 1000000"]
@@ -44,7 +47,7 @@ class Component:
         return f"{self.name}({options})" if options else self.name
 
     @staticmethod
-    def parse(written: "str | Mapping[str, Any]") -> "Component":
+    def parse(written: str | Mapping[str, Any]) -> Component:
         """Parse `name` or `{name: ..., option: value}`."""
         if isinstance(written, str):
             return Component(written)
@@ -224,3 +227,31 @@ def meanings(design: type) -> dict[str, str]:
         if isinstance(statement, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             texts[ast.unparse(statement.target)] = str(text.value.value)
     return texts
+
+
+# kind -> component. The plan reads this too, since a measure's BUILDS lists only the parts that its networks add.
+PLAIN: Mapping[str, str] = {
+    "block": "attention",
+    "attention": "multihead",
+    "normaliser": "softmax",
+    "position": "none",
+    "mask": "none",
+    "residual": "none",
+    "mlp": "none",
+    "norm": "none",
+    "embedding": "linear",
+    "head": "regression",
+    "sentinels": "none",
+    "init": "normal",
+}
+
+
+def attention_alone(name: str, **changes: Any) -> Architecture:
+    """Return an architecture of one attention layer with one head, post-norm if it has norms, with these changes.
+
+    It sets every field whose default could change.
+    """
+    parts: dict[str, Any] = {kind: Component(part) for kind, part in PLAIN.items()}
+    return Architecture(
+        **{"name": name, "norm_placement": "post", "depth": 1, "heads": 1, "width": 32, **parts, **changes}
+    )

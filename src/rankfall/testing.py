@@ -21,8 +21,8 @@ def check_component(kind: str, component: Any, options: Mapping[str, Any] | None
     from rankfall import components
     from rankfall.design import Component
     from rankfall.errors import RankfallError, suggest
+    from rankfall.trial.candidate import Surroundings
     from rankfall.trial.kinds import KINDS, try_component
-    from rankfall.trial.setting import Surroundings
 
     if kind not in KINDS:
         raise RankfallError(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rankfall.census.against import as_text, changes, read_census, write_census
+from rankfall.commands.census import as_text, changes, read_census, write_census
 
 BERT: dict[str, Any] = {
     "type": "bert", "outcome": "measured", "transformers": "5.0", "init_std": 0.02, "norm": "layer", "order": None, "skips": True,

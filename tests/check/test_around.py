@@ -7,8 +7,8 @@ import stream_kinds as kinds
 import torch
 from torch import nn
 
-from rankfall.check.conditions import condition
 from rankfall.check.report import check
+from rankfall.check.table import condition
 from rankfall.rank.residual import relative_residual
 
 

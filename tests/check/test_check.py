@@ -8,13 +8,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from rankfall.check.checks.rank import explain_rank
-from rankfall.check.conditions import condition
 from rankfall.check.equal import distinct_rows
 from rankfall.check.gradients import differentiate, forward, gradients
 from rankfall.check.interventions import interventions, matrices_of_layers, multiplied
 from rankfall.check.layer import LayerReport, effective_rank, without_largest
 from rankfall.check.report import check
-from rankfall.check.table import report_text
+from rankfall.check.table import condition, report_text
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.examine import examine

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rankfall.commands import claims
-from rankfall.commands._arguments import add_arguments
+from rankfall.commands._planned import add_arguments
 from rankfall.errors import RankfallError
 from rankfall.report import tables
 

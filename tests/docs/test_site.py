@@ -8,7 +8,7 @@ import yaml
 
 from rankfall.report.claim_text import page_of_verdicts
 from rankfall.report.docs import document
-from rankfall.run.config.document import document_fields
+from rankfall.run.config.schema import document_fields
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from rankfall import attribution, order_of_contraction, token_identity
+from rankfall.api.tokens import contributions
 from rankfall.errors import RankfallError
-from rankfall.identity.of_module import contributions
 from rankfall.streams.examine import examine
 
 WIDTH, TOKENS = 6, 5

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rankfall.identity.influence.averaging import average_uniformly, continuum, exact, in_squares
+from rankfall.identity.influence.measure import average_uniformly, continuum, exact, in_squares
 
 CASES = [(2, 1, 0.3), (7, 3, 1.0), (64, 24, 0.1), (64, 24, 0.5), (200, 12, 0.9)]
 

@@ -39,7 +39,7 @@ def test_an_untrained_stack_is_near_the_closed_form() -> None:
 
 def test_many_draws_add_in_squares() -> None:
     """Without scores, the mean square over seeds of a network's blocks is that of independent random maps."""
-    from rankfall.identity.influence.averaging import in_squares
+    from rankfall.identity.influence.measure import in_squares
 
     total = 0.0
     for seed in range(12):

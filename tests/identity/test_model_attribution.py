@@ -11,9 +11,8 @@ from tiny_models import CONFIGS
 from rankfall.identity.attribution.models import model_attribution
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.measure.context import Context
-from rankfall.models.restart import layers_from
 from rankfall.models.source import ModelSource
-from rankfall.models.subject import Request, Subject, subject
+from rankfall.models.subject import Request, Subject, layers_from, subject
 from rankfall.models.texts import Texts
 from rankfall.report.conform import conform
 

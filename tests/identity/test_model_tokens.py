@@ -9,9 +9,8 @@ from tiny_models import CONFIGS, VOCABULARY
 
 from rankfall.identity.token_identity.models import collect_states, model_token_identity
 from rankfall.measure.context import Context
-from rankfall.models.restart import entering, vocabulary
 from rankfall.models.source import ModelSource
-from rankfall.models.subject import Request, subject
+from rankfall.models.subject import Request, entering, subject, vocabulary
 from rankfall.models.texts import Texts
 from rankfall.report.conform import conform
 from rankfall.streams.cuts import VARIANTS

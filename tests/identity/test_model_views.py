@@ -12,8 +12,8 @@ from rankfall.identity.model_views import model_views
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subject
 from rankfall.models.texts import Texts
+from rankfall.streams.arguments import Wide
 from rankfall.streams.cuts import VARIANTS
-from rankfall.streams.forward import Wide
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 OWN_BRANCH = ("gemma2", "gpt_neox", "gptj", "falcon")  # a norm or the MLP comes between attention and the stream

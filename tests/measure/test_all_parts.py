@@ -11,7 +11,7 @@ from rankfall import components
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network
 from rankfall.rank.centred.assumptions import Unknown
-from rankfall.rank.centred.block import propagate
+from rankfall.rank.centred.attention import propagate
 from rankfall.rank.decomposition.measure import decomposition
 from rankfall.rank.law.measure import law
 from rankfall.rank.orders import measure as module

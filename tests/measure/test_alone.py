@@ -12,11 +12,11 @@ from helpers import config
 from rankfall import components
 from rankfall.run.jobs.engine import Settings
 from rankfall.run.jobs.measuring import MeasuringWork, measure_cells
+from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.row_keeper import text
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
-from rankfall.train.progress import Progress
 from rankfall.trial.candidate import Refused
 
 pytestmark = pytest.mark.long

@@ -13,8 +13,8 @@ from rankfall.models.load import load
 from rankfall.models.source import ModelSource
 from rankfall.models.streaming import units
 from rankfall.models.surgery import cut, find_stream
+from rankfall.streams.arguments import run_model
 from rankfall.streams.cuts import VARIANTS
-from rankfall.streams.forward import run_model
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 # among them weights that the library renames (vit), makes of several (mixtral) or ties (t5), and that are used past their module (siglip)

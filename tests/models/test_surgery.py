@@ -9,9 +9,9 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, LAYERS, PARALLEL, TOKENS, WIDTH, WRITTEN_OUT, layer, tiny
 
 from rankfall.models.surgery import cut, find_stream, verify
+from rankfall.streams.arguments import Wide, run_model
 from rankfall.streams.cuts import VARIANTS
 from rankfall.streams.flow import MIXES, TOKENWISE
-from rankfall.streams.forward import Wide, run_model
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

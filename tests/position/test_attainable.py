@@ -46,7 +46,7 @@ def uniform(length: int, symbols: int) -> Weighted:
 
 
 def repeated(length: int, symbols: int, common: int) -> Weighted:
-    """As `tasks/_repeats.py` draws them: so many tokens, at random places, are one symbol."""
+    """As `tasks/places.py` draws them: so many tokens, at random places, are one symbol."""
     for where in itertools.combinations(range(length), common):
         for symbol in range(symbols):
             for others in itertools.product(range(symbols), repeat=length - common):

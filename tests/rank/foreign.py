@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.primitives import Linear, Sizes, constant
+from rankfall.nets.primitives import Dropout, Linear, Sizes, constant, no_dropout
 from rankfall.rank.centred.scaled import expm1
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.weights import Weights, columns, differences, softmax_rows

@@ -13,8 +13,8 @@ from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
-from rankfall.rank.centred.block import propagate, step
-from rankfall.rank.centred.state import begin, rescale
+from rankfall.rank.centred.attention import propagate, step
+from rankfall.rank.centred.scaled import begin, rescale
 from rankfall.rank.law.measure import law
 from rankfall.rank.residual import relative_residual, residual
 

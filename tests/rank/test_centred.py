@@ -10,10 +10,8 @@ import torch
 from helpers import cells
 
 from rankfall.nets.network import Network, Shape, build
-from rankfall.rank.centred.attention import is_vanished, usual_size
-from rankfall.rank.centred.block import propagate, step
-from rankfall.rank.centred.scaled import Scaled, add, plain
-from rankfall.rank.centred.state import State, begin, rescale
+from rankfall.rank.centred.attention import is_vanished, propagate, step, usual_size
+from rankfall.rank.centred.scaled import Scaled, State, add, begin, plain, rescale
 from rankfall.rank.centred.weights import Weights
 
 SHAPE = Shape("tokens", "classes", length=4, size_in=6, size_out=6)

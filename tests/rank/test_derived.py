@@ -18,14 +18,13 @@ from torch import Tensor
 from rankfall import components
 from rankfall.design import Architecture, Component
 from rankfall.rank.centred.assumptions import Unknown
-from rankfall.rank.centred.block import step
+from rankfall.rank.centred.attention import step
 from rankfall.rank.centred.derived import Traits, derive_weights, find_written_rule, traits
-from rankfall.rank.centred.scaled import Scaled, normal
+from rankfall.rank.centred.scaled import Scaled, State, normal
 from rankfall.rank.centred.scores import Scores
-from rankfall.rank.centred.state import State
 from rankfall.rank.centred.weights import rule_of
-from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as orders
+from rankfall.rank.orders import slopes as order_draws
 
 NAMES = ("softmax", "l2", "swish_l2", "exp", "sigmoid", "relu2", "softmax_off_by_one")
 SCALES = np.array([-0.5, -1.0, -2.0, -4.0, -8.0, -16.0, -40.0, -150.0, -1000.0])  # log10

@@ -9,12 +9,11 @@ import torch
 
 from rankfall.design import Architecture, Component
 from rankfall.rank.centred.assumptions import Unknown, draw_like
-from rankfall.rank.centred.attention import attend
-from rankfall.rank.centred.block import mix, step
+from rankfall.rank.centred.attention import attend, mix, step
 from rankfall.rank.centred.expanded import center_rows, expand_map, first_order
 from rankfall.rank.centred.scaled import spread
-from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as orders
+from rankfall.rank.orders import slopes as order_draws
 
 SCALES = np.array([-0.5, -1.0, -2.0, -4.0, -8.0, -16.0, -40.0, -150.0, -1000.0])  # log10
 

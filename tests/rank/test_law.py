@@ -11,7 +11,7 @@ from helpers import by_member, cells, data_of
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank import bounds
-from rankfall.rank.centred.block import propagate
+from rankfall.rank.centred.attention import propagate
 from rankfall.rank.law.measure import law
 from rankfall.rank.residual import matrix_norm
 from rankfall.report.schema import schema

@@ -9,9 +9,8 @@ from tiny_models import CONFIGS, tiny
 
 from rankfall.measure.context import Context
 from rankfall.models import convert
-from rankfall.models.restart import first_states
 from rankfall.models.source import ModelSource
-from rankfall.models.subject import Request, subject
+from rankfall.models.subject import Request, first_states, subject
 from rankfall.models.texts import Texts
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
@@ -19,8 +18,8 @@ from rankfall.rank.chains import measure as attention
 from rankfall.rank.law.models import model_law
 from rankfall.rank.residuals.models import model_residuals
 from rankfall.report.conform import conform
+from rankfall.streams.arguments import run_model
 from rankfall.streams.cuts import VARIANTS
-from rankfall.streams.forward import run_model
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 GELU = {"albert": {"hidden_act": "gelu"}}

@@ -10,8 +10,8 @@ import torch
 
 from rankfall.design import Component
 from rankfall.measure.context import Context
-from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as module
+from rankfall.rank.orders import slopes as order_draws
 from rankfall.rank.orders import slopes as order_slopes
 from rankfall.rank.orders.theory import expect_order
 from rankfall.report.conform import conform

@@ -13,7 +13,7 @@ from resized import resized
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank import residual
-from rankfall.rank.centred.block import propagate
+from rankfall.rank.centred.attention import propagate
 from rankfall.rank.law.measure import law
 from rankfall.rank.residuals.measure import places, residuals
 from rankfall.rank.rounding import second_difference

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from rankfall.rank.centred.scaled import Scaled
-from rankfall.rank.centred.state import State
+from rankfall.rank.centred.scaled import Scaled, State
 from rankfall.rank.orders.slopes import MIDDLE, log10_second_ratio, middle_ratio
 
 TURN = torch.tensor([[0.6, 0.8, 0.0], [-0.8, 0.6, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)

@@ -29,7 +29,7 @@ DELTA = '''
 import torch
 from torch import nn
 
-from rankfall.nets.dropout import no_dropout
+from rankfall.nets.primitives import no_dropout
 from rankfall.nets.primitives import Linear, Sizes
 
 IGNORES = ("normaliser", "mask", "heads", "head_width")

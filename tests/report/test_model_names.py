@@ -3,7 +3,7 @@
 import pytest
 from pandas import DataFrame
 
-from rankfall.report.model_names import name_measurements
+from rankfall.report.labels import name_measurements
 
 ROW = {
     "model": "a/x", "phase": "init", "definition": "clean", "text": "zipf", "tokenizer": None, "length": 8, "dtype": "float64",

@@ -23,7 +23,7 @@ from rankfall.report.page.question import MOST
 from rankfall.report.page.rows import chart_rows, encode, select_missing
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.report.variants import number_variants
+from rankfall.report.settings import number_variants
 
 COUNT = 40
 

@@ -14,7 +14,7 @@ from runs import UNASKED, ClusterCheckout
 
 from rankfall.report.runs import differences
 from rankfall.run.plan import make_plan
-from rankfall.run.screen.cluster import cancel_left, name_in
+from rankfall.run.screen.child import cancel_left, name_in
 
 pytestmark = pytest.mark.slow
 

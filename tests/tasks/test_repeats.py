@@ -9,10 +9,10 @@ from torch import nn
 
 from rankfall.position.rho import most_frequent
 from rankfall.random_streams import stream
+from rankfall.repeats import count_common
 from rankfall.tasks._dataset import draw
-from rankfall.tasks._repeats import count_common, sequences
 from rankfall.tasks.even_tokens import EvenTokens
-from rankfall.tasks.places import Places
+from rankfall.tasks.places import Places, sequences
 from rankfall.train.data import Data
 from rankfall.train.loop import count_of
 from rankfall.train.objectives._base import Samples

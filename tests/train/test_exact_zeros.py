@@ -12,11 +12,11 @@ from rankfall.design import Architecture, Component, Training
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.run.jobs.engine import Settings
+from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.objectives._base import Samples
-from rankfall.train.progress import Progress
 
 pytest.importorskip("numba")
 from remainders import remainder

@@ -14,7 +14,7 @@ from rankfall.run.store import Store
 
 OBJECTIVE = '''"""Focal loss: what is known already counts less."""
 import torch
-from rankfall.nets.dropout import no_dropout
+from rankfall.nets.primitives import no_dropout
 from rankfall.train.objectives._base import Graded, outputs
 
 ACCEPTS = "classes"

@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Initial, Linear, Sizes, constant, parameter
+from rankfall.nets.primitives import Dropout, Initial, Linear, Sizes, constant, no_dropout, parameter
 from rankfall.tasks._dataset import Dataset, majority_chance, split_samples
 
 ACCEPTS = "tokens"

@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.primitives import Linear, Sizes
+from rankfall.nets.primitives import Dropout, Linear, Sizes, no_dropout
 
 
 class Plain(nn.Module):

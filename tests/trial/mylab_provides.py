@@ -3,8 +3,7 @@
 from torch import nn
 
 from rankfall.nets.attentions.multihead import Multihead
-from rankfall.nets.dropout import no_dropout
-from rankfall.nets.primitives import Linear
+from rankfall.nets.primitives import Linear, no_dropout
 
 PROVIDES = ("weights", "heads", "factors by offset")
 ROWS = "one"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from rankfall.nets.dropout import no_dropout
+from rankfall.nets.primitives import no_dropout
 from rankfall.train.objectives._base import Graded
 from rankfall.train.objectives.classes import classes
 

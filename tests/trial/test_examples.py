@@ -7,9 +7,9 @@ import component_pages
 import pytest
 
 from rankfall.design import Component
+from rankfall.trial.candidate import Surroundings
 from rankfall.trial.describe import LEARNED
 from rankfall.trial.kinds import try_component
-from rankfall.trial.setting import Surroundings
 
 EXAMPLES = [
     pytest.param(page, kind, written, id=f"{page}-{kind}", marks=pytest.mark.long if kind in LEARNED else ())

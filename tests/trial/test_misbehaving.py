@@ -7,9 +7,8 @@ function and what is wrong with it, and the likely fix.
 import pytest
 
 from rankfall.design import Component
-from rankfall.trial.candidate import Refused
+from rankfall.trial.candidate import Refused, Surroundings
 from rankfall.trial.kinds import try_component
-from rankfall.trial.setting import Surroundings
 
 BAD = [
     ("normaliser", "bad:mixes_members", "mixes the members of a stack: member 2 of 3 differs by"),

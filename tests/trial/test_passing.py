@@ -7,8 +7,8 @@ import pytest
 from rankfall import components
 from rankfall.components import AUTO
 from rankfall.design import Component
+from rankfall.trial.candidate import Surroundings
 from rankfall.trial.kinds import KINDS, try_component
-from rankfall.trial.setting import Surroundings
 
 GOOD = [
     ("normaliser", "good:sparsemax", {}),

@@ -54,7 +54,7 @@ def test_edited_trainer_trains_all_cells(checkout: Checkout) -> None:
 
 
 def test_edited_machinery_trains_nothing(checkout: Checkout) -> None:
-    for name in ("run/store/__init__.py", "train/progress.py", "cli.py", "errors.py"):
+    for name in ("run/store/__init__.py", "run/jobs/progress.py", "cli.py", "errors.py"):
         edit(checkout, name)
     assert checkout.run().trained == 0
 

@@ -3,7 +3,7 @@
 A function of three arguments is an attention function, called with queries, keys and values (N, H, T, d), like
 `torch.nn.functional.scaled_dot_product_attention`. Random maps surround it: SA(X) = f(X W_Q, X W_K, X W_V) W_O, with entries from
 N(0, 1 / D). A function of one argument maps states (N, T, D) to states and has its own weights. Functions receive copies, so they may
-change their arguments. They must be deterministic and compute in float64; otherwise chance or rounding would be measured (`steady.py`).
+change their arguments. They must be deterministic and compute in float64; otherwise chance or rounding would be measured (`Steady`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankfall.api.functions import AS_ONE, functions_of, name
-from rankfall.api.steady import Steady
+from rankfall.api.functions import AS_ONE, Steady, functions_of, name
 from rankfall.design import Architecture, Component, field_declarations
 from rankfall.errors import RankfallError, suggest
 from rankfall.nets.network import Network, Shape, build

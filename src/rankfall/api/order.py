@@ -87,7 +87,7 @@ def order_of_contraction(
         return {name: order_from(fit, "") for name, fit in fits.items()}
     sizes = ((draws, 8), (tokens, 6), (width, 8))
     draws, tokens, width = (default if size is None else size for size, default in sizes)
-    from rankfall.rank.centred.state import begin
+    from rankfall.rank.centred.scaled import begin
     from rankfall.rank.orders.slopes import measure_slopes, near_fit, relative
 
     count = 2 if heads is None else heads
@@ -124,7 +124,7 @@ def order_from(fit: Mapping[str, Any], note: str) -> Order:
 
 def orders_of_module(module: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
     """Return layer and branch -> result of the fit, in order of computation."""
-    from rankfall.api.modules import examine_module, name_of
+    from rankfall.api.models import examine_module, name_of
     from rankfall.check.orders import slopes
 
     examined = examine_module(module, inputs, blocks)

@@ -159,7 +159,7 @@ def has_inputs(module: Any, states: Any, sizes: dict[str, Any]) -> bool:
 
 def module_residuals(module: Any, inputs: Any, norm: str, blocks: Any, or_states: bool) -> dict[str, Residuals] | None:
     """Return the residuals of a module along its stream, or None if it has no stream and `inputs` may be the states of a layer."""
-    from rankfall.api.modules import residuals_of_examined
+    from rankfall.api.models import residuals_of_examined
     from rankfall.streams.arguments import NoStream
     from rankfall.streams.examine import examine
 

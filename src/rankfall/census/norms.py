@@ -16,10 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.census.gains import is_within
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Branch, Edits, Flow
 from rankfall.streams.sized import LARGE, NEAR, TIMES, is_near, share_size_free
 
 LAYER, RMS = "layer", "rms"

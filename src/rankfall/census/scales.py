@@ -19,10 +19,9 @@ from rankfall.check.interventions import multiplied
 from rankfall.check.layer import finite_mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import CROSS, Branch, Flow
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import CROSS, Branch, Edits, Flow
 
 SAME = 1e-9  # relative deviation below which two states are proportional
 

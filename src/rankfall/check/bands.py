@@ -5,7 +5,7 @@ random tokens. After training: small networks of Rankfall, trained by workflow/p
 largest mean over samples among networks and seeds.
 
 `real.jsonl` has a row for each model of released width, pretrained or at birth, which says where it comes from. `rankfall bands add`
-measures a model and adds a row to the user's own file of this form; `check/real.py` is the measurement.
+measures a model and adds a row to the user's own file of this form; `check/library.py` is the measurement.
 """
 
 from __future__ import annotations

@@ -16,12 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined, plain
-from rankfall.streams.flow import Flow
+from rankfall.streams.flow import Edits, Flow
 from rankfall.streams.frames import Call, Frames
 from rankfall.streams.mixing import fill_zero_weights
-from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
 
 STEP = 1e-5  # of a central difference, relative to the RMS of a parameter: float64 then keeps 8 digits

@@ -16,10 +16,9 @@ from rankfall.check.layer import StreamReport
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments
 from rankfall.streams.axes import differs
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Flow
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Edits, Flow
 from rankfall.streams.record import put, tensors_in
 
 EQUAL = 1e-9  # distance of two rows, relative to the longest row, up to which float64 counts them as equal

@@ -17,10 +17,9 @@ from torch import Tensor
 
 from rankfall.check.attention import HEADS, SDPA, named_arguments
 from rankfall.check.layer import LayerReport
-from rankfall.streams.edits import Edit, Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Branch, Edit, Edits, Flow
 
 PROBES = 4  # random functions V of which gradients are averaged
 

@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.attention import SDPA, named_arguments
-from rankfall.check.scales import UNKNOWN, ScoreScale
+from rankfall.check.attention import SDPA, UNKNOWN, ScoreScale, named_arguments
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 
 MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf

@@ -12,11 +12,10 @@ from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.equal import change_entry
 from rankfall.check.heads import MASKED
 from rankfall.streams.axes import differs
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import PassResult, run_through
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import Flow
+from rankfall.streams.flow import Edits, Flow
 from rankfall.streams.mixing import FURTHER, PLACES, MixingTrial, TokenMixing, directions, try_places
-from rankfall.streams.passes import PassResult, run_through
 from rankfall.streams.record import tensors_in
 
 OTHERS, OUTPUT = "other tokens", "the output"

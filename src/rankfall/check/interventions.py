@@ -16,9 +16,8 @@ from rankfall.check.gradients import input_gradient
 from rankfall.check.layer import Outcome, finite_mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
-from rankfall.streams.edits import Edit, Edits
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import CROSS, MIXES, TOKENWISE, Branch, Flow
+from rankfall.streams.flow import CROSS, MIXES, TOKENWISE, Branch, Edit, Edits, Flow
 
 GATE = 0.1  # factor of a branch: small, as that of a gate that training opens
 # Factors of the layers' weights. Doubling is not among them: it harmed both networks that were told to (docs/causes.md).

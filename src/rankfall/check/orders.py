@@ -24,10 +24,9 @@ from rankfall.rank.orders.slopes import FLOOR as SLOPE_FLOOR
 from rankfall.rank.residual import residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
 from rankfall.streams.arguments import Arguments
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Branch, Edits, Flow
 
 TWO = (1e-2, 1e-3)  # eps of the two passes: small enough for a power law, large enough for float64 to resolve eps^3
 FLOOR = 1e-13  # relative to the branch's norm

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.scales import rms
+from rankfall.check.attention import rms
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 
 RECTIFIERS = {

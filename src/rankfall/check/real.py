@@ -11,9 +11,9 @@ from rankfall.models.source import PACKAGED, ModelSource
 from rankfall.models.texts import Texts, batch_for
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.arguments import Arguments, as_format
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import examine
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Edits
 from rankfall.streams.sized import has_norm
 
 PAIR = 2  # samples in a pass; one would not show the axis of samples

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.attention import masked_scores, weights_of
+from rankfall.check.attention import TIMES, ScoreScales, masked_scores, rms, weights_of
 from rankfall.check.heads import HeadNumbers, SharedHeads, heads_of
 from rankfall.check.layer import StreamReport
 from rankfall.check.reads import (
@@ -25,13 +25,11 @@ from rankfall.check.reads import (
     summed_axes,
     units_of,
 )
-from rankfall.check.scales import TIMES, ScoreScales, rms
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.axes import differs
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import TOKENWISE, Branch, Flow
-from rankfall.streams.forward import in_float64
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import TOKENWISE, Branch, Edits, Flow
 from rankfall.streams.record import PRODUCTS, SAME_STATE, SOFTMAX, tensors_in
 
 EPS = ("eps", "epsilon", "variance_epsilon")  # attributes of norms

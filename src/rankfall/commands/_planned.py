@@ -1,15 +1,20 @@
-"""The plan, the folder of results, the check for changes and the handling of signals that all commands of jobs share.
+"""What commands share: the arguments of a verb, and the plan, the folder of results, the check for changes and the signals of a job.
+
+A verb lists its arguments as its help does: one a line with its name, its value, two spaces, and what it does. A value in brackets may be
+left out, one with dots may be several. `FILE` and `FOLDER` are paths, `N` is an integer, `X` a number, and `a|b` one of these words. What
+it does may end with its default, with `(required)` or with `(repeatable)`.
 
 A job reads its part of the written plan, which is beside its configuration, and stops if a file in its digest has changed since. Without a
 written plan, or if it is damaged, the job plans the whole grid and compares digests.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rankfall.run.jobs.engine import Settings
@@ -115,3 +120,31 @@ def run_job(
             print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
             return INTERRUPTED
     return 0
+
+
+TYPES: dict[str, Any] = {"FILE": Path, "FOLDER": Path, "N": int, "X": float}
+
+
+def add_arguments(parser: argparse.ArgumentParser, listing: str) -> None:
+    """Add the arguments of such a listing. An argument without `--` is stored under its value in small letters."""
+    for line in filter(None, re.sub(r"\n {5,}", " ", listing).split("\n")):
+        words, text = re.split(" {2,}", line, maxsplit=1)
+        option, _, value = words.rpartition(" ")
+        keywords: dict[str, Any] = {"help": text.replace("%", "%%")}
+        if value.startswith("--"):
+            parser.add_argument(value, action="store_true", **keywords)
+            continue
+        name = value.strip("[].")
+        kind = TYPES.get(name, str)
+        keywords |= {"choices": name.split("|")} if "|" in name else {"metavar": name, "type": kind}
+        if text.endswith("(required)"):
+            keywords["required"] = True
+        if text.endswith("(repeatable)"):
+            keywords |= {"action": "append", "default": []}
+        elif "..." in value:
+            keywords |= {"nargs": "*" if "[" in value else "+", "default": []}
+        elif "[" in value:
+            keywords["nargs"] = "?"
+        if default := re.search(r"\(default: ([^ ,)]+)", text):
+            keywords["default"] = kind(default[1])
+        parser.add_argument(option or name.lower(), **keywords)

@@ -34,11 +34,10 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.check.conditions import condition
     from rankfall.check.named import FAIL, explain, find_check
     from rankfall.check.report import check
     from rankfall.check.source import read_value
-    from rankfall.check.table import report_text, result_lines, side_by_side
+    from rankfall.check.table import condition, report_text, result_lines, side_by_side
     from rankfall.errors import RankfallError
 
     if args.explain is not None:

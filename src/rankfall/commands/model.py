@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.rank.residuals.models import NORMS, residual_rows
     from rankfall.report import style, tables
     from rankfall.report.conform import conform
-    from rankfall.report.model_names import short
+    from rankfall.report.labels import short
 
     phase = args.phase or usual_phase(args.name)
     config = dict(_parse_setting(text) for text in args.set)

@@ -36,7 +36,7 @@ def write_watch_page(table: Path, out: Path | None) -> Path:
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
     from rankfall.watch.page import page_of
-    from rankfall.watch.sinks.parquet import read_table
+    from rankfall.watch.sinks import read_table
 
     if not table.is_file():
         raise RankfallError(

@@ -98,7 +98,7 @@ def links_from(folder: Path) -> dict[str, str]:
 def read_provenances(plan: "Plan", run: "RunPlan", results: Path) -> Iterator[dict[str, Any]]:
     """Yield the provenance of each cell in the store. Snippets have the mark `SEED` for the seed, so that cells share them."""
     from rankfall.design import canonical
-    from rankfall.report.page.pack import SEED
+    from rankfall.report.page.rows import SEED
     from rankfall.report.provenance import provenance, snippet, tail
     from rankfall.run.store import Store
 

@@ -113,12 +113,12 @@ def publish_again(planned: "RunPlan", config: Path) -> int:
 def finish(snakemake: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
     """Print the last lines of a run and return its exit code."""
     from rankfall.commands.status import print_brief
-    from rankfall.run.screen import cluster, ending
+    from rankfall.run.screen import child, ending
     from rankfall.run.screen.watch import read_record
 
     if snakemake.signals:
-        name = cluster.name_in(snakemake.child.text())
-        cancelled = cluster.cancel_left(name) if name else []
+        name = child.name_in(snakemake.child.text())
+        cancelled = child.cancel_left(name) if name else []
         if cancelled:
             print_lines(
                 [f"==> cancelled {len(cancelled)} of its jobs that were still in the queue: {', '.join(cancelled)}"]

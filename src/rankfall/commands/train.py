@@ -42,13 +42,13 @@ def train(
     settings: "Settings",
 ) -> None:
     """Train the cells and write the tables of cells and of epochs."""
+    from rankfall.modules import commit
     from rankfall.position.attainable import attainable
     from rankfall.report import tables
     from rankfall.report.rows import cell_row
     from rankfall.run.jobs.cells import find_records
+    from rankfall.run.jobs.progress import Progress
     from rankfall.run.jobs.training import train_as_worker, train_cells
-    from rankfall.sources.installed import commit
-    from rankfall.train.progress import Progress
 
     about_code = {"commit": commit()}
 

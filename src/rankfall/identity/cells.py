@@ -9,12 +9,12 @@ from torch import Tensor
 
 from rankfall.identity.views import KINDS, AttentionView, JoinView, NormView
 from rankfall.nets.blocks.attention import Attention as Block
-from rankfall.nets.earlier import asks
 from rankfall.nets.network import Network
 from rankfall.nets.norms.column import ColumnNorm
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.norms.rms import Rms
+from rankfall.nets.primitives import asks
 
 FIRST, SEPARATOR, OTHER = KINDS.index("first"), KINDS.index("separator"), KINDS.index("other")
 

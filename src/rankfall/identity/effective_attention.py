@@ -2,8 +2,8 @@
 
 from rankfall.annotations import Read
 from rankfall.identity.attention_identity.shown import WHOLE
+from rankfall.report.labels import name_measurements, select_models
 from rankfall.report.lines import legend_below, lines, steps
-from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.selection import select
 from rankfall.report.style import Picture
 

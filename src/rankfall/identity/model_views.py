@@ -17,7 +17,7 @@ from rankfall.errors import RankfallError
 from rankfall.identity.views import KINDS, AttentionView, JoinView, NormView
 from rankfall.models.follow import Followed, Follower
 from rankfall.models.subject import Subject, failing
-from rankfall.streams.forward import run_model
+from rankfall.streams.arguments import run_model
 from rankfall.streams.frames import Frames
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4}

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, gelu
 
-from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.primitives import Dropout, no_dropout
 from rankfall.random_streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data, steps_per_epoch

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class RowCache(Protocol):
-    """A store of the rows of items, under the components that the items are made of (`run/jobs/kept.py`)."""
+    """A store of the rows of items, under the components that the items are made of (`run/jobs/row_keeper.py`)."""
 
     def keys(self, name: str, items: Sequence[Any], parts: Sequence[Parts]) -> list[str]: ...
 

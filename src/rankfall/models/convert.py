@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import nn
 
-from rankfall.design import Component
+from rankfall.design import Component, attention_alone
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
-from rankfall.nets.plain import attention_alone
 from rankfall.streams.cuts import Variant
 
 if TYPE_CHECKING:

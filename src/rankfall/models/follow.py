@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.flow import Flow
-from rankfall.streams.forward import in_float64
 from rankfall.streams.frames import Call, Frames
 from rankfall.streams.record import ADDS, PRODUCTS, SAME_STATE, SOFTMAX, over_tokens, summands_of, tensors_in
 from rankfall.streams.trace import ADD

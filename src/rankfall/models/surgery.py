@@ -14,17 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.streams.arguments import Arguments, NoStream
+from rankfall.streams.arguments import Arguments, NoStream, batch_of, run_model
 from rankfall.streams.branches import attends, draft, finish_flow, one_sided
 from rankfall.streams.cuts import Variant, cut_by
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import trace_pass, verify_pass
 from rankfall.streams.flow import MIXES, TOKENWISE, Flow
-from rankfall.streams.forward import batch_of, run_model
 from rankfall.streams.frames import Operation
-from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, group_layers
 from rankfall.streams.mixing import TokenMixing
-from rankfall.streams.passes import run_through
+from rankfall.streams.record import Graph
 from rankfall.streams.sums import Summand, chains, residual_sums
 from rankfall.streams.trace import PRODUCT, ModelTracer
 

@@ -11,13 +11,11 @@ from torch import Tensor, nn
 
 from rankfall import components
 from rankfall.design import Architecture, Component, field_declarations
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, OfPass, asks
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.none import none as no_mask
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Initial, Sizes
+from rankfall.nets.primitives import Dropout, Earlier, Initial, OfPass, Sizes, asks, no_dropout
 from rankfall.random_streams import stream
 
 

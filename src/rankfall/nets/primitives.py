@@ -1,9 +1,21 @@
-"""The few operations that handle the member axis K. Everything else in a network broadcasts over it."""
+"""What components of networks share: parameters with the member axis K, over which everything else broadcasts, dropout, and earlier layers.
 
+Dropout is a function of the activation and of the name of its site in the network.
+
+A block, an attention or a class of residuals that reads tensors (K, B, ...) of earlier layers, or stores some for later layers, sets
+`asks_earlier = True`, and receives them as `earlier`, in lists by name. These are empty when a pass begins, and nothing is kept between
+passes.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
 
 
 @dataclass(frozen=True)
@@ -81,3 +93,45 @@ class Lookup(nn.Module):
         offset = torch.arange(members, device=index.device).view(-1, *[1] * (index.dim() - 1)) * rows
         # One flat gather for all members; autograd then scatters each member's gradient into its own rows.
         return self.weight.reshape(members * rows, width)[index + offset]  # (K, B, T, D)
+
+
+Dropout = Callable[[Tensor, str], Tensor]
+
+
+def no_dropout(x: Tensor, site: str) -> Tensor:
+    return x
+
+
+Earlier = dict[str, list[Tensor]]
+
+
+def asks(part: Any) -> bool:
+    """Return whether a part reads or stores tensors of the pass."""
+    return bool(getattr(part, "asks_earlier", False))
+
+
+def bind_earlier(part: Any, earlier: Earlier | None) -> Any:
+    """Return the part with `earlier` bound if it asks for it."""
+    return partial(part, earlier=require_earlier(part, earlier)) if asks(part) else part
+
+
+def require_earlier(part: Any, earlier: Earlier | None) -> Earlier:
+    """Return the tensors of the pass. Raise an error if a single layer is computed, which has none."""
+    if earlier is None:
+        raise RankfallError(
+            f"{type(part).__name__} reads tensors of earlier layers, which a single layer lacks: run the whole network, or its `maps()`"
+        )
+    return earlier
+
+
+class OfPass:
+    """A block in one pass. It can be called only once, since it stores tensors of its input state."""
+
+    def __init__(self, block: Any, earlier: Earlier) -> None:
+        self.block, self.earlier, self.done = block, earlier, False
+
+    def __call__(self, x: Tensor, *drop: Any) -> Tensor:
+        if self.done:
+            raise RankfallError("a layer that reads tensors of earlier layers can be computed only once in a pass")
+        self.done = True
+        return self.block(x, *drop, earlier=self.earlier)

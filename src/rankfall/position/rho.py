@@ -1,6 +1,5 @@
 """Accuracy against the share of repeated tokens, from independent to identical tokens: one panel per task, one line per architecture."""
 
-import math
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -10,13 +9,13 @@ import numpy as np
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
+from rankfall.repeats import count_common, count_maxima
 from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import WHOLE, colours
 from rankfall.report.lines import SHARE, legend_below, lines, summary
 from rankfall.report.looks import label
 from rankfall.report.selection import among, describe_filter, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.style import Picture
-from rankfall.series import power
 
 TABLES = ["training", "cells"]
 BEST = {
@@ -107,27 +106,5 @@ def describe_finding(table: DataFrame, kinds: list[str]) -> str:
 
 @cache
 def most_frequent(length: int, symbols: int, rho: float) -> float:
-    """Return the expected accuracy of the best answer that is the same for all positions of a sequence.
-
-    Counts of independent tokens are Poisson counts on condition of their sum, so P(no count above k) is one entry of a product of
-    truncated Poisson series.
-    """
-    common = math.floor(rho * length + 0.5)  # tokens that are one symbol; the others are drawn independently
-    drawn = length - common
-    mean = drawn / symbols
-    series = np.array(
-        [math.exp(c * math.log(mean) - mean - math.lgamma(c + 1)) if mean else float(c == 0) for c in range(drawn + 1)]
-    )
-    # P(all counts sum to `drawn`)
-    total = math.exp(drawn * math.log(drawn) - drawn - math.lgamma(drawn + 1)) if drawn else 1.0
-
-    def below(most: int) -> float:
-        """Return P(no symbol occurs more than `most` times)."""
-        if most < common:
-            return 0.0
-        others = power(np.where(np.arange(drawn + 1) <= most, series, 0.0), symbols - 1)
-        first = np.where(np.arange(drawn + 1) <= most - common, series, 0.0)
-        return float(np.convolve(others, first)[drawn]) / total
-
-    chances = [below(most) for most in range(length + 1)]
-    return sum(most * (chances[most] - chances[most - 1]) for most in range(1, length + 1)) / length
+    """Return the expected accuracy of the best answer that is the same for all positions of a sequence."""
+    return float(np.arange(length + 1) @ count_maxima(length, symbols, count_common(length, rho))) / length

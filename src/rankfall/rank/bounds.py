@@ -36,11 +36,9 @@ from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.residuals.none import none as no_residual
 from rankfall.rank.centred.assumptions import keeps_form, unbound
-from rankfall.rank.centred.attention import FORM
-from rankfall.rank.centred.block import step
-from rankfall.rank.centred.scaled import Scaled
+from rankfall.rank.centred.attention import FORM, step
+from rankfall.rank.centred.scaled import Scaled, State, rescale
 from rankfall.rank.centred.scores import scores
-from rankfall.rank.centred.state import State, rescale
 from rankfall.rank.centred.weights import sums_to_one
 from rankfall.rank.powers import outside
 from rankfall.rank.residual import matrix_norm

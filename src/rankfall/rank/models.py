@@ -13,10 +13,9 @@ from rankfall.errors import RankfallError
 from rankfall.rank.residuals.shown import MODEL_RESIDUAL
 from rankfall.report.captions import describe_missing, describe_readings
 from rankfall.report.colours import CHANCE, colour, colours
-from rankfall.report.labels import join
+from rankfall.report.labels import join, name_measurements, name_models, short
 from rankfall.report.lines import POSITIVE, legend_below, lines
 from rankfall.report.looks import label
-from rankfall.report.model_names import name_measurements, name_models, short
 from rankfall.report.selection import select
 from rankfall.report.style import Picture
 

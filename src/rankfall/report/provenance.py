@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rankfall.modules import PREFIX
 from rankfall.yaml_text import dump
 
 LAST = 20  # lines shown of a log
 READ = 20_000  # bytes read at the end of a log
-INSTALLED = "installed:"  # prefix, in the code of a cell, of distributions that a user's component imports
 # Prefixes of files that are in the code of a cell, and so in its key, if the machine trained it, and if it did so on a GPU.
 OF_MACHINE, OF_GPU = "rankfall/train/machine/", "rankfall/train/machine/gpu"
 MACHINE = (
@@ -43,8 +43,8 @@ def provenance(key: str, record: Mapping[str, Any], log: Path | None = None) -> 
         "seed": record.get("seed"),
         "spec": record.get("content"),
         "data_key": record.get("data_key"),
-        "code": {name: digest for name, digest in code.items() if not name.startswith(INSTALLED)},
-        "installed": {name.removeprefix(INSTALLED): v for name, v in code.items() if name.startswith(INSTALLED)},
+        "code": {name: digest for name, digest in code.items() if not name.startswith(PREFIX)},
+        "installed": {name.removeprefix(PREFIX): v for name, v in code.items() if name.startswith(PREFIX)},
         **{name: record.get(name) for name in MACHINE},
         "steps": record.get("steps"),
         "chance": record.get("chance"),

@@ -1,7 +1,7 @@
 """The setting of a number: task, training, depth, sizes and number format. Only numbers of one setting are compared.
 
 Code that ranks, colours or counts architectures receives a `Setting` and its rows (`rows_at`, `check_one`), because a table of several
-settings cannot be ranked.
+settings cannot be ranked. Within a setting, an architecture has variants if the grid sets a part of it (`number_variants`).
 
 A size that nothing in a network reads (the heads of a mixer without heads) is filled with that of the other networks of its setting, if
 these have one value. If they have several, such networks have a separate setting.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rankfall.annotations import DataFrame, Series
-from rankfall.design import UNREAD, Training, names
+from rankfall.design import UNREAD, Architecture, Training, names
 from rankfall.errors import RankfallError, suggest
 from rankfall.filters import parts
 from rankfall.report.headlines import Headline, headlines
@@ -165,3 +165,52 @@ def check_one(rows: DataFrame, setting: Setting) -> None:
             f"only numbers of one setting can be compared, but these are of {setting.label!r} and {others[0]!r}: "
             "take the rows of one (rows_at)"
         )
+
+
+MADE_OF = {
+    "block": "how attention and MLP are put together",
+    "attention": "how tokens are mixed",
+    "normaliser": "what turns scores into attention weights; null: nothing reads it",
+    "position": "how places enter",
+    "mask": "which pairs of tokens may attend",
+    "residual": "how a sublayer's output is combined with its input",
+    "mlp": "the feed-forward sublayer",
+    "mlp_residual": "how the MLP's output is combined with its input; null: there is none",
+    "norm": "normalisation of states",
+    "norm_placement": "where the norm stands",
+    "sentinels": "extra tokens that carry no input",
+}
+OTHERS = ("init",)  # also distinguishes variants, but is not a column
+
+
+DESIGN = [*MADE_OF, *OTHERS]
+BY_TASK = ("embedding", "head")  # parts that follow from the task, and distinguish variants only if a task has several
+USUAL = {name: str(getattr(Architecture("usual"), name)) for name in (*DESIGN, *BY_TASK)}
+
+
+def number_variants(cells: DataFrame) -> DataFrame:
+    """Return cells with the columns `design`, the number of their design, `variant`, its name within the architecture, `setting`, a label,
+    and `trained`."""
+    from pandas import Series
+
+    cells = cells.assign(setting=name_settings(cells), trained=cells.epochs > 0)
+    filled = cells[[*DESIGN, *BY_TASK]].astype("string").fillna("")
+    for part in BY_TASK:
+        several = (
+            filled[part].groupby([cells.architecture, cells.setting, *(filled[name] for name in DESIGN)]).nunique() > 1
+        )
+        names = several[several].index.get_level_values("architecture")
+        filled[part] = filled[part].where(cells.architecture.isin(names), "")
+    design = filled.groupby([*DESIGN, *BY_TASK], sort=False).ngroup()
+    cells = cells.assign(design=design, variant="")
+    for _, part in filled.groupby(cells.architecture):
+        if design[part.index].nunique() > 1:
+            # The base is the design with most parts that are defaults.
+            names = part.apply(lambda column: column.str.partition("(")[0])
+            base = part.iloc[(names == Series(USUAL)).sum(axis=1).argmax()]
+            words = {column: labels(part[column].unique()) for column in part}
+            for _, variant in part.groupby(design):
+                first = variant.iloc[0]
+                differ = [f"{name} {words[name][first[name]] or 'none'}" for name in words if first[name] != base[name]]
+                cells.loc[variant.index, "variant"] = ", ".join(differ)
+    return cells

@@ -24,10 +24,9 @@ from typing import Any
 import rankfall
 from rankfall.disk import cache_home, engine_home
 from rankfall.errors import RankfallError
-from rankfall.modules import find_module
+from rankfall.modules import PREFIX, distributions_of, find_module, version_of
 from rankfall.run.keys.files import COLUMNS, DESCRIPTIONS, digests, places, table_digests
 from rankfall.sources.fingerprint import INSTALLED, OURS, digest_of, find_source, module_of
-from rankfall.sources.installed import PREFIX, distributions_of, version_of
 from rankfall.trial.flags import changed_flags, read_flags, restore_flags
 
 Code = Mapping[str, str]  # file -> digest, as a key holds it

@@ -2,7 +2,7 @@
 
 Starting from root modules, every import is followed: within this package and its engine, wherever they are installed, into packages of
 components, and into helpers beside the Snakefile or on PYTHONPATH. The standard library and installed packages are left out. Installed
-packages that a user's file imports count by name and version (`installed.py`). Each file counts by its syntax tree, so comments,
+packages that a user's file imports count by name and version (`modules.py`). Each file counts by its syntax tree, so comments,
 docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
 
 - `rankfall/components.py`, the only place that imports by computed name: a cell's spec names what it loads, and that becomes a root;
@@ -27,10 +27,8 @@ from pathlib import Path
 
 from rankfall import PUBLIC
 from rankfall.errors import RankfallError
-from rankfall.modules import find_inside, find_module
-from rankfall.sources.analyses import Analysis, analysis
-from rankfall.sources.imports import Imports, ancestors, holders, imports_of, without_type_checking
-from rankfall.sources.installed import versions_of
+from rankfall.modules import find_inside, find_module, versions_of
+from rankfall.sources.imports import Analysis, Imports, analysis, ancestors, holders, imports_of, without_type_checking
 
 OWN = __name__.partition(".")[0]
 OURS = (OWN, "thousandfold")  # this package and its engine (`engine/`)

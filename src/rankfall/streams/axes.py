@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, first_size
-from rankfall.streams.edits import Edits
-from rankfall.streams.flow import Branch, Flow, Layout
-from rankfall.streams.passes import run_through
+from rankfall.streams.editor import run_through
+from rankfall.streams.flow import Branch, Edits, Flow, Layout
 
 NEAR = {torch.float64: 1e-8}  # relative difference of two states that are equal up to rounding
 NEAR_FLOAT32 = 1e-3

@@ -15,9 +15,9 @@ from rankfall.streams.axes import with_axes
 from rankfall.streams.branches import product_above
 from rankfall.streams.flow import MIXES, TOKENWISE, Branch, End, Flow, Layout, StreamEntry
 from rankfall.streams.frames import Call, Operation
-from rankfall.streams.graph import Graph, size_of
 from rankfall.streams.layers import family
 from rankfall.streams.mixing import directions, laid_out, mixing
+from rankfall.streams.record import Graph, size_of
 from rankfall.streams.trace import Tracer
 
 BLOCK = "block"

@@ -7,10 +7,9 @@ from itertools import pairwise
 
 from rankfall.streams.flow import CROSS, MIXES, TOKENWISE, Branch, BranchPart, End, Flow, Layout, StreamEntry
 from rankfall.streams.frames import Operation
-from rankfall.streams.graph import Graph, size_of
 from rankfall.streams.layers import Group
 from rankfall.streams.mixing import TokenMixing, directions, laid_out
-from rankfall.streams.record import SAME_STATE
+from rankfall.streams.record import SAME_STATE, Graph, size_of
 from rankfall.streams.sums import Summand, reaches
 from rankfall.streams.trace import Tracer
 

@@ -10,9 +10,8 @@ from torch import nn
 from rankfall.streams.blocks import step_of
 from rankfall.streams.flow import Flow
 from rankfall.streams.frames import Call
-from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, family, places
-from rankfall.streams.record import Node
+from rankfall.streams.record import Graph, Node
 from rankfall.streams.sums import Summand, maps_joined, without_maps
 from rankfall.streams.trace import MAPS, Tracer
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from rankfall.streams.arguments import keep_random_state
-from rankfall.streams.edits import Edits, mix_variants
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import CROSS, TOKENWISE, Branch, Flow
+from rankfall.streams.flow import CROSS, TOKENWISE, Branch, Edits, Flow, mix_variants
 from rankfall.streams.frames import Operation
-from rankfall.streams.passes import run_through
 
 
 @dataclass(frozen=True)

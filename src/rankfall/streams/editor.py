@@ -1,4 +1,4 @@
-"""The mode that observes and edits the residual additions of one stream.
+"""A pass of a model that is observed and edited along one residual stream.
 
 At every addition state + value, `edit(branch, state, value)` returns the sum to continue with, or None for the model's own sum, which the
 original operation then computes. The model does not change: a mode intercepts the additions, and hooks track the calls.
@@ -7,15 +7,17 @@ original operation then computes. The model does not change: a mode intercepts t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from traceback import clear_frames
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
-from rankfall.streams.edits import Edits, Enough, alike_rows, mix_variants, zero_product
-from rankfall.streams.flow import Branch, BranchPart, End, Flow
+from rankfall.streams.arguments import Arguments, call_model
+from rankfall.streams.flow import Branch, BranchPart, Edits, End, Enough, Flow, alike_rows, mix_variants, zero_product
 from rankfall.streams.frames import Call, Frames, Operation
 from rankfall.streams.record import (
     ADDS,
@@ -237,3 +239,41 @@ class Editor(TorchFunctionMode):
         if self._edits.sink is not None:
             return []
         return [self.states[layer] for layer in range(self._flow.depth + 1)]
+
+
+@dataclass
+class PassResult:
+    """The results of a pass."""
+
+    states: list[Tensor] = field(default_factory=list)  # of layers 0 .. L, in the model's own shape
+    output: Any = None
+    # layer -> the tensor that leaves it and that later layers read
+    exits: dict[int, Tensor] = field(default_factory=dict)
+
+
+def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits, *, grad: bool = False) -> PassResult:
+    """Run one pass with edits. With `grad`, its tensors can be differentiated."""
+    holder: list[Editor] = []
+    with (
+        torch.set_grad_enabled(grad),
+        Frames(model, on_exit=lambda *call: holder[0].leave(*call)) as frames,
+    ):
+        holder.append(Editor(flow, edits, frames))
+        try:
+            with holder[0]:
+                output = call_model(model, arguments)
+        except Enough as end:
+            clear_frames(end.__traceback__)  # or the pass's tensors stay in memory until Python looks for cycles
+            return PassResult(holder[0].finish() if holder[0].met else [], None, holder[0].exits)
+    return PassResult(holder[0].finish(), output, holder[0].exits)
+
+
+def collect_sums(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, Tensor]:
+    """Return the state after each addition of the unedited model, by number of branch, in the model's shape."""
+    sums: dict[int, Tensor] = {}
+
+    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
+        sums[branch.number] = state + value if flow.skips else value.clone()
+
+    run_through(model, arguments, flow, Edits(edit=keep))
+    return sums

@@ -12,13 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
-from rankfall.streams.edits import Edits
-from rankfall.streams.flow import Flow
-from rankfall.streams.forward import Wide
+from rankfall.streams.arguments import Arguments, Wide, arguments_of, as_format, call_model, copy_of, keep_random_state
+from rankfall.streams.editor import PassResult, run_through
+from rankfall.streams.flow import Edits, Flow
 from rankfall.streams.frames import Call, Frames
 from rankfall.streams.names import find_named, unwrap
-from rankfall.streams.passes import PassResult, run_through
 from rankfall.streams.reading import streams_of
 from rankfall.streams.record import map_tensors, tensors_in
 from rankfall.streams.trace import Tracer

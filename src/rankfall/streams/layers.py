@@ -14,7 +14,7 @@ from itertools import groupby
 from torch import nn
 
 from rankfall.streams.frames import Call
-from rankfall.streams.graph import Graph
+from rankfall.streams.record import Graph
 from rankfall.streams.sums import Summand
 
 Group = list[Summand]

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.streams.arguments import Arguments
-from rankfall.streams.edits import Edits
-from rankfall.streams.flow import Branch, BranchPart, Flow, Layout
-from rankfall.streams.passes import run_through
+from rankfall.streams.editor import run_through
+from rankfall.streams.flow import Branch, BranchPart, Edits, Flow, Layout
 
 PLACES = (0.4, 0.56)  # shares of each axis
 # further places, in case the first two are padding, which attention ignores

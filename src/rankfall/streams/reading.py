@@ -13,9 +13,9 @@ from rankfall.streams.blocks import stream_of_blocks
 from rankfall.streams.branches import attends, draft, finish_flow
 from rankfall.streams.coverage import with_coverage, with_inner_skips
 from rankfall.streams.flow import Flow
-from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, group_layers, in_blocks
 from rankfall.streams.mixing import mixing
+from rankfall.streams.record import Graph
 from rankfall.streams.sums import chains, residual_sums
 from rankfall.streams.trace import Tracer
 

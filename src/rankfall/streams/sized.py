@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import collect_sums, run_through
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.flow import Branch, Edits, Flow
 from rankfall.streams.mixing import fill_zero_weights
-from rankfall.streams.passes import collect_sums, run_through
 
 LARGE = 1e3  # factor of the state: far above the eps of any norm
 TIMES = 7.0  # factor between the two states that are compared

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rankfall.streams.graph import JOINS, Graph, size_of
-from rankfall.streams.record import SAME_STATE, Node
+from rankfall.streams.record import JOINS, SAME_STATE, Graph, Node, size_of
 from rankfall.streams.trace import MAPS
 
 PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply"})

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
-from rankfall.streams.forward import in_float64
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.frames import Call, Frames, Operation
 from rankfall.streams.record import (
     ADDS,

@@ -5,16 +5,16 @@ The second half of the targets is the constant EOS, so half of the accuracy has 
 Accuracy on the first half (`accuracy_informative`) and on the second (`accuracy_constant`) are reported separately.
 """
 
-from math import comb, exp, lgamma, log
+from math import comb
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.series import power
+from rankfall.repeats import count_common, count_maxima
 from rankfall.tasks._dataset import Dataset, Reads
-from rankfall.tasks._repeats import count_common, sequences, splits
+from rankfall.tasks.places import sequences, splits
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -97,13 +97,3 @@ def expected_share(read: int, length: int, symbols: int, common: int) -> float:
         return sum(terms)
 
     return alone + sum(p * weight(count) for count, p in enumerate(count_maxima(read, symbols))) / symbols
-
-
-def count_maxima(tokens: int, symbols: int) -> np.ndarray:
-    """Return P(count of the most frequent symbol), 0 .. tokens, of uniform tokens: Poisson counts conditional on their sum."""
-    mean = tokens / symbols
-    series = np.array([exp(count * log(mean) - mean - lgamma(count + 1)) for count in range(tokens + 1)])
-    total = exp(tokens * log(tokens) - tokens - lgamma(tokens + 1))
-    places = np.arange(tokens + 1)
-    at_most = [power(np.where(places <= most, series, 0.0), symbols)[tokens] / total for most in places]
-    return np.diff(at_most, prepend=0.0)

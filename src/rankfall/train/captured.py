@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.nets.dropout import no_dropout
+from rankfall.nets.primitives import no_dropout
 from rankfall.train.dropout import DeviceDropout
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Objective, Samples

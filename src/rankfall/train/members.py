@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.dropout import no_dropout
+from rankfall.nets.primitives import no_dropout
 from rankfall.train.device import waits
 from rankfall.train.dropout import dropout_of
 from rankfall.train.objectives._base import Graded, Objective, Samples

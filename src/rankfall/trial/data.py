@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from rankfall.tasks._dataset import Dataset, Split, draw, draw_fresh
-from rankfall.trial.candidate import Candidate
-from rankfall.trial.setting import SAMPLES, Surroundings
+from rankfall.trial.candidate import SAMPLES, Candidate, Surroundings
 
 PARTS = ("inputs", "targets")
 

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rankfall.trial.candidate import Candidate
-from rankfall.trial.setting import MEMBERS, SAMPLES
+from rankfall.trial.candidate import MEMBERS, SAMPLES, Candidate
 
 AGREE = 1e-12  # difference of the same result computed in two ways, as a share of its largest entry
 LARGE = 1e4  # factor of the neighbour's numbers, which stand for a member that diverges

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from inspect import isclass
 
 from rankfall.design import Component
-from rankfall.trial import data, nets, objectives, optimizers
-from rankfall.trial.candidate import Candidate, Drawn, Refused
+from rankfall.trial import data, nets, objectives
+from rankfall.trial.candidate import Candidate, Drawn, Refused, Surroundings
 from rankfall.trial.flags import unchanged_flags, unused_generators
 from rankfall.trial.learn import JUDGED, LEARN
-from rankfall.trial.setting import Surroundings
 
 SIZES = frozenset({"width", "heads", "head_width", "mlp_width", "tokens", "sentinels", "size_in", "size_out"})
 MAP = SIZES | {"trained"}
@@ -58,8 +57,8 @@ KINDS: Mapping[str, Kind] = {
     ),
     "block": Kind("a class made with attention, mlp, residual, ...", nets.block, MAP | {"placement", "mlp"}),
     "objective": Kind("f(module, samples, drop) to a Graded", objectives.objective),
-    "optimizer": Kind("a class with `slots` and `step`", optimizers.optimizer),
-    "schedule": Kind("f(epoch, epochs) to a factor", optimizers.schedule, frozenset({"epochs"})),
+    "optimizer": Kind("a class with `slots` and `step`", objectives.optimizer),
+    "schedule": Kind("f(epoch, epochs) to a factor", objectives.schedule, frozenset({"epochs"})),
     "task": Kind("f(rng) to a Dataset", data.task),
 }
 

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.blocks.attention import Attention
-from rankfall.nets.dropout import no_dropout
-from rankfall.nets.earlier import asks
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.none import none as no_mask
 from rankfall.nets.mlps.gelu import Gelu
@@ -21,12 +19,12 @@ from rankfall.nets.network import bind_named
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import HOOKS, Position
-from rankfall.nets.primitives import Sizes
+from rankfall.nets.primitives import Sizes, asks, no_dropout
 from rankfall.nets.residuals.add import add
 from rankfall.nets.residuals.scaled import scaled
 from rankfall.tasks._dataset import Dataset
+from rankfall.trial.candidate import Surroundings
 from rankfall.trial.independence import AGREE, difference
-from rankfall.trial.setting import Surroundings
 
 MEMBERS, SAMPLES, TOKENS = 2, 2, Surroundings().tokens
 LAYERS = (1, 2)  # all layers of a network of depth 2: a component may act differently in each

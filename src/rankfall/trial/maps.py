@@ -14,10 +14,9 @@ from torch import Tensor, nn
 
 from rankfall.nets.primitives import Initial, Sizes
 from rankfall.random_streams import stream
-from rankfall.trial.candidate import Candidate
+from rankfall.trial.candidate import MEMBERS, Candidate, Surroundings
 from rankfall.trial.flags import unused_generators
 from rankfall.trial.independence import AGREE, LARGE, MEMBER, SAMPLE, Axis, check_independent, difference
-from rankfall.trial.setting import MEMBERS, Surroundings
 
 NOISE = 0.1  # deviation of the noise that makes parameters with a constant start differ between members
 

@@ -10,21 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.design import Architecture, field_declarations
-from rankfall.nets.dropout import no_dropout
-from rankfall.nets.earlier import asks
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.causal import causal
 from rankfall.nets.masks.none import none as unmasked
 from rankfall.nets.network import bind_named
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Sizes
+from rankfall.nets.primitives import Sizes, asks, no_dropout
 from rankfall.nets.residuals.add import add
 from rankfall.random_streams import stream
-from rankfall.trial.candidate import Candidate
+from rankfall.trial.candidate import DEPTH, MEMBERS, SAMPLES, Candidate, Surroundings
 from rankfall.trial.learn import BLOCK_PARTS, build_block
 from rankfall.trial.maps import Make, Use, try_maps
-from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
 

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankfall.watch.condition import RankLoss as RankLoss
+    from rankfall.watch.alarms import RankLoss as RankLoss
     from rankfall.watch.lightning import LightningCallback as LightningCallback
-    from rankfall.watch.sinks.parquet import read_table as read_table
+    from rankfall.watch.sinks import read_table as read_table
     from rankfall.watch.start import watch as watch
     from rankfall.watch.trainer import RankfallCallback as RankfallCallback
     from rankfall.watch.watcher import Watcher as Watcher
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 NAMES = {
     "watch": "start",
     "Watcher": "watcher",
-    "RankLoss": "condition",
+    "RankLoss": "alarms",
     "RankfallCallback": "trainer",
     "LightningCallback": "lightning",
-    "read_table": "sinks.parquet",
+    "read_table": "sinks",
 }
 __all__ = ["LightningCallback", "RankLoss", "RankfallCallback", "Watcher", "read_table", "watch"]
 

@@ -25,9 +25,8 @@ from rankfall.watch.followed import FollowedPass
 from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached, guarded
 from rankfall.watch.layers import WatchedLayers, find_layers, is_sharded, list_blocks, outer_modules, refuse_model
-from rankfall.watch.padding import REAL, read_mask
 from rankfall.watch.records import CaptureOptions, PassRecord, layer_record, real_tokens
-from rankfall.watch.states import axis_of_batch, check_not_turned, input_states, scalar_in, states_of
+from rankfall.watch.states import REAL, axis_of_batch, check_not_turned, input_states, read_mask, scalar_in, states_of
 
 LOGGER = logging.getLogger("rankfall.watch")
 TRIES = 3  # passes that may differ from the recorded one, as where layers are left out at random

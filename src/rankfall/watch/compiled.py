@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rankfall.watch.padding import PADDED, REAL
+from rankfall.watch.states import PADDED, REAL
 
 ENTER, BEFORE, AFTER, LEAVE = range(4)
 TOKEN = torch.zeros(())  # an argument that the operator says it changes, so that calls are kept and stay in order

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.streams.editor import Editor
-from rankfall.streams.edits import Edits
-from rankfall.streams.flow import Branch
+from rankfall.streams.flow import Branch, Edits
 from rankfall.streams.frames import Frames
 from rankfall.streams.names import inner_modules
 from rankfall.streams.record import summands_of, tensors_in

@@ -21,9 +21,8 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, NoStream, call_model, first_size, keep_random_state
 from rankfall.streams.editor import Editor
-from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined, examine
-from rankfall.streams.flow import Flow
+from rankfall.streams.flow import Edits, Flow
 from rankfall.streams.frames import Call, Frames
 from rankfall.streams.names import describe_classes, inner_modules, unwrap
 from rankfall.streams.trace import ADD

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from rankfall.watch.alarms import Alarms, Event
-from rankfall.watch.condition import StopCondition
+from rankfall.watch.alarms import Alarms, Event, StopCondition
 from rankfall.watch.rows import Log, finish_log
-from rankfall.watch.sinks.open import RowSink
+from rankfall.watch.sinks import RowSink
 
 LOGGER = logging.getLogger("rankfall.watch")
 THREAD = ThreadPoolExecutor(1, "rankfall.watch")

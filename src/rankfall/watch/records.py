@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.watch.attention import AttentionListener
-from rankfall.watch.padding import MaskFunction, call_mask_function, find_given_mask
-from rankfall.watch.states import StatesFunction
+from rankfall.watch.states import MaskFunction, StatesFunction, call_mask_function, find_given_mask
 from rankfall.watch.statistics import STATES, broken_samples, state_values
 
 

@@ -14,9 +14,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from rankfall.rank.powers import NOT_FINITE, outside
 from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, GRADIENT_NOT_FINITE, LOSS_NOT_FINITE, STATE
-from rankfall.watch.gradients import QueryKeyWeights, squared_norm
+from rankfall.watch.gradients import QueryKeyWeights, parameter_rows, squared_norm
 from rankfall.watch.layers import WatchedLayers
-from rankfall.watch.parameters import parameter_rows
 from rankfall.watch.records import LayerRecord, PassRecord
 from rankfall.watch.statistics import STATES, WEIGHTS, effective_ranks, wide_dtype
 

@@ -10,15 +10,13 @@ from torch import nn
 from rankfall.errors import RankfallError
 from rankfall.streams.names import Wanted, find_named
 from rankfall.watch import gradients
-from rankfall.watch.alarms import Event
-from rankfall.watch.condition import StopCondition, check_layers
+from rankfall.watch.alarms import Event, StopCondition, check_layers
+from rankfall.watch.gradients import Parameters
 from rankfall.watch.layers import WatchedLayers, is_sharded
 from rankfall.watch.outbox import LOGGER, log_event
-from rankfall.watch.padding import MaskFunction
-from rankfall.watch.parameters import Parameters
 from rankfall.watch.records import CaptureOptions
-from rankfall.watch.sinks.open import RowSink, open_sinks
-from rankfall.watch.states import StatesFunction
+from rankfall.watch.sinks import RowSink, open_sinks
+from rankfall.watch.states import MaskFunction, StatesFunction
 from rankfall.watch.watcher import KEPT, Watcher, process_number
 
 DETAILS = (None, "heads", "parameters", "all")

@@ -14,18 +14,16 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from rankfall.errors import RankfallError
-from rankfall.watch.alarms import Event
+from rankfall.watch.alarms import Event, StopCondition
 from rankfall.watch.capture import Capture
-from rankfall.watch.clock import OptimizerClock
 from rankfall.watch.compiled import TRACING
-from rankfall.watch.condition import StopCondition
-from rankfall.watch.gradients import QueryKeyWeights
+from rankfall.watch.gradients import Parameters, QueryKeyWeights
+from rankfall.watch.hooks import OptimizerClock
 from rankfall.watch.layers import WatchedLayers
 from rankfall.watch.outbox import Outbox
-from rankfall.watch.parameters import Parameters
 from rankfall.watch.records import CaptureOptions, PassRecord
 from rankfall.watch.rows import Log, log_of, sum_and_count
-from rankfall.watch.sinks.open import RowSink
+from rankfall.watch.sinks import RowSink
 
 PATIENCE = timedelta(minutes=5)  # for other processes, which may be slow in a step
 KEPT = "_rankfall_watcher"  # attribute of a model

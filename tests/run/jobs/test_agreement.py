@@ -12,10 +12,10 @@ from helpers import config
 
 from rankfall.errors import RankfallError
 from rankfall.run.jobs.engine import Interrupted, Settings
+from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
-from rankfall.train.progress import Progress
 
 pytest.importorskip("numba")
 from rankfall.train.machine import gpu

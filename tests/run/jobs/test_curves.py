@@ -7,11 +7,11 @@ import torch
 from helpers import config
 
 from rankfall.run.jobs.engine import Settings
+from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 from rankfall.train.loop import means
-from rankfall.train.progress import Progress
 
 events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 

@@ -12,9 +12,9 @@ from helpers import config
 
 from rankfall import cli
 from rankfall.run.guards import Edited, check_unchanged
+from rankfall.run.jobs.progress import Progress
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
-from rankfall.train.progress import Progress
 
 pytestmark = [pytest.mark.long, pytest.mark.own_process]
 

@@ -13,10 +13,10 @@ from helpers import config
 from rankfall.report.rows import cell_row
 from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Interrupted, Settings
+from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
-from rankfall.train.progress import Progress
 
 pytestmark = pytest.mark.long
 

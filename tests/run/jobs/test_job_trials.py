@@ -14,10 +14,10 @@ from helpers import config
 
 from rankfall.run.jobs import checks
 from rankfall.run.jobs.engine import Settings
+from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
-from rankfall.train.progress import Progress
 
 MIXING = "def sharp(logits, *, power: float = 2.0):\n    w = (power * logits).softmax(-1)\n    return w + (w.mean(0) - w) / 9\n"
 MENDED = "def sharp(logits, *, power: float = 2.0):\n    return (power * logits).softmax(-1)\n"

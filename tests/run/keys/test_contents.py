@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from rankfall.run.keys import contents, files
-from rankfall.run.keys.contents import hash_file
+from rankfall.run.keys import files
+from rankfall.run.keys.files import hash_file
 
 
 @pytest.fixture
 def reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Record what is really read. Files of a kilobyte are large, the cache is new, and files were written some time ago."""
     found: list[Path] = []
-    read, now = contents._read, time.time
+    read, now = files._read, time.time
 
     def counted(path: Path) -> str:
         found.append(path)
         return read(path)
 
-    monkeypatch.setattr(contents, "LARGE", 1000)
-    monkeypatch.setattr(contents, "_read", counted)
+    monkeypatch.setattr(files, "LARGE", 1000)
+    monkeypatch.setattr(files, "_read", counted)
     monkeypatch.setattr(time, "time", lambda: now() + 10)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return found

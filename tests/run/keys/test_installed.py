@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from helpers import config
 
-from rankfall import cli
+from rankfall import cli, modules
 from rankfall.run.guards import Edited, check_unchanged
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.store import Store
-from rankfall.sources import installed
 
 COMPONENT = (
     "import {module}\nimport numpy, scipy, torch, pandas, json\ndef sharp(logits):\n    return logits.softmax(-1)\n"
@@ -30,11 +29,11 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (site / "labpackage" / "__init__.py").write_text("FACTOR = 1\n")
     install(tmp_path, "1.0")
     monkeypatch.syspath_prepend(site)
-    installed._distributions.cache_clear()
+    modules._distributions.cache_clear()
     (tmp_path / "installed_lab.py").write_text(COMPONENT.format(module="installed_helper"))
     (tmp_path / "installed_helper.py").write_text("import labpackage\n")
     yield tmp_path  # type: ignore[misc]
-    installed._distributions.cache_clear()
+    modules._distributions.cache_clear()
     for name in ("installed_lab", "installed_helper", "labpackage"):
         sys.modules.pop(name, None)
 
@@ -56,7 +55,7 @@ def cell_of(normaliser: str = "installed_lab:sharp") -> Cell:
 
 
 def versions(cell: Cell) -> dict[str, str]:
-    return {name: version for name, version in cell.code.items() if name.startswith(installed.PREFIX)}
+    return {name: version for name, version in cell.code.items() if name.startswith(modules.PREFIX)}
 
 
 def test_another_version_of_what_a_helper_imports_makes_cells_stale(lab: Path) -> None:

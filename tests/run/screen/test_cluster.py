@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankfall.run.screen import cluster
+from rankfall.run.screen import child
 
 OURS = "rankfall_0f3c2b1a-1111-4222-8333-123456789abc"
 OTHER = "rankfall_0f3c2b1a-1111-4222-8333-123456789abd"
@@ -27,12 +27,12 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     jobs = f"1 RUNNING {OURS}\n2 PENDING {OURS}\n3 COMPLETING {OURS}\n4 RUNNING {OTHER}\n5_2 PENDING {OURS}\n6 PENDING x{OURS}\n"
     (tmp_path / "queue").write_text(jobs)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(cluster, "PAUSE", 0.0)
+    monkeypatch.setattr(child, "PAUSE", 0.0)
     return tmp_path
 
 
 def test_its_own_jobs_are_cancelled_and_no_others(queue: Path) -> None:
-    assert cluster.cancel_left(OURS) == ["1", "2", "5_2"]
+    assert child.cancel_left(OURS) == ["1", "2", "5_2"]
     assert (queue / "cancelled").read_text().split() == ["1", "2", "5_2"]
     assert f"--user={os.getuid()} --name={OURS}" in (queue / "asked").read_text()
-    assert cluster.cancel_left(OURS) == []
+    assert child.cancel_left(OURS) == []

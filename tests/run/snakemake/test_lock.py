@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from rankfall.errors import RankfallError
-from rankfall.run.snakemake import lock
-from rankfall.run.snakemake.lock import lock_results
+from rankfall.run.snakemake import storage
+from rankfall.run.snakemake.storage import lock_results
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from rankfall.run.snakemake.lock import lock_results
+from rankfall.run.snakemake.storage import lock_results
 lock_results(Path(sys.argv[1]))
 print("locked", flush=True)
 time.sleep(600)
@@ -22,7 +22,7 @@ time.sleep(600)
 
 @pytest.mark.long
 def test_a_second_run_is_refused_until_the_first_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "_held", [])
+    monkeypatch.setattr(storage, "_held", [])
     other = subprocess.Popen([sys.executable, "-c", HOLDS, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     try:
         assert other.stdout is not None and other.stdout.readline() == "locked\n"

@@ -14,7 +14,7 @@ from plans import changed
 import rankfall.run.plan
 from rankfall.cli import main
 from rankfall.commands import _planned, data, figure, measure, table, train
-from rankfall.commands._arguments import add_arguments
+from rankfall.commands._planned import add_arguments
 from rankfall.commands.run import forget_failed
 from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, make_plan

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, normalize
 
 from rankfall.nets.attentions._heads import prepare
-from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.mlps._mlp import Mlp
-from rankfall.nets.primitives import Linear, Sizes
+from rankfall.nets.primitives import Dropout, Linear, Sizes, no_dropout
 from rankfall.random_streams import stream
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.objectives.classes import classes

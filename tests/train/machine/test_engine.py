@@ -12,8 +12,8 @@ from helpers import needed
 
 import rankfall
 from rankfall.design import Architecture, Component, Training
-from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
+from rankfall.nets.primitives import no_dropout
 from rankfall.random_streams import stream
 from rankfall.train import recipe
 from rankfall.train.members import DIVERGED, RUNNING, Members
@@ -21,7 +21,7 @@ from rankfall.train.objectives._base import Graded, Samples
 
 pytest.importorskip("numba")
 from rankfall.errors import RankfallError
-from rankfall.train.machine import agreement, engine, forms
+from rankfall.train.machine import agreement, engine, traced
 from rankfall.train.machine.engine import Machined
 from thousandfold.graph import Untraceable
 from thousandfold.program import matmul
@@ -409,11 +409,11 @@ def test_a_disagreement_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         found = tables(*given)
         return found | {"ka": found["ka"][:-1], "kb": found["kb"][:-1]}
 
-    forms.program_of.cache_clear()
+    traced.program_of.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(matmul, "tables", short)
         assert "away from that of autograd" in both_ways()
-    forms.program_of.cache_clear()
+    traced.program_of.cache_clear()
     of_step = Machined.passes
 
     def late(self: Machined, members: Members, batch: Samples) -> Graded:
@@ -423,4 +423,4 @@ def test_a_disagreement_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(Machined, "passes", late)
         assert "away from that of autograd" in both_ways() and both_ways(replace(TRAINING, dropout=0.0)) == ""
-    forms.program_of.cache_clear()
+    traced.program_of.cache_clear()

@@ -12,8 +12,7 @@ from rankfall.train import recipe
 from rankfall.train.members import Members
 
 pytest.importorskip("numba")
-from rankfall.train.machine.engine import Machined
-from rankfall.train.machine.evaluation import EVALUATED, add_up
+from rankfall.train.machine.engine import EVALUATED, Machined, add_up
 from rankfall.train.objectives._base import Graded, Samples
 
 ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 2, "heads": 2, "width": 8}

@@ -12,7 +12,7 @@ from rankfall.random_streams import stream
 from rankfall.train import recipe
 
 pytest.importorskip("numba")
-from rankfall.train.machine import forms
+from rankfall.train.machine import traced
 from rankfall.train.machine.engine import Machined
 from rankfall.train.objectives._base import Samples
 from thousandfold import disk
@@ -33,8 +33,8 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def traces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A number for each trace from here on."""
     found: list[int] = []
-    of_step = forms.graded_program
-    monkeypatch.setattr(forms, "graded_program", lambda *given: found.append(1) or of_step(*given))
+    of_step = traced.graded_program
+    monkeypatch.setattr(traced, "graded_program", lambda *given: found.append(1) or of_step(*given))
     return found
 
 
@@ -42,7 +42,7 @@ def gradient(
     network: Architecture = NETWORK, code: dict[str, str] = CODE, training: Training = TRAINING
 ) -> torch.Tensor:
     """As in a process of its own, which knows no program."""
-    forms.program_of.cache_clear()
+    traced.program_of.cache_clear()
     members = recipe.initial(network, TOKENS, [0, 1], [training] * 2, torch.device("cpu"))
     members.engine = one = Machined(members, network, TOKENS, training, code)
     drawn = torch.from_numpy(stream(0, "batch").integers(6, size=(2, 6, 5)))

@@ -9,10 +9,9 @@ from rankfall.check.equal import call_argument, change_named, exchange_token, ho
 from rankfall.check.named import FAIL, NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
-from rankfall.streams.edits import Edits
-from rankfall.streams.flow import Branch
+from rankfall.streams.editor import run_through
+from rankfall.streams.flow import Branch, Edits
 from rankfall.streams.mixing import MixingTrial, TokenMixing, directions, try_places
-from rankfall.streams.passes import run_through
 from rankfall.streams.record import tensors_in
 
 FEW = Limit(

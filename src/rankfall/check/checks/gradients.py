@@ -14,9 +14,9 @@ from rankfall.check.gradients import attend_scored
 from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
-from rankfall.streams.edits import Edits
-from rankfall.streams.forward import in_float64
-from rankfall.streams.passes import run_through
+from rankfall.streams.arguments import in_float64
+from rankfall.streams.editor import run_through
+from rankfall.streams.flow import Edits
 from rankfall.streams.record import PRODUCTS, tensors_in
 
 FEWEST_ROWS = 8  # rows of a block that has no gradient in all layers; a few units of a rectifier may be dead by chance

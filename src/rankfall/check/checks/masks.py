@@ -22,9 +22,9 @@ from rankfall.check.recording import RecordedStream
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.axes import differs
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import PassResult, run_through
 from rankfall.streams.examine import alike_outputs, first_changed
-from rankfall.streams.passes import PassResult, run_through
+from rankfall.streams.flow import Edits
 from rankfall.streams.record import tensors_in
 
 

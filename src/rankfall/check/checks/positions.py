@@ -11,12 +11,11 @@ from rankfall.check.attention import SDPA, named_arguments, weights_of
 from rankfall.check.equal import IN_INPUTS, change_entry, reverse_tokens, with_equal_tokens
 from rankfall.check.named import NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
-from rankfall.streams.edits import Edits
-from rankfall.streams.flow import Branch
-from rankfall.streams.forward import in_float64
-from rankfall.streams.passes import run_through
+from rankfall.streams.editor import run_through
+from rankfall.streams.flow import Branch, Edits
 
 FAR = Limit(
     4,

@@ -8,10 +8,9 @@ from rankfall.check.named import Result, failed, named, passed, skipped, warned
 from rankfall.check.reads import is_triangle
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
-from rankfall.streams.edits import Edits
+from rankfall.streams.editor import run_through
 from rankfall.streams.examine import alike_outputs
-from rankfall.streams.flow import Branch
-from rankfall.streams.passes import run_through
+from rankfall.streams.flow import Branch, Edits
 from rankfall.streams.record import tensors_in
 
 

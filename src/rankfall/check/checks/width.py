@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rankfall.check.attention import rms
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
-from rankfall.check.scales import rms
 from rankfall.errors import describe_error
 from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model
 from rankfall.streams.frames import Call, Frames

@@ -4,10 +4,9 @@ networks and of real models, by layer, head and length."""
 from dataclasses import replace
 
 from rankfall.annotations import Axes, DataFrame, Read
-from rankfall.report.cell_numbers import at_last, plain
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, at_last, plain
+from rankfall.report.labels import name_measurements, select_models
 from rankfall.report.lines import POSITIVE, below, collect_labels, on, steps
-from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL, NETWORK, Chart
 from rankfall.report.published_numbers import read_published
 from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table

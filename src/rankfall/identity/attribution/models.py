@@ -15,9 +15,8 @@ from rankfall.identity.model_views import model_views
 from rankfall.identity.shares import ablation
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.models import TEXTS, measure_models
-from rankfall.models.restart import first_states, layers_from
 from rankfall.models.source import PACKAGES
-from rankfall.models.subject import Subject
+from rankfall.models.subject import Subject, first_states, layers_from
 from rankfall.random_streams import stream
 
 NEEDS = "nothing"

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 from rankfall.annotations import DataFrame, Read, Series
 from rankfall.report.captions import describe_lines
-from rankfall.report.cell_numbers import at_last, plain
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, at_last, plain
+from rankfall.report.labels import name_measurements, select_models
 from rankfall.report.lines import SHARE
-from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL, NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published

@@ -11,12 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from rankfall.design import Component
+from rankfall.design import Component, attention_alone
 from rankfall.identity.influence.averaging import agreement, average_uniformly, continuum, exact, in_squares
 from rankfall.identity.jacobian import orthonormal
 from rankfall.measure.context import Context, Rows
 from rankfall.nets.network import Network, Shape, build
-from rankfall.nets.plain import attention_alone
 from rankfall.random_streams import stream
 
 NEEDS = "nothing"

@@ -9,9 +9,9 @@ from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.shown import ASKED, is_own
 from rankfall.report.captions import describe_ends, describe_lines, describe_missing
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
+from rankfall.report.labels import name_measurements
 from rankfall.report.lines import SHARE, below, collect_labels, fit_title, on
 from rankfall.report.looks import label
-from rankfall.report.model_names import name_measurements
 from rankfall.report.selection import choose, deepest, select
 from rankfall.report.style import WIDTH, Picture, canvas
 

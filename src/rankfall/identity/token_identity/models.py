@@ -11,9 +11,8 @@ from rankfall.identity.probes import Recipe
 from rankfall.identity.tokens import FEWEST, Sentences, spread_positions, token_rates
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.models import TEXTS, measure_models
-from rankfall.models.restart import vocabulary
 from rankfall.models.source import PACKAGES
-from rankfall.models.subject import Subject
+from rankfall.models.subject import Subject, vocabulary
 from rankfall.random_streams import stream
 from rankfall.streams.cuts import Variant
 

@@ -4,8 +4,7 @@ real model, identifies the token of its sentence that it came from."""
 from dataclasses import replace
 
 from rankfall.annotations import DataFrame, Series
-from rankfall.report.cell_numbers import at_last, plain
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, at_last, plain
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import MODEL, NETWORK, Chart, Level
 from rankfall.report.page.question import ask_range, percent

@@ -21,6 +21,7 @@ from rankfall.models.families.drawn import (
     draw_patches,
     drawn_tokens,
     in_rows,
+    joined_inputs,
     patches,
     pictures,
     series,
@@ -29,9 +30,8 @@ from rankfall.models.families.drawn import (
     states,
 )  # fmt: skip
 from rankfall.models.families.fitted import draws, fit_inputs, guess_input, without_draws
-from rankfall.models.families.joined import joined_inputs
+from rankfall.streams.arguments import caches_off
 from rankfall.streams.examine import FAILURES as FAILURES_OF_PASSES
-from rankfall.streams.forward import caches_off
 
 FAILURES = (*FAILURES_OF_PASSES, ImportError, ZeroDivisionError, NameError)
 STATES_OR_SOUNDS = (

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.primitives import Linear, Sizes
+from rankfall.nets.primitives import Dropout, Linear, Sizes, no_dropout
 
 if TYPE_CHECKING:
     from rankfall.nets.positions._base import Position

@@ -25,9 +25,8 @@ from torch import Tensor, nn
 from torch.nn.functional import silu
 
 from rankfall.nets.attentions._heads import prepare
-from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.primitives import Linear, Sizes, constant
+from rankfall.nets.primitives import Dropout, Linear, Sizes, constant, no_dropout
 
 if TYPE_CHECKING:
     from rankfall.nets.positions._base import Position

@@ -20,10 +20,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rankfall.errors import RankfallError
-from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.positions._base import HOOKS, Position
-from rankfall.nets.primitives import Linear, Sizes
+from rankfall.nets.primitives import Dropout, Linear, Sizes, no_dropout
 
 OFFERS = ()
 ROWS = "one"

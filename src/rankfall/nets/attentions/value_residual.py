@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from torch import Tensor
 
 from rankfall.nets.attentions._heads import Heads
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, require_earlier
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.primitives import Sizes, constant
+from rankfall.nets.primitives import Dropout, Earlier, Sizes, constant, no_dropout, require_earlier
 
 if TYPE_CHECKING:
     from rankfall.nets.positions._base import Position

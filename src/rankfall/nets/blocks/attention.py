@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, bind_earlier
+from rankfall.nets.primitives import Dropout, Earlier, bind_earlier, no_dropout
 
 Mixer = Callable[..., Tensor]  # an attention: states (K, B, T, D) and dropout to states
 Residual = Callable[[Tensor, Tensor], Tensor]

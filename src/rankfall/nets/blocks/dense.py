@@ -11,9 +11,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from rankfall.nets.blocks.attention import Attention
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, require_earlier
-from rankfall.nets.primitives import Sizes, constant
+from rankfall.nets.primitives import Dropout, Earlier, Sizes, constant, no_dropout, require_earlier
 
 BREAKS = ("blocks",)
 TOKENWISE = True

@@ -14,9 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from rankfall.nets.blocks.attention import Attention, Map
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, bind_earlier
-from rankfall.nets.primitives import Sizes
+from rankfall.nets.primitives import Dropout, Earlier, Sizes, bind_earlier, no_dropout
 
 BREAKS = ("blocks",)
 TOKENWISE = True

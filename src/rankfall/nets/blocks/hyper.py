@@ -21,9 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.nets.blocks.attention import Attention
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, bind_earlier
-from rankfall.nets.primitives import Sizes, constant
+from rankfall.nets.primitives import Dropout, Earlier, Sizes, bind_earlier, constant, no_dropout
 
 BREAKS = ("blocks", "weights", "heads", "values")
 TOKENWISE = True

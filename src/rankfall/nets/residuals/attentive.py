@@ -10,8 +10,7 @@ and MLPs must use it as their residual too.
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.earlier import Earlier, require_earlier
-from rankfall.nets.primitives import Sizes, constant
+from rankfall.nets.primitives import Earlier, Sizes, constant, require_earlier
 
 BREAKS = ("blocks",)
 REFUSES = [({"norm_placement": "post", "norm": ["layer", "rms", "column", "by_depth"]}, "it adds up what has no norm")]

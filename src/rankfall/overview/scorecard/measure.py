@@ -22,8 +22,7 @@ from rankfall.report.labels import many
 from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text_or_none
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import read_seeds, write_seeds
-from rankfall.report.settings import fill_sizes
-from rankfall.report.variants import MADE_OF, number_variants
+from rankfall.report.settings import MADE_OF, fill_sizes, number_variants
 
 NEEDS = "tables"
 TABLES = ["cells"]  # further tables of headlines are read if the run makes them

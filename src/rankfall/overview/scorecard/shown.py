@@ -3,7 +3,7 @@
 from rankfall.design import UNREAD
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.schema import Column, Table, declare_columns, declare_table
-from rankfall.report.variants import MADE_OF
+from rankfall.report.settings import MADE_OF
 
 FINDS = ["headline"]
 

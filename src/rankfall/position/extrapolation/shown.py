@@ -9,9 +9,8 @@ from typing import Any, Literal
 from rankfall.annotations import DataFrame, Read, Series
 from rankfall.errors import RankfallError
 from rankfall.report.captions import describe_ends, describe_lines, describe_missing
-from rankfall.report.cell_numbers import plain
 from rankfall.report.colours import CHANCE
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, plain
 from rankfall.report.labels import join
 from rankfall.report.lines import POSITIVE, SHARE, draw_panels, legend_below, panels_of, summary
 from rankfall.report.looks import label

@@ -19,13 +19,12 @@ import torch
 
 from rankfall import components
 from rankfall.components import facts_of
-from rankfall.design import Architecture, Component, components_of
+from rankfall.design import Architecture, Component, attention_alone, components_of
 from rankfall.design import parts as fields_of
 from rankfall.errors import describe_error
 from rankfall.filters import as_list
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
-from rankfall.nets.plain import attention_alone
 from rankfall.position.agreement import FEWER, agreement, explain_untrained
 from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide

@@ -1,8 +1,7 @@
 """Declare the table `probe` and what is shown of it: which attention can distinguish equal tokens, by theory and at random weights."""
 
 from rankfall.annotations import Series
-from rankfall.report.cell_numbers import all_rows
-from rankfall.report.headlines import Headline, OfParts, PartNumber
+from rankfall.report.headlines import Headline, OfParts, PartNumber, all_rows
 from rankfall.report.page.chart import COMPONENTS, Chart
 from rankfall.report.page.question import Read, TableQuestion
 from rankfall.report.part_numbers import is_missing, parts_of

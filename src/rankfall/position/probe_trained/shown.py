@@ -1,8 +1,7 @@
 """Declare the table `probe_trained` and what is shown of it: trained networks on the probe, beside theory and random weights."""
 
 from rankfall.annotations import DataFrame
-from rankfall.report.cell_numbers import plain
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, plain
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import NETWORK, Chart, Level
 from rankfall.report.published_numbers import read_published

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.nets.network import Network
-from rankfall.rank.centred.state import State
+from rankfall.rank.centred.scaled import State
 from rankfall.rank.residual import relative_residual, residual
 from rankfall.rank.rounding import relative_difference, shaken
 

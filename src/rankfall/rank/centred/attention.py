@@ -1,4 +1,4 @@
-"""Attention on a split state (`state.py`): the new rest R, from parts in which the common row has cancelled.
+"""Attention on a split state (`scaled.py`): the new rest R, from parts in which the common row has cancelled. Then a block, and a network.
 
     sum_j P_ij v_j = (row sum)_i v + sum_tokens P_ij nu_j + sum_sentinels P_is (v_s - v),      v_j = v + nu_j, nu = R W_V
 
@@ -14,8 +14,10 @@ from torch import Tensor
 
 from rankfall.errors import describe_error
 from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.blocks.attention import Attention as Block
+from rankfall.nets.network import Network
 from rankfall.nets.positions._base import Position
-from rankfall.rank.centred.assumptions import Unknown, constant_sums, draw_like, function_name, keeps_form
+from rankfall.rank.centred.assumptions import Unknown, confirm, constant_sums, draw_like, function_name, keeps_form
 from rankfall.rank.centred.derived import (
     Map,
     check_rule,
@@ -25,9 +27,10 @@ from rankfall.rank.centred.derived import (
     traits,
     treats_rows_alike,
 )
-from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
+from rankfall.rank.centred.expanded import expand_map
+from rankfall.rank.centred.scaled import Scaled, State, add, begin, member, normal, plain, where
 from rankfall.rank.centred.scores import Scores, largest_score, scores
-from rankfall.rank.centred.state import State, member
+from rankfall.rank.centred.tokenwise import join, mlp, norm
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 
 # Methods that the centred form assumes not to be overridden.
@@ -175,3 +178,36 @@ def check_ordinary_weights(ordinary: Weights) -> Weights:
             "rows of attention weights differ by rounding only, and this normaliser, position and mask have no centred form"
         )
     return ordinary
+
+
+def step(block: Any, state: State) -> State:
+    """Apply one block, in the order of `nets/blocks/attention.py`. Any other block is expanded by its derivatives, as a whole."""
+    if not hasattr(block, "attention"):  # a function of a user, which might not accept another call
+        raise Unknown(f"no centred form of {function_name(block)}")
+    if not keeps_form(block, Block, "forward"):
+        return expand_map(block, state, f"the block {function_name(block)}")
+    pre = block.placement == "pre"
+    state = join(block.residual, state, mix(block.attention, norm(block.norm1, state) if pre else state))
+    state = state if pre else norm(block.norm1, state)
+    if block.mlp is None:
+        return state
+    state = join(block.mlp_residual, state, mlp(block.mlp, norm(block.norm2, state) if pre else state))
+    return state if pre else norm(block.norm2, state)
+
+
+def mix(attention: Any, state: State) -> State:
+    """Apply multi-head attention by the formulas of its parts, any other attention by its derivatives."""
+    if keeps_form(attention, Multihead, *FORM):
+        return attend(attention, state)
+    return expand_map(attention, state, f"the attention {function_name(attention)}")
+
+
+def propagate(network: Network, inputs: Tensor) -> list[State]:
+    """Return split states at layers 0 .. L, for a float64 network."""
+    if network.remembers:
+        raise Unknown("its layers read the results of earlier layers: no centred form")
+    states = [begin(network, network.lift(inputs))]
+    for block in network.blocks:
+        states.append(step(block, states[-1]))
+    confirm(network, inputs, states)
+    return states

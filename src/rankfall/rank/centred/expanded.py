@@ -1,4 +1,4 @@
-"""A split state (`state.py`) through any smooth map of states, such as a custom attention or block, by derivatives of the map itself.
+"""A split state (`scaled.py`) through any smooth map of states, such as a custom attention or block, by derivatives of the map itself.
 
 With C, which subtracts the mean of the token rows, and g(t) = C f(1 x^T + t R), R of size e^r,
 
@@ -24,8 +24,7 @@ from torch import Tensor
 from rankfall.errors import RankfallError, describe_error
 from rankfall.rank.centred.assumptions import SLOPE, Unknown, draw_like
 from rankfall.rank.centred.derived import Map, largest, slope
-from rankfall.rank.centred.scaled import Scaled, normal, plain, where
-from rankfall.rank.centred.state import State
+from rankfall.rank.centred.scaled import Scaled, State, normal, plain, where
 
 MOST = 4  # highest derivative considered: each takes twice the time of the one before
 TINY, CLEAR = 1e-12, 1e-8

@@ -17,8 +17,7 @@ from torch import Tensor
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.positions._base import Position
 from rankfall.rank.centred.assumptions import Unknown, adds, keeps_form
-from rankfall.rank.centred.scaled import Scaled, normal
-from rankfall.rank.centred.state import State, member
+from rankfall.rank.centred.scaled import Scaled, State, member, normal
 from rankfall.rank.centred.tokenwise import increment
 
 PREPARING = (

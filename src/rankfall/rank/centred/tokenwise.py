@@ -16,8 +16,7 @@ from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none
 from rankfall.nets.norms.rms import Rms
 from rankfall.rank.centred.assumptions import Unknown, factors, keeps_form, token_wise, unbound
-from rankfall.rank.centred.scaled import Scaled, add, spread
-from rankfall.rank.centred.state import State, centre, member
+from rankfall.rank.centred.scaled import Scaled, State, add, centre, member, spread
 
 ENTRYWISE = (functional.relu, functional.gelu)  # functions that act on each entry alone
 NODES = 8  # of the quadrature: enough for full precision where it is used

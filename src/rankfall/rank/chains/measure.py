@@ -17,7 +17,7 @@ from rankfall.models.subject import Subject
 from rankfall.random_streams import stream
 from rankfall.rank import residual as res
 from rankfall.rank.powers import or_nan, reason_of, unit
-from rankfall.streams.forward import Wide, run_model
+from rankfall.streams.arguments import Wide, run_model
 from rankfall.streams.record import SOFTMAX
 
 NEEDS = "nothing"

@@ -6,8 +6,8 @@ The figure: products of attention matrices along random paths: distance from ran
 import numpy as np
 
 from rankfall.annotations import DataFrame, Read
+from rankfall.report.labels import name_measurements, select_models
 from rankfall.report.lines import MIDDLE_HALF, POSITIVE, legend_below, lines, steps
-from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.published_numbers import read_published
 from rankfall.report.schema import MODEL_COLUMNS, Table, declare_table

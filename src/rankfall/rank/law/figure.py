@@ -11,10 +11,9 @@ from rankfall.rank.law.shown import clear
 from rankfall.rank.models import VARIANTS
 from rankfall.report.captions import describe_ends, describe_lines, describe_missing, describe_readings
 from rankfall.report.colours import colours
-from rankfall.report.labels import join, many
+from rankfall.report.labels import join, many, name_measurements
 from rankfall.report.lines import below, collect_labels, label_ends, legend_below, lines, on, summary
 from rankfall.report.looks import label
-from rankfall.report.model_names import name_measurements
 from rankfall.report.selection import choose, deepest
 from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
 

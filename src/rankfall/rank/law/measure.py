@@ -41,9 +41,8 @@ from rankfall.rank.bounds import (
     withhold,
 )
 from rankfall.rank.carried import Carried, carry
-from rankfall.rank.centred.attention import Unknown
-from rankfall.rank.centred.block import propagate
-from rankfall.rank.centred.state import State
+from rankfall.rank.centred.attention import Unknown, propagate
+from rankfall.rank.centred.scaled import State
 from rankfall.rank.powers import measurable
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference, shaken

@@ -15,9 +15,8 @@ from torch import Tensor
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.models import TEXTS, measure_models
 from rankfall.models.convert import as_network, convertible
-from rankfall.models.restart import first_states
 from rankfall.models.source import PACKAGES
-from rankfall.models.subject import Subject
+from rankfall.models.subject import Subject, first_states
 from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank import residual as res
@@ -32,9 +31,8 @@ from rankfall.rank.bounds import (
     refusal_of_attention,
     withhold,
 )
-from rankfall.rank.centred.attention import attend
-from rankfall.rank.centred.block import step
-from rankfall.rank.centred.state import State, begin
+from rankfall.rank.centred.attention import attend, step
+from rankfall.rank.centred.scaled import State, begin
 from rankfall.rank.powers import or_nan
 
 NEEDS = "nothing"

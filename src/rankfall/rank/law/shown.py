@@ -4,8 +4,7 @@ networks and on the weights of real models."""
 from collections.abc import Iterable
 
 from rankfall.annotations import DataFrame, Series
-from rankfall.report.cell_numbers import all_rows, at_last
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, all_rows, at_last
 from rankfall.report.labels import many
 from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.page.question import Question, say_range

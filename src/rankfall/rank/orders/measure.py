@@ -16,11 +16,10 @@ from typing import Any, Literal
 import torch
 
 from rankfall import components
-from rankfall.design import Architecture, Component, components_of
+from rankfall.design import Architecture, Component, attention_alone, components_of
 from rankfall.errors import RankfallError, describe_error
 from rankfall.filters import matches
 from rankfall.measure.context import Context
-from rankfall.nets.plain import attention_alone
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.orders.slopes import leave_order_empty, measure_slopes
 from rankfall.rank.orders.theory import BARE, BLOCKS, expect_order

@@ -7,8 +7,7 @@ from functools import partial
 
 from rankfall.annotations import DataFrame
 from rankfall.rank.residuals.curves import curves
-from rankfall.report.cell_numbers import EQUAL, NOTHING, Line, at_last, by_cell
-from rankfall.report.headlines import Headline, by_name
+from rankfall.report.headlines import EQUAL, NOTHING, Headline, Line, at_last, by_cell, by_name
 from rankfall.report.labels import write_float
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import MODEL, Chart

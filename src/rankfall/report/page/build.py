@@ -10,14 +10,22 @@ from typing import Any
 from rankfall.annotations import DataFrame
 from rankfall.report.colours import colour
 from rankfall.report.headlines import headlines
-from rankfall.report.labels import join
+from rankfall.report.labels import join, name_models
 from rankfall.report.looks import label
-from rankfall.report.model_names import name_models
 from rankfall.report.page.chart import MENUS, Chart, charts
 from rankfall.report.page.findings import choose_findings, findings, was_run
 from rankfall.report.page.glossary import linker, write_glossary
-from rankfall.report.page.pack import bundle, compress, pack, share_values
-from rankfall.report.page.rows import behind, chart_rows, encode, level_rows, select_missing
+from rankfall.report.page.rows import (
+    behind,
+    bundle,
+    chart_rows,
+    compress,
+    encode,
+    level_rows,
+    pack,
+    select_missing,
+    share_values,
+)
 from rankfall.report.page.sections import (
     SECTIONS,
     SHORT,
@@ -32,8 +40,7 @@ from rankfall.report.page.sections import (
 )
 from rankfall.report.ranking import shade
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.report.settings import rows_at, say_setting, settings_in
-from rankfall.report.variants import MADE_OF, number_variants
+from rankfall.report.settings import MADE_OF, number_variants, rows_at, say_setting, settings_in
 
 MOST = 4_800_000  # maximum number of characters of a page; tables that do not fit are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")

@@ -13,8 +13,7 @@ from rankfall.report.labels import join, many
 from rankfall.report.page.question import Question, Read
 from rankfall.report.processors import describe_mixture
 from rankfall.report.quantities import declarations_of
-from rankfall.report.settings import Setting, rows_at, settings_in
-from rankfall.report.variants import DESIGN
+from rankfall.report.settings import DESIGN, Setting, rows_at, settings_in
 
 ASKED = ("rank", "position", "identity")  # the three questions
 SHOWN = 5  # findings that the page shows at first

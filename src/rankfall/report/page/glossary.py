@@ -10,7 +10,7 @@ from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.headlines import headlines
 from rankfall.report.looks import label
-from rankfall.report.variants import MADE_OF
+from rankfall.report.settings import MADE_OF
 
 WORDS = {
     # parts of networks and texts; no names of architectures, whose meaning depends on the configuration

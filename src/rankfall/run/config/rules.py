@@ -1,4 +1,4 @@
-"""Refuse impossible combinations with a reason, before anything runs. They follow from the facts of components (`facts.py`)."""
+"""Refuse impossible combinations with a reason, before anything runs. They follow from the facts of components (`options.py`)."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,8 @@
-"""The JSON schema of a configuration, for editors and for Snakemake, generated from the types in `types.py` and `design.py`.
+"""The JSON schema of a configuration, for editors and for Snakemake, and the page of the documentation with every field and its default,
+generated from the types in `types.py` and `design.py`.
 
-It checks types only. A component name is any text, since a new file is a new component, and `rankfall plan` checks it. Defaults appear only
-in descriptions, because a validator that fills them in would override values that an entry inherits from its base.
+The schema checks types only. A component name is any text, since a new file is a new component, and `rankfall plan` checks it. Defaults
+appear only in descriptions, because a validator that fills them in would override values that an entry inherits from its base.
 """
 
 import json
@@ -9,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankfall.design import Architecture, Training, names
+from rankfall.design import Architecture, Component, Training, names
 from rankfall.disk import atomic
-from rankfall.run.config.types import Config
-from rankfall.run.config.values import COMPONENT, Written
+from rankfall.run.config.types import Compute, Config, Crossing, Figure, Measure
+from rankfall.run.config.values import COMPONENT, Entry, Written, model_of
 
 # entry whose other keys are options of a component -> kind of the component
 FREE = {"TaskEntry": "task", "Measure": "measure", "Figure": "figure"}
@@ -111,3 +112,44 @@ def _finish(node: Any) -> Any:
         number = {key: node.pop(key) for key in list(node) if key != "description"}
         node["anyOf"] = [number, EXPONENT]
     return node
+
+
+INTRODUCTION = """# Every field of a configuration
+
+One YAML file is the whole configuration. Its sections hold named entries, and each entry has the fields below. This page is generated from
+the code. `config.yaml` explains each key where it first appears.
+
+Any field of an architecture is an axis of the grid, and so is `training.lr` or `task.length`: a list of values makes a cell of each. One
+line sweeps the learning rate: `training.lr: [1.0e-3, 3.0e-3, 1.0e-2]`. The scorecard then has a setting for each rate, and one more, in
+which each architecture has the rate of its highest mean test accuracy. Its label says from how many rates it was chosen.
+"""
+SECTIONS: dict[str, type[Entry]] = {
+    "Sections": Config,
+    "`architectures:`": model_of(Architecture),
+    "`trainings:`": model_of(Training),
+    "`grid:`": Crossing,
+    "`measures:`": Measure,
+    "`figures:`": Figure,
+    "`compute:`": Compute,
+}
+
+
+def document_fields() -> str:
+    """Return the text of the page."""
+    parts = [INTRODUCTION]
+    for title, entry in SECTIONS.items():
+        lines = ["| field | meaning | default |", "|---|---|---|"]
+        for name, field in entry.model_fields.items():
+            if name != "name" or entry is Config:
+                default_in_text = "by default" in (field.description or "")
+                default = ("" if default_in_text else "needed") if field.is_required() else write_default(field.default)
+                lines.append(f"| `{name}` | {(field.description or '').replace('|', chr(92) + '|')} | {default} |")
+        parts.append(f"## {title}\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def write_default(value: Any) -> str:
+    """Return a default as YAML; an empty text for an empty section."""
+    if isinstance(value, Component):
+        return f"`{value}`"
+    return "" if isinstance(value, Entry) or value in ({}, []) else f"`{json.dumps(value)}`"

@@ -29,9 +29,8 @@ from rankfall.sources.fingerprint import Sources
 from rankfall.tasks._dataset import Dataset
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.recipe import make_draw
-from rankfall.trial.candidate import Drawn, Refused
+from rankfall.trial.candidate import MOST_SYMBOLS, Drawn, Refused, Surroundings, longest
 from rankfall.trial.kinds import KINDS, try_component
-from rankfall.trial.setting import MOST_SYMBOLS, Surroundings, longest
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell

@@ -25,13 +25,12 @@ from rankfall.run.jobs.engine import (
     stack_id,
     stacks,
 )
-from rankfall.run.jobs.kept import KeptItems
 from rankfall.run.jobs.processor import processor_of
-from rankfall.run.jobs.row_keeper import keep_rows
+from rankfall.run.jobs.progress import Progress
+from rankfall.run.jobs.row_keeper import KeptItems, keep_rows
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.jobs.workers import Workers, read_stacks
 from rankfall.run.store import join
-from rankfall.train.progress import Progress
 
 if TYPE_CHECKING:
     from torch import Tensor

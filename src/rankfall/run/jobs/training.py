@@ -15,7 +15,6 @@ from rankfall.errors import NoKernel, describe_error
 from rankfall.run.guards import Unproved, check_files, check_job
 from rankfall.run.jobs.cells import Datasets, datasets_of, shape_of, stack_data
 from rankfall.run.jobs.checks import check_cells, check_engines
-from rankfall.run.jobs.curves import Curves
 from rankfall.run.jobs.engine import (
     Interrupted,
     Settings,
@@ -31,6 +30,7 @@ from rankfall.run.jobs.engine import (
     stop_signals,
 )
 from rankfall.run.jobs.processor import describe_machine, peak_megabytes
+from rankfall.run.jobs.progress import Curves
 from rankfall.run.jobs.workers import Workers, read_stacks
 from rankfall.run.plan.engines import MACHINES, PLAIN
 from rankfall.tasks._dataset import TEST, TRAIN
@@ -41,9 +41,9 @@ from rankfall.train.loop import StepClock, TrainingHistory, add_prefix, evaluate
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 
 if TYPE_CHECKING:
+    from rankfall.run.jobs.progress import Progress
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
-    from rankfall.train.progress import Progress
 
 TRAINING = "training"  # the only part of a stack's checkpoint
 

@@ -16,9 +16,8 @@ from rankfall.run.config.problems import problem
 from rankfall.run.config.types import Config, parse, read
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
-from rankfall.run.plan.declarations import check_declarations, columns_of_table
 from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, MeasurePlan, modules_of
-from rankfall.run.plan.figure_options import check_figure_options
+from rankfall.run.plan.figure_options import check_declarations, check_figure_options, columns_of_table
 from rankfall.run.plan.grid import Grid, components_named_by, resolve_config
 from rankfall.run.plan.selection import select
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from rankfall import components
 from rankfall.components import facts_of, module_of
-from rankfall.design import Architecture, Component, parts
+from rankfall.design import PLAIN, Architecture, Component, parts
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list
 from rankfall.modules import find_module
-from rankfall.nets.plain import PLAIN
 from rankfall.report.quantities import sources as sources_of
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.types import Config

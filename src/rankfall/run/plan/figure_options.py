@@ -1,16 +1,23 @@
-"""Check that the networks, columns and models in a figure's options will exist when it is drawn.
+"""Check what users declare of figures and quantities before any work starts: a figure would report the same errors, but only after hours.
 
-A figure would report the same errors, but only after hours. The meaning of an option follows from its name. In figures of any author,
-`where` filters rows by any column, and `task`, `architectures` and the others of ENTRIES name entries of the configuration. In figures of
-this package, `panels`, `depths` and so on name values of cells, and `numbers` and the others of COLUMNS name columns. If a measure has an
-option of the same name, in singular or plural, the figure's option names its values (`models` of `model`). In other packages, such names
-may mean something else: `width` may be in inches. The figure itself reports what only a run can show, such as that every network diverges.
+The networks, columns and models in a figure's options must exist when it is drawn. The meaning of an option follows from its name. In
+figures of any author, `where` filters rows by any column, and `task`, `architectures` and the others of ENTRIES name entries of the
+configuration. In figures of this package, `panels`, `depths` and so on name values of cells, and `numbers` and the others of COLUMNS name
+columns. If a measure has an option of the same name, in singular or plural, the figure's option names its values (`models` of `model`). In
+other packages, such names may mean something else: `width` may be in inches. The figure itself reports what only a run can show, such as
+that every network diverges.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rankfall.errors import RankfallError, describe_error
 from rankfall.filters import as_list, matches_in_table, parts
+from rankfall.report.headlines import Headline, headlines
+from rankfall.report.page.chart import Chart, charts
+from rankfall.report.page.question import Question
+from rankfall.report.published_numbers import published_numbers
+from rankfall.report.quantities import STUDIES, declarations_of
 from rankfall.report.rows import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.run.config.options import description
@@ -133,3 +140,51 @@ def _write_value(value: Any) -> str:
     """Return a value of a filter as text, with the options of a component."""
     name, options = parts(value)
     return " ".join([name, *(f"{key}={option}" for key, option in options.items())])
+
+
+BESIDE = ("setting", "apart", "chance_of_cell")  # columns that the page adds to tables of cells
+
+
+def check_declarations(modules: Iterable[str], filled: Container[str]) -> None:
+    """Raise if a declaration names a study, a column or a headline that does not exist. `filled` are the tables of the run."""
+    modules = list(modules)
+    try:
+        tables = {module: schema(module) for module in modules if module in filled}
+        numbers, page_charts, questions = headlines(), charts(), declarations_of("sentence")
+        list(published_numbers())
+    except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
+        raise RankfallError(f"{' or '.join(modules)}: a declaration cannot be read: {describe_error(error)}") from error
+    for module, table in tables.items():
+        if table.name != module:
+            raise problem(
+                module, f"calls its table {table.name!r}", hint=f"such a table is named by its module, {module!r}"
+            )
+    declared: list[Headline | Chart] = [*numbers, *page_charts]
+    for item in (item for item in declared if item.table in tables):
+        where = f"{item.table}: {'chart' if isinstance(item, Chart) else 'headline'} {item.name!r}"
+        if item.study not in STUDIES:
+            raise problem(where, f"study {item.study!r} does not exist", allowed=STUDIES, name=item.study)
+        known = [column.name for column in tables[item.table].columns]
+        for column in columns_of(item) if isinstance(item, Chart) else item.columns:
+            if (
+                column not in known and not tables[item.table].inferred
+            ):  # the columns of an inferred table follow from its rows
+                raise problem(where, f"table {item.table} has no column {column!r}", near=known, name=column)
+    known = [headline.name for headline in numbers]
+    for question in questions:
+        for number in question.numbers if question.table in tables and isinstance(question, Question) else ():
+            if number not in known:
+                where = f"{question.table}: sentence {question.name!r}"
+                raise problem(where, f"there is no headline {number!r}", near=known, name=number)
+
+
+def columns_of_table(table: str) -> list[str]:
+    """Return the names of a table's columns."""
+    return [column.name for column in schema(table).columns]
+
+
+def columns_of(chart: Chart) -> list[str]:
+    """Return the columns of its table that a chart reads, without those that it derives."""
+    names = [chart.x, chart.y, chart.line, chart.measured, *chart.choose, *chart.where, *chart.most]
+    names += [level.column for level in chart.beside if level.column]
+    return [name for name in names if name not in (*chart.derive, *BESIDE)]

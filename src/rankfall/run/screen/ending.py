@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankfall.processes import is_running
-from rankfall.run.screen.logs import clock, count
+from rankfall.report.labels import many
+from rankfall.run.screen.logs import clock
 from rankfall.run.screen.state import RunState
+from rankfall.run.store.announced import is_running
 
 FAILED = 5  # failed jobs that are listed
 
@@ -15,7 +16,7 @@ FAILED = 5  # failed jobs that are listed
 def say_finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
     """Yield the last lines of a successful run."""
     if state.totals:
-        yield f"==> done: {count(state.count, 'job')} in {clock(seconds)}"
+        yield f"==> done: {many(state.count, 'job')} in {clock(seconds)}"
     else:
         yield from say_nothing_to_do(results, config, [])
 
@@ -49,7 +50,7 @@ def option(results: Path) -> str:
 
 def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
     """Yield the last lines of a run that was stopped."""
-    done = f"{state.count} of {count(state.total, 'job')}" if state.totals else "nothing"
+    done = f"{state.count} of {many(state.total, 'job')}" if state.totals else "nothing"
     yield f"==> stopped after {clock(seconds)}: {done} done. Finished cells are kept, and training continues from its checkpoint"
     yield f"==> to go on: {again}"
 
@@ -61,7 +62,7 @@ def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
         yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
     if len(jobs) > FAILED:
         yield f"==> ... and {len(jobs) - FAILED} more"
-    yield f"==> {state.count} of {count(state.total, 'job')} done, {len(jobs)} failed; to try these again: {again}"
+    yield f"==> {state.count} of {many(state.total, 'job')} done, {len(jobs)} failed; to try these again: {again}"
     if log is not None:
         yield f"==> output of Snakemake: {log}"
 

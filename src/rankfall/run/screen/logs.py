@@ -1,4 +1,4 @@
-"""Read the progress and the errors of jobs from their logs (`train/progress.py`, `run/jobs/measuring.py`); write durations and counts."""
+"""Read the progress and the errors of jobs from their logs (`run/jobs/progress.py`, `measuring.py`); write durations."""
 
 import re
 from dataclasses import dataclass
@@ -68,11 +68,6 @@ def clock(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 and whole < 600 else "")
     return f"{whole // 3600} h" + (f" {whole % 3600 // 60} min" if whole % 3600 // 60 else "")
-
-
-def count(number: int, noun: str) -> str:
-    """Return a count with its noun: `1 job`, `12 jobs`."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def error_in(log: Path) -> str:

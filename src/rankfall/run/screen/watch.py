@@ -18,8 +18,9 @@ from typing import Any
 
 from rankfall.disk import StoreError, atomic
 from rankfall.errors import RankfallError
+from rankfall.report.labels import many
 from rankfall.run.screen.ending import is_alive
-from rankfall.run.screen.logs import Reached, clock, count, read_reached
+from rankfall.run.screen.logs import Reached, clock, read_reached
 from rankfall.run.screen.state import RunState
 
 EVERY = 2.0  # seconds between two signs of life
@@ -143,7 +144,7 @@ def watch(results: Path, terminal: bool) -> int:
 
 def print_end(seen: Seen) -> int:
     """Print how the run ended. Return the exit code."""
-    done = f"{seen.state.count} of {count(seen.state.total, 'job')} done after {clock(seen.now - seen.state.began)}"
+    done = f"{seen.state.count} of {many(seen.state.total, 'job')} done after {clock(seen.now - seen.state.began)}"
     how = seen.state.how
     if how == "running":
         how = "gave no sign of life for a minute" if is_alive(seen.about) else "was killed"

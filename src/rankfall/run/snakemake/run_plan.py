@@ -23,8 +23,8 @@ from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, read_jobs
 from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.store.announced import announce
-from rankfall.sources.analyses import keep
 from rankfall.sources.fingerprint import Sources
+from rankfall.sources.imports import keep
 
 PLAN = "RANKFALL_PLAN"  # environment variable with the folder of the run's plan, for the Snakefile and the jobs
 # modules that make and write a plan

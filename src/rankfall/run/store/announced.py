@@ -21,7 +21,6 @@ from typing import Any
 
 from rankfall.disk import StoreError, atomic
 from rankfall.errors import RankfallError
-from rankfall.processes import start_of, still_runs
 from rankfall.run.objects import find_objects
 from rankfall.run.store.files import Vault
 
@@ -118,3 +117,29 @@ def _withdraw(path: Path, pid: int, ended: threading.Event) -> None:
             path.unlink(missing_ok=True)
             if objects := find_objects(path.parents[2]):
                 objects.remove(path)
+
+
+def still_runs(pid: int, began: str | None) -> bool:
+    """Return whether the process with this number and this start time, as returned by `start_of`, still runs."""
+    return is_running(pid) and start_of(pid) == began
+
+
+def is_running(pid: int) -> bool:
+    """Return whether any process has this number. Numbers are reused, so it may be a later process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it belongs to another user
+        pass
+    return True
+
+
+def start_of(pid: int) -> str | None:
+    """Return the start time of a process in clock ticks since boot, which distinguishes it from a later process with the same number; None
+    where `/proc` does not have it.
+    """
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rankfall.disk import cannot
-from rankfall.processes import is_running
 from rankfall.run.store import Store
-from rankfall.run.store.announced import read_announcements
+from rankfall.run.store.announced import is_running, read_announcements
 from rankfall.run.store.files import SUFFIX
 from rankfall.run.store.rows import ITEMS, folder_of, read_rows
 from rankfall.run.store.rows import SUFFIX as ROWS_SUFFIX

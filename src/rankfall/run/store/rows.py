@@ -20,7 +20,7 @@ from rankfall.errors import RankfallError
 from rankfall.run.store.files import Damaged, Vault, check_name
 
 SUFFIX = ".parquet"
-ITEMS = "+items"  # suffix of a measure's name: rows of its items, each with its own key (`run/jobs/kept.py`)
+ITEMS = "+items"  # suffix of a measure's name: rows of its items, each with its own key (`run/jobs/row_keeper.py`)
 INDEX = "__key"  # the column with the index of a row's key in the file
 KEYS, MEASURE = b"rankfall.keys", b"rankfall.measure"
 

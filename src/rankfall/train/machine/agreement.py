@@ -19,9 +19,8 @@ from rankfall.design import Architecture, Training
 from rankfall.nets.network import Shape
 from rankfall.random_streams import stream
 from rankfall.train import recipe
-from rankfall.train.machine.autograd import Result, by_autograd, initial, to_double
 from rankfall.train.machine.engine import NO_CODE, Machined
-from rankfall.train.machine.exact_zeros import find_remainder
+from rankfall.train.machine.exact_zeros import Result, by_autograd, find_remainder, initial, to_double
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
 

@@ -3,8 +3,9 @@
 members.engine = Machined(members, architecture, shape, training)
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -18,9 +19,7 @@ from rankfall.nets.network import Shape
 from rankfall.random_streams import words
 from rankfall.train import recipe
 from rankfall.train.dropout import LEVELS
-from rankfall.train.machine.evaluation import add_up, comes_apart, parts_of
-from rankfall.train.machine.forms import StepForm, digest_code, program_of
-from rankfall.train.machine.traced import batch_tensors
+from rankfall.train.machine.traced import StepForm, batch_tensors, digest_code, program_of
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from thousandfold import errors
@@ -135,3 +134,43 @@ def prepare() -> None:
     program_of.cache_clear()
     with as_errors_of_users():
         runtime.prepare("float32")
+
+
+EVALUATED = 32  # largest number of samples of a part; more do not fit the processor's cache
+
+
+def parts_of(batch: Samples) -> list[Samples]:
+    """Split a batch into parts of at most EVALUATED samples.
+
+    The parts have equal sizes if this does not make them much smaller, since each size needs a program.
+    """
+    count = batch.inputs.shape[1]
+    size = next((n for n in range(min(count, EVALUATED), EVALUATED // 2, -1) if count % n == 0), EVALUATED)
+    inputs = batch.inputs.split(size, 1)
+    targets = inputs if batch.targets is batch.inputs else batch.targets.split(size, 1)
+    parts = [replace(batch, inputs=x, targets=y) for x, y in zip(inputs, targets)]
+    if not batch.drawn:
+        return parts
+    return [replace(part, drawn=drawn) for part, drawn in zip(parts, zip(*(x.split(size, 1) for x in batch.drawn)))]
+
+
+def comes_apart(batch: Samples) -> bool:
+    """Return whether all tensors drawn for a batch have its axis of samples, so that they can be split."""
+    return all(x.dim() > 1 and x.shape[1] == batch.inputs.shape[1] for x in batch.drawn or ())
+
+
+def add_up(parts: Sequence[Graded]) -> Graded:
+    """Return the result on the targets of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    asked = sum_of(part.asked for part in parts)
+    loss = sum_of((part.loss.double() * part.asked).masked_fill(part.asked == 0, 0.0) for part in parts) / asked
+    sums, asked_of = (
+        {name: sum_of(getattr(part, kind)[name] for part in parts) for name in getattr(parts[0], kind)}
+        for kind in ("sums", "asked_of")
+    )
+    return Graded(loss.to(parts[0].loss.dtype), asked, sums, asked_of)
+
+
+def sum_of(values: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(values)).sum(0)

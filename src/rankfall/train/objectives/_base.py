@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.primitives import Dropout, no_dropout
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ If the data have a constant answer, the share is also reported separately for to
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.primitives import Dropout, no_dropout
 from rankfall.train.objectives._base import Graded, Samples, outputs
 
 ACCEPTS = "classes"

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 from rankfall.errors import RankfallError
-from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.primitives import Dropout, no_dropout
 from rankfall.random_streams import stream, words
 from rankfall.train.device import waits
 from rankfall.train.objectives._base import Graded, Samples

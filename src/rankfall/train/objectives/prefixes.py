@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.primitives import Dropout, no_dropout
 from rankfall.random_streams import stream
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.objectives.classes import classes

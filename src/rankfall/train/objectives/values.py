@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.nets.primitives import Dropout, no_dropout
 from rankfall.train.objectives._base import Graded, Samples, outputs
 
 ACCEPTS = "values"

@@ -1,8 +1,7 @@
 """Declare the table `cells` and what is shown of it: the results of each cell."""
 
 from rankfall.annotations import DataFrame, Series
-from rankfall.report.cell_numbers import all_rows, plain
-from rankfall.report.headlines import Headline, by_name
+from rankfall.report.headlines import Headline, all_rows, by_name, plain
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import Chart, Level
 from rankfall.report.page.question import Read, TableQuestion, ask_range, fit, list_names, percent, quote_name

@@ -21,7 +21,7 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.report.part_numbers import complete_options, is_missing
 from rankfall.report.ranking import write_seeds
-from rankfall.report.variants import number_variants
+from rankfall.report.settings import number_variants
 from rankfall.tasks._dataset import draw
 from rankfall.train import recipe
 from rankfall.train.data import Data

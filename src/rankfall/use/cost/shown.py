@@ -1,8 +1,7 @@
 """Declare the table `cost` and what is shown of it: the processor time of a training step."""
 
 from rankfall.annotations import DataFrame
-from rankfall.report.cell_numbers import all_rows, plain
-from rankfall.report.headlines import Headline
+from rankfall.report.headlines import Headline, all_rows, plain
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import Chart
 from rankfall.report.page.question import ask_range
