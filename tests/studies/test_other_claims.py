@@ -63,7 +63,7 @@ TINY: dict[str, dict[str, Any]] = {
     "score_scales": {
         "tokens": [16, 64],
         "mapped": [64, 128],
-        "many": [64, 128, 256],
+        "many": [64, 256],
         "width": 32,
         "head_width": 16,
         "sampled": 8,
@@ -113,16 +113,16 @@ def test_its_rules_decide(name: str) -> None:
     table = pd.DataFrame(rows_of(name, 2))
     assert len(conform("evidence", list(rows_of(name, 2)))) == len(table)
     assert not table.duplicated(["claim", "quantity", "line", "x", "seed"]).any()
-    mine = [claim for claim in claims() if claim.table == name]
-    assert {claim.name for claim in mine} == set(table.claim)
-    for claim in mine:
-        found = decide(claim, lambda read: table if read == "evidence" else None)
-        assert found is not None and found.verdict in VERDICTS and found.said.endswith(".")
-        assert (found.verdict == UNDECIDED) == bool(found.wants) and "nan" not in found.said
-        shown = set(table[table.claim == claim.name].quantity)
-        assert {value.quantity for value in claim.published} <= shown
-        assert not claim.shown or claim.shown in shown
-        assert {number.quantity for number in claim.thresholds if ", by " in number.quantity} <= shown
+    ruled = [claim for claim in claims() if claim.table == name]
+    assert {claim.name for claim in ruled} == set(table.claim)
+    for claim in ruled:
+        decision = decide(claim, lambda read: table if read == "evidence" else None)
+        assert decision is not None and decision.verdict in VERDICTS and decision.said.endswith(".")
+        assert (decision.verdict == UNDECIDED) == bool(decision.wants) and "nan" not in decision.said
+        quantities = set(table[table.claim == claim.name].quantity)
+        assert {value.quantity for value in claim.published} <= quantities
+        assert not claim.shown or claim.shown in quantities
+        assert {number.quantity for number in claim.thresholds if ", by " in number.quantity} <= quantities
 
 
 def test_the_networks_made_by_hand_depend_on_what_they_say() -> None:
@@ -332,16 +332,13 @@ def test_products_of_equal_weights_are_powers_of_averaging(monkeypatch: pytest.M
     monkeypatch.setattr(products, "NETWORKS", {"weak scores": {"init": {"name": "normal", "deviation": 0.0}}})
     rows = products.causal_products(Context(), depth=6, tokens=4, width=4, seeds=1)
     averaging = np.tril(np.ones((4, 4))) / np.arange(1, 5)[:, None]
-    found = {
-        one["x"]: one["value"] for one in rows if one["quantity"] == products.LEFT and one["line"] == "weak scores"
-    }
-    for layers, value in found.items():
+    left = [row for row in rows if row["quantity"] == products.LEFT and row["line"] == "weak scores"]
+    for layers, value in ((row["x"], row["value"]) for row in left):
         whole = np.linalg.matrix_power(averaging, int(layers))
         assert value == pytest.approx(math.log10(whole[-1, 1:].sum()), abs=1e-12)
-    rate = {one["line"]: one["value"] for one in rows if one["quantity"] == products.RATE}
-    assert rate["published bound"] == pytest.approx(math.log10(3 / 4)) and rate[
-        "largest diagonal entry"
-    ] == pytest.approx(math.log10(1 / 2))
+    rate = {row["line"]: row["value"] for row in rows if row["quantity"] == products.RATE}
+    assert rate["published bound"] == pytest.approx(math.log10(3 / 4))
+    assert rate["largest diagonal entry"] == pytest.approx(math.log10(1 / 2))
 
 
 def test_texts_follow_from_the_last_two_tokens_but_for_noise() -> None:
