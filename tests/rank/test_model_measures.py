@@ -17,7 +17,7 @@ from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
 from rankfall.rank.chains import measure as attention
 from rankfall.rank.law.models import model_law
-from rankfall.rank.residuals.models import model_residuals
+from rankfall.rank.residuals.models import NORMS, WITHOUT_FIRST, WITHOUT_LARGEST, metrics, model_residuals
 from rankfall.report.conform import conform
 from rankfall.streams.cuts import VARIANTS
 from rankfall.streams.forward import run_model
@@ -80,33 +80,49 @@ def _without_skip(module, state):
 
 def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
     folder = saved("bert", tmp_path)
-    rows = model_residuals(
-        Context(), model=folder, phase="pretrained", text="zipf", samples=2, length=9, spectrum_samples=0
-    )
+    options = {"phase": "pretrained", "text": "zipf", "samples": 2, "length": 9, "spectrum_samples": 0}
+    rows = model_residuals(Context(), model=folder, variants=["transformer"], **options)
     it = on_table(ModelSource(folder, "pretrained"), samples=2)
     states = run_model(it.loaded.model, {**it.inputs(0, 2), "output_hidden_states": True}).hidden_states
+    assert {row["metric"] for row in rows} == set(NORMS)
     for row in rows:
-        if row["variant"] == "transformer" and row["metric"] == "composite":
-            expected = float(res.relative_residual(states[row["layer"]][row["sample"]]))
-            assert row["value"] == pytest.approx(expected, rel=1e-10)
-            assert row["seed"] is None
+        state = states[row["layer"]][row["sample"]]
+        assert row["value"] == pytest.approx(float(res.relative_residual(state, row["metric"])), rel=1e-10)
+        assert row["absolute"] == pytest.approx(float(res.matrix_norm(res.residual(state), row["metric"])), rel=1e-10)
+        assert row["seed"] is None
+
+
+def test_a_large_first_token_and_large_channels_are_left_out():
+    """Against the residual of what is left, with what hides it put on top."""
+
+    def measure(x):
+        return {metric: (size, value) for metric, _, size, value in metrics(x, ("composite",), 0, parts=True)}
+
+    state = torch.randn(2, 6, 12, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    first, channels = state.clone(), state.clone()
+    first[:, 0] += 1e4
+    large = ([1, 5, 7], [0, 2, 11])
+    for sample, chosen in enumerate(large):
+        channels[sample][:, chosen] = 1e4 + 1e-3 * state[sample][:, chosen]
+    assert measure(first)[WITHOUT_FIRST][1] == pytest.approx(res.relative_residual(state[:, 1:]), rel=1e-12)
+    hidden = measure(channels)
+    assert float(hidden["composite"][1].max()) < 1e-3
+    for sample, chosen in enumerate(large):
+        kept = state[sample][:, [channel for channel in range(12) if channel not in chosen]]
+        size, value = (float(numbers[sample]) for numbers in hidden[WITHOUT_LARGEST])
+        assert value == pytest.approx(float(res.relative_residual(kept)), rel=1e-12)
+        assert size == pytest.approx(float(res.matrix_norm(res.residual(kept), "composite")), rel=1e-12)
+    assert measure(state[:, :2, :6]).keys() == {"composite"}
 
 
 def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below():
-    rows = model_law(
-        Context(),
-        model="bert",
-        config={**CONFIGS["bert"], "num_hidden_layers": 6},
-        seeds=1,
-        text="zipf",
-        samples=2,
-        length=9,
-    )
+    config = {**CONFIGS["bert"], "num_hidden_layers": 6}
+    rows = model_law(Context(), model="bert", config=config, seeds=1, text="zipf", samples=2, length=9)
     conform("model_law", rows)
     for row in rows:
         if row["direct"] > 1e-9:
             assert 10 ** row["log10_residual"] == pytest.approx(row["direct"], rel=1e-5)
-    san = sorted((row for row in rows if row["variant"] == "SAN" and row["sample"] == 0), key=lambda row: row["layer"])
+    san = {row["layer"]: row for row in rows if row["variant"] == "SAN" and row["sample"] == 0}
     assert san[6]["log10_residual"] < -100
     assert san[6]["direct"] == 0 or san[6]["direct"] > 1e-18  # ordinary float64 knows nothing of it
     assert san[5]["exponent"] == pytest.approx(3, abs=0.05)
