@@ -138,16 +138,19 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
         options = {"seeds": 1, "text": "zipf", "samples": 3, "length": 9, "variants": ["SAN", "SAN+skip"]}
         rows = model_law(Context(), model="bert", config=config, **options)
         conform("model_law", rows)
-        first = [row for row in rows if row["layer"] == 1 and row["variant"] == "SAN"]
         it = on_table(ModelSource("bert", config=config))
         network, start = convert.as_network(it, VARIANTS["SAN"]), first_states(it, 0, 3).double()[None]
         left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
         size = res.matrix_norm(res.residual(start), "composite").log10()
         terms = measure.bounds(measure.attention_alone(network.blocks[0]), measure.begin(network, start))
-        for row in first:
+        for row in rows:
             sample = row["sample"]
-            assert row["theory_applies"]
-            assert row["condition"] is held
+            if row["layer"] == 0 or row["variant"] == "SAN+skip":
+                reason = "a skip connection: no upper bound holds" if row["layer"] else "the input"
+                assert (row["theory_applies"], row["theory_reason"]) == (False, reason)
+            if row["layer"] != 1 or row["variant"] == "SAN+skip":
+                continue
+            assert row["theory_applies"] and row["condition"] is held
             assert row["log10_attention"] == pytest.approx(float(left[0, sample]), abs=1e-8)
             assert row["score_range"] == pytest.approx(float(terms.score_range[0, sample]))
             if held:
@@ -156,14 +159,7 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
                 assert min(row["lemma_slack"], row["lemma_no_gamma_slack"], row["proven_slack"]) > 0
                 assert row["theory_reason"] == ""
             else:
-                assert all(row[name] is None for name in ONE_LAYER)
-                assert "1.256" in row["theory_reason"]
-        for row in rows:
-            if row["layer"] == 0 or row["variant"] == "SAN+skip":
-                assert not row["theory_applies"]
-                assert row["theory_reason"] == (
-                    "a skip connection: no upper bound holds" if row["layer"] else "the input"
-                )
+                assert all(row[name] is None for name in ONE_LAYER) and "1.256" in row["theory_reason"]
 
 
 def test_attention_matrices_are_the_library_s_own(tmp_path):
