@@ -1,4 +1,4 @@
-"""Guards the functions that one imports: their numbers are those of the rank study, known answers, or computed here by another way."""
+"""Check the functions that users import: their numbers are those of the rank study, known answers, or computed here by another way."""
 
 import random
 import re
@@ -23,11 +23,7 @@ from rankfall.rank.residual import relative_residual
     [
         (lambda x: 2 * x, 1.0),
         (lambda x: x - 0.5 * (x - x.mean(1, keepdim=True)), 1.0),
-        # rest -> rest |rest|^2, about the common row
-        (
-            lambda x: x.mean(1, keepdim=True) + (d := x - x.mean(1, keepdim=True)) * d.norm(dim=(1, 2), keepdim=True),
-            2.0,
-        ),
+        (lambda x: x.mean(1, True) + (d := x - x.mean(1, True)) * d.norm(dim=(1, 2), keepdim=True), 2.0),
         (lambda x: x + torch.arange(x.shape[1], dtype=x.dtype)[:, None], 0.0),
     ],
 )
@@ -52,17 +48,16 @@ def test_an_attention_function_has_the_order_of_the_component(mask):
 
 
 def test_residuals_of_layers_are_those_of_their_states():
-    x, (a, b) = (
+    x, layers = (
         torch.randn(3, 7, 6, generator=torch.Generator().manual_seed(0)).double(),
-        (nn.Linear(6, 6), nn.Linear(6, 6)),
+        [nn.Linear(6, 6) for _ in "ab"],
     )
-    found = residuals([a, b], x, norm="frobenius")
-    state = x
-    for number, layer in enumerate([None, a, b]):
-        state = state if layer is None else layer.double()(state)
+    curve, state = residuals(layers, x, norm="frobenius"), x
+    for number, layer in enumerate([nn.Identity(), *layers]):
+        state = layer.double()(state)
         rest = state - state.mean(1, keepdim=True)
         by_hand = (rest.flatten(1).norm(dim=1) / state.flatten(1).norm(dim=1)).mean().item()
-        assert found[number] == pytest.approx(by_hand, rel=1e-12)
+        assert curve[number] == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_functions_and_components_follow_one_law():
@@ -108,28 +103,22 @@ def test_the_law_of_components_has_no_floor():
 def bert():
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
-    config = transformers.BertConfig(
-        hidden_size=24, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48, vocab_size=400
-    )
-    return transformers.BertModel(config).eval()
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+    return transformers.BertModel(transformers.BertConfig(vocab_size=400, **sizes)).eval()
 
 
 def test_a_model_that_is_an_object_keeps_its_weights(bert, monkeypatch):
     """Whole and uncut, its residuals are those of the hidden states that the library returns."""
-    seen = []
     from rankfall.models import subject
 
-    batch_for = subject.batch_for
-    monkeypatch.setattr(subject, "batch_for", lambda *given: seen.append(batch_for(*given)) or seen[-1])
-    found = residuals(bert, samples=2, length=16, text="random", norm="frobenius")
+    batches, batch_for = [], subject.batch_for
+    monkeypatch.setattr(subject, "batch_for", lambda *given: batches.append(batch_for(*given)) or batches[-1])
+    curves = residuals(bert, samples=2, length=16, text="random", norm="frobenius")
     with torch.no_grad():
-        states = bert.double()(**seen[0].inputs, output_hidden_states=True).hidden_states
-    by_hand = []
-    for state in states:
-        rest = state - state.mean(1, keepdim=True)
-        by_hand.append((rest.flatten(1).norm(dim=1) / state.flatten(1).norm(dim=1)).mean().item())
-    assert found["transformer"] == pytest.approx(by_hand, rel=1e-9)
-    assert found["SAN"][-1] < found["transformer"][-1]
+        states = bert.double()(**batches[0].inputs, output_hidden_states=True).hidden_states
+    by_hand = [relative_residual(state, "frobenius").mean().item() for state in states]
+    assert curves["transformer"] == pytest.approx(by_hand, rel=1e-9)
+    assert curves["SAN"][-1] < curves["transformer"][-1]
 
 
 def test_a_model_has_a_law_without_a_floor(bert):
@@ -140,25 +129,19 @@ def test_a_model_has_a_law_without_a_floor(bert):
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: order_of_contraction(lambda q, k: q), "takes 2 arguments"),
         (lambda: order_of_contraction(nn.Linear(4, 4)), "(states are 8 wide here; width=... says otherwise"),
         (lambda: order_of_contraction(attention="gua"), "unknown attention 'gua'; allowed: delta, "),
-        (
-            lambda: order_of_contraction(normalizer="l2"),
-            "did you mean 'normaliser'?",
-        ),
+        (lambda: order_of_contraction(normalizer="l2"), "did you mean 'normaliser'?"),
         (lambda: residuals(F.scaled_dot_product_attention, width=10, heads=4), "4 heads do not divide the width 10"),
         (lambda: residuals(F.scaled_dot_product_attention, depth=-1), "depth is -1: it must be a whole number"),
         (
             lambda: residuals(nn.Identity(), torch.randn(7, 6)),
             "(samples, tokens, width), at least one of each, not (7, 6)",
         ),
-        (
-            lambda: collapse_law(lambda x: x.type(torch.float32)),
-            "casts its input from float64 to float32 inside",
-        ),
+        (lambda: collapse_law(lambda x: x.type(torch.float32)), "casts its input from float64 to float32 inside"),
         (lambda: residuals(lambda x: F.dropout(x, 0.5)), "gives two answers for the same input"),
         (
             lambda: residuals(nn.Sequential(nn.Linear(6, 9), nn.Linear(9, 6)), torch.randn(2, 7, 6)),
@@ -166,8 +149,8 @@ def test_a_model_has_a_law_without_a_floor(bert):
         ),
     ],
 )
-def test_what_cannot_be_measured_is_one_line(call, said):
-    with pytest.raises(RankfallError, match=re.escape(said)) as caught:
+def test_what_cannot_be_measured_is_one_line(call, message):
+    with pytest.raises(RankfallError, match=re.escape(message)) as caught:
         call()
     assert "\n" not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""What a stream is made of, measured on modules whose parts are known: norms and where they stand, scales, weights, masks, equal tokens."""
+"""Check what a stream is made of on modules whose parts are known: norms and where they stand, scales, weights, masks, equal tokens."""
 
 from typing import Any
 
@@ -75,33 +75,29 @@ def stacked(**how: Any) -> Examined:
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
-    [("before", "before the branch"), ("behind", "behind the branch"), ("after", "after the addition")],
-)
-@pytest.mark.parametrize(("norm", "kind"), [(nn.LayerNorm, "layer"), (nn.RMSNorm, "rms"), (nn.Identity, "none")])
-def test_norms_are_told_by_what_they_do_and_where_they_stand(place: str, said: str, norm: Any, kind: str) -> None:
-    one = stacked(place=place, norm=norm)
-    found = norms(one, one.flows[0])
-    if kind == "none":
-        assert found.kinds == [] and found.places == ["none"]
-        return
-    assert found.kinds == [kind] and found.places == [said]
-    assert found.classes == [norm.__name__]
-
-
-@pytest.mark.parametrize(
-    ("place", "norm", "said"),
+    ("place", "stands", "kind"),
     [
-        ("before", nn.LayerNorm, "pre-norm"),
-        ("after", nn.LayerNorm, "post-norm"),
-        ("before", nn.Identity, "no norm on the stream"),
+        ("before", "before the branch", "pre-norm"),
+        ("behind", "behind the branch", None),
+        ("after", "after the addition", "post-norm"),
     ],
 )
-def test_the_kind_says_that_no_norm_stands_on_the_stream_as_a_check_does(place: str, norm: Any, said: str) -> None:
-    one = stacked(place=place, norm=norm)
-    (flow,) = one.flows
-    (kind,) = {row["kind"] for row in rows_of_stream(one, flow)}
-    assert kind == f"both ways, attention, {said}" == kind_of(flow, has_norm(one, flow))
+@pytest.mark.parametrize(("norm", "of"), [(nn.LayerNorm, "layer"), (nn.RMSNorm, "rms"), (nn.Identity, "none")])
+def test_norms_are_recognised_by_what_they_do_and_where_they_stand(
+    place: str, stands: str, kind: str | None, norm: Any, of: str
+) -> None:
+    """A stream's kind says whether a norm stands on it, as a check does."""
+    examined = stacked(place=place, norm=norm)
+    (flow,) = examined.flows
+    measured = norms(examined, flow)
+    if of == "none":
+        assert measured.kinds == [] and measured.places == ["none"]
+        kind = "no norm on the stream"
+    else:
+        assert (measured.kinds, measured.places, measured.classes) == ([of], [stands], [norm.__name__])
+    if kind is not None:
+        rows = {row["kind"] for row in rows_of_stream(examined, flow)}
+        assert rows == {f"both ways, attention, {kind}"} == {kind_of(flow, has_norm(examined, flow))}
 
 
 @pytest.mark.parametrize("skip", [1.0, 0.5])
@@ -111,39 +107,36 @@ def test_the_factor_of_the_skip_is_found(skip: float) -> None:
 
 
 def test_a_norm_between_leaves_no_factor_and_ratios_are_those_of_the_branch() -> None:
-    one = stacked(place="after")
-    assert scales(one, one.flows[0]).skip is None
+    after = stacked(place="after")
+    assert scales(after, after.flows[0]).skip is None
     behind = stacked(place="behind", norm=nn.RMSNorm)
-    found = scales(behind, behind.flows[0])
+    ratios = scales(behind, behind.flows[0])
     with torch.no_grad():
         x = behind.model.get_submodule("embed")(behind.arguments.args[0])
-    assert found.mixing[0] == pytest.approx(
-        1 / float(x.pow(2).mean().sqrt()), rel=1e-3
-    )  # a normed branch has mean square 1
-    assert len(found.mixing) == len(found.tokenwise) == 3
+    # A normed branch has mean square 1.
+    assert ratios.mixing[0] == pytest.approx(1 / float(x.pow(2).mean().sqrt()), rel=1e-3)
+    assert len(ratios.mixing) == len(ratios.tokenwise) == 3
 
 
 def test_deviations_of_weights_are_those_that_were_drawn() -> None:
-    one = stacked()
+    examined = stacked()
+    (flow,) = examined.flows
     with torch.no_grad():
-        for parameter in one.model.parameters():
+        for parameter in examined.model.parameters():
             if parameter.dim() == 2:
                 parameter.copy_(torch.tensor([0.03, -0.03]).repeat(parameter.numel() // 2).view_as(parameter))
-    found = find_stds(one, one.flows[0], {})
-    assert found.std == pytest.approx(0.03, rel=1e-6) and found.scaled == pytest.approx(0.12, rel=1e-6)
-    assert found.least == pytest.approx(0.03, rel=1e-6) and found.most == pytest.approx(0.03, rel=1e-6)
-    assert found.released == 0  # none was brought to another size
-    gain = {"blocks.0.mlp.weight": Gain(0.5, 400)}
-    assert find_stds(one, one.flows[0], gain).most == 0.5 and find_stds(
-        one, one.flows[0], gain
-    ).released == pytest.approx(1 / 6)
-    assert find_stds(one, one.flows[0], None).released is None
+    stds = find_stds(examined, flow, {})
+    assert (stds.std, stds.scaled, stds.least, stds.most) == pytest.approx((0.03, 0.12, 0.03, 0.03), rel=1e-6)
+    assert stds.released == 0  # none was brought to another size
+    brought = find_stds(examined, flow, {"blocks.0.mlp.weight": Gain(0.5, 400)})
+    assert brought.most == 0.5 and brought.released == pytest.approx(1 / 6)
+    assert find_stds(examined, flow, None).released is None
 
 
-@pytest.mark.parametrize(("causal", "said"), [(True, "causal"), (False, "bidirectional")])
-def test_masks_are_tried(causal: bool, said: str) -> None:
+@pytest.mark.parametrize(("causal", "mask"), [(True, "causal"), (False, "bidirectional")])
+def test_masks_are_tried(causal: bool, mask: str) -> None:
     flow = stacked(causal=causal).flows[0]
-    assert (mask_of(flow), flow.mixer) == (said, "attention")
+    assert (mask_of(flow), flow.mixer) == (mask, "attention")
 
 
 def test_equal_tokens_stay_equal_in_attention_without_positions() -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 from helpers import by_member, cells, data_of, network_of
+from one_stack import chosen
 
 from rankfall.identity.attribution.measure import attribution
 from rankfall.identity.attribution.shown import KEY, columns, equal_shares
@@ -19,10 +20,6 @@ INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 def context(**architecture: Any) -> Context:
     made = network_of(dtype=torch.float32, **architecture)
     return Context(network=made, data=data_of(INPUTS), cells=2 * cells(architecture=architecture))
-
-
-def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
-    return [row for row in rows if all(row[name] == value for name, value in labels.items())]
 
 
 def test_rows_are_what_the_blocks_say() -> None:

@@ -37,19 +37,6 @@ def test_an_untrained_stack_is_near_the_closed_form() -> None:
     assert first["none"] != first["rope"]
 
 
-def test_many_draws_add_in_squares() -> None:
-    """Without scores, the mean square over seeds of a network's blocks is that of independent random maps."""
-    from rankfall.identity.influence.measure import in_squares
-
-    total = 0.0
-    for seed in range(12):
-        network = stack(3, 0.4, "none", 16, 2, 8, seed)
-        for block in network.blocks:
-            block.attention.query.weight.data.zero_()
-        total = total + measure_shares(network, [3], 8, seed, 1, 16)[0]
-    assert total / 12 == pytest.approx(in_squares(8, 3, 0.4), rel=0.1)
-
-
 @pytest.mark.parametrize("alpha", [0.3, None])
 @pytest.mark.parametrize("directions", [3, 8])  # of a width of 8: some, and all
 def test_all_samples_at_once_give_the_blocks_of_each(alpha: float | None, directions: int) -> None:

@@ -1,11 +1,11 @@
-"""Guards norms of Jacobian blocks: against differences of the network itself, a linear network's closed form, and each other."""
+"""Check norms of Jacobian blocks against differences of the network itself, a linear network's closed form, and each other."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from helpers import cells
+from helpers import network_of
 from torch import Tensor
 
 from rankfall.identity.attribution.layers import row
@@ -20,21 +20,14 @@ from rankfall.identity.jacobian import (
     every_block,
 )
 from rankfall.identity.shares import ablation
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network
 
 TOKENS, WIDTH, MEMBERS, SAMPLES = 5, 8, 2, 2
 
 
 def network(noise: float = 0.3, **architecture: Any) -> Network:
-    """In float64; by default with weights large enough that attention is not uniform."""
-    cell = cells(architecture={"depth": 2, "heads": 2, "width": WIDTH} | architecture)[0]
-    shape = Shape("tokens", "classes", length=TOKENS, size_in=7, size_out=7)
-    made = build(cell.architecture, shape, MEMBERS, torch.float64)
-    made.initialise(list(range(MEMBERS)))
-    generator = torch.Generator().manual_seed(0)
-    for value in made.parameters():
-        value.data += noise * torch.randn(value.shape, generator=generator, dtype=torch.float64)
-    return made.requires_grad_(False)
+    """Return networks with weights large enough that attention is not uniform."""
+    return network_of(MEMBERS, TOKENS, 7, noise=noise, **{"width": WIDTH} | architecture)
 
 
 def layers_of(made: Network) -> Layers:
@@ -153,37 +146,33 @@ def test_what_a_causal_mask_hides_has_no_effect_on_any_processor() -> None:
     assert bool((noisy[..., ~torch.eye(TOKENS).bool()] == 0).all())
 
 
-def test_features_that_sum_to_a_constant_are_told() -> None:
+def test_features_that_sum_to_a_constant_are_recognised() -> None:
     """Behind a plain norm nothing is carried back for the sum, and the blocks are what they were; unequal gains, or tokens that have
     become equal where rank is lost, are no constant."""
     x, tokens, rng = states(), torch.tensor([2, 0]), np.random.default_rng
     plain, gains = network(noise=0.0, mlp="gelu"), network(noise=0.0, mlp="gelu")
     equal = network(noise=0.0, residual="none", normaliser="softmax", depth=6)  # SAN: all rows equal
-    for made in (gains, equal):
-        for block in made.blocks:
-            block.norm1.gain.data += 0.3 * torch.randn(block.norm1.gain.shape, dtype=torch.float64)
-            if block.norm2 is not None:
-                block.norm2.gain.data += 0.3 * torch.randn(block.norm2.gain.shape, dtype=torch.float64)
+    for norm in [
+        norm for made in (gains, equal) for block in made.blocks for norm in (block.norm1, block.norm2) if norm
+    ]:
+        norm.gain.data += 0.3 * torch.randn(norm.gain.shape, dtype=torch.float64)
     for made, constant in ((plain, True), (gains, False), (equal, False)):
         layers = of_one(made, 1)
-        found = constant_sums(layers, x[1, 1], layers(x[1, 1]))
-        assert found == [constant] * len(found)
+        sums = constant_sums(layers, x[1, 1], layers(x[1, 1]))
+        assert sums == [constant] * len(sums)
         few, every = blocks_of(layers, x[1, 1], tokens, None, rng(0)), every_block(layers_of(made), x)
-        torch.testing.assert_close(few[JACOBIAN][0], every[JACOBIAN][:, 1, 1, tokens], rtol=1e-9, atol=1e-20)
         assert bool((few[SUMMED] == 0).all()) == constant
-        if not constant:
-            torch.testing.assert_close(few[SUMMED][0], every[SUMMED][:, 1, 1, tokens], rtol=1e-9, atol=1e-20)
+        for name in (JACOBIAN, SUMMED)[: 1 if constant else 2]:
+            torch.testing.assert_close(few[name][0], every[name][:, 1, 1, tokens], rtol=1e-9, atol=1e-20)
 
 
 def test_quantiles_and_the_deviation_of_means_by_hand() -> None:
     """0 to 100 in steps of one: the quantiles are their own percents; a token without a number is left out."""
     values = torch.arange(101.0, dtype=torch.float64).view(1, -1)
-    found = row(
-        "jacobian", "all", "own share", torch.cat([values, values + torch.nan]), torch.arange(1, 203).view(2, -1)
-    )
-    assert {name: found[name] for name in ("low", "lower", "median", "upper", "high", "value")} == pytest.approx(
-        {"low": 5, "lower": 25, "median": 50, "upper": 75, "high": 95, "value": 50}
-    )
-    assert found["deviation"] is None  # of one sample with numbers
+    shares = torch.cat([values, values + torch.nan])
+    numbers = row("jacobian", "all", "own share", shares, torch.arange(1, 203).view(2, -1))
+    expected = {"low": 5, "lower": 25, "median": 50, "upper": 75, "high": 95, "value": 50}
+    assert {name: numbers[name] for name in expected} == pytest.approx(expected)
+    assert numbers["deviation"] is None  # of one sample with numbers
     two = row("jacobian", "all", "own share", torch.tensor([[1.0, 3.0], [4.0, 8.0]]), torch.ones(2, 2))
     assert two["value"] == 4 and two["deviation"] == pytest.approx(8**0.5)  # means 2 and 6

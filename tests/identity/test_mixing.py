@@ -1,4 +1,4 @@
-"""Guards shares, rollout, mixing ratios and rank correlations: each against a loop over its formula."""
+"""Check shares, rollout, mixing ratios and rank correlations: each against a loop over its formula."""
 
 from typing import Any
 
@@ -89,12 +89,8 @@ def test_shares_by_hand() -> None:
 
 def test_rank_correlations_are_scipys() -> None:
     rng = np.random.default_rng(0)
-    one, other = (
-        torch.from_numpy(rng.integers(5, size=(4, 9)) * 1.0),
-        torch.from_numpy(rng.normal(size=(4, 9))),
-    )  # with ties
+    tied, distinct = torch.from_numpy(rng.integers(5, size=(4, 9)) * 1.0), torch.from_numpy(rng.normal(size=(4, 9)))
     counted = torch.from_numpy(rng.random((4, 9)) < 0.8)
-    (found,) = correlations({"one": one, "other": other}, counted).values()
-    for row in range(4):
-        expected = spearmanr(one[row][counted[row]], other[row][counted[row]]).statistic
-        assert float(found[row]) == pytest.approx(expected, rel=1e-12)
+    (values,) = correlations({"tied": tied, "distinct": distinct}, counted).values()
+    for x, y, kept, value in zip(tied, distinct, counted, values):
+        assert float(value) == pytest.approx(spearmanr(x[kept], y[kept]).statistic, rel=1e-12)

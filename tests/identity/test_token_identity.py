@@ -1,15 +1,14 @@
-"""The measure of token identifiability on cells: which sentences it takes, and what it finds where the answer is known."""
+"""Check token identifiability of cells: which sentences it takes, and its rates where the answer is known."""
 
 from typing import Any
 
 import pytest
 import torch
-from helpers import by_member, cells, dataset_of, each_member
+from helpers import by_member, cells, dataset_of, each_member, network_of
 from torch import Tensor
 
 from rankfall.identity.token_identity.measure import distinct_sentences, token_identity, vocabulary
 from rankfall.measure.context import Context
-from rankfall.nets.network import Shape, build
 from rankfall.train.data import Data
 
 SYMBOLS, LENGTH = 40, 7
@@ -20,18 +19,15 @@ def words(seed: int, count: int) -> Tensor:
     return torch.randint(SYMBOLS, (count, LENGTH), generator=torch.Generator().manual_seed(seed))
 
 
-def context(seeds: range = range(2), **architecture: Any) -> Context:
-    options = {"depth": 2, "heads": 2, "width": 16} | architecture
-    made = cells(architecture=options, grid={"seed": f"{seeds[0]}..{seeds[-1]}"})
-    network = build(made[0].architecture, Shape("tokens", "classes", LENGTH, SYMBOLS, SYMBOLS), len(seeds))
-    network.initialise(list(seeds))
+def context(**architecture: Any) -> Context:
+    options = {"width": 16} | architecture
+    network = network_of(2, LENGTH, SYMBOLS, torch.float32, **options)
     datasets = [
         dataset_of(words(seed, 60), words(seed, 60), words(9 - seed, 20), words(seed, 20), size_in=SYMBOLS, size_out=2)
-        for seed in seeds
+        for seed in (0, 1)
     ]
-    return Context(
-        network.requires_grad_(False), Data.from_datasets(datasets, torch.float32, torch.device("cpu")), made
-    )
+    data = Data.from_datasets(datasets, torch.float32, torch.device("cpu"))
+    return Context(network, data, cells(architecture=options, grid={"seed": [0, 1]}))
 
 
 def rate(rows: list[dict[str, Any]], **labels: Any) -> list[float]:
@@ -53,19 +49,17 @@ def test_skips_keep_identity_and_without_them_it_dies_with_rank(sentinels: str) 
 
 def test_what_is_tested_is_from_the_test_split_and_known_nowhere_else() -> None:
     data = context().data
-    found = distinct_sentences(data, 40)
-    assert len(found) == 40
-    assert len({tuple(one.tolist()) for one in found}) == 40
-    assert torch.equal(found[-20:], data.test.inputs[0].flip(0))
+    sentences = distinct_sentences(data, 40)
+    assert len(sentences) == len({tuple(sentence.tolist()) for sentence in sentences}) == 40
+    assert torch.equal(sentences[-20:], data.test.inputs[0].flip(0))
     assert len(distinct_sentences(data, 1000)) == 80
 
 
 @pytest.mark.parametrize("sentinels", ["none", "bos"])
 def test_all_words_are_what_the_network_makes_of_them(sentinels: str) -> None:
-    it = context(sentinels=sentinels)
-    for one in each_member(it):
-        inputs, every = one.data.test.inputs, vocabulary(one.network, SYMBOLS, [1, 5])
-        state = one.network.lift(inputs)
-        state = state if one.network.sentinels is None else one.network.sentinels.strip(state)
-        for place, found in zip((1, 5), every, strict=True):
-            torch.testing.assert_close(found[inputs[0, :, place]], state[0, :, place])
+    for member in each_member(context(sentinels=sentinels)):
+        inputs, network = member.data.test.inputs, member.network
+        state = network.lift(inputs)
+        state = state if network.sentinels is None else network.sentinels.strip(state)
+        for place, entering in zip((1, 5), vocabulary(network, SYMBOLS, [1, 5]), strict=True):
+            torch.testing.assert_close(entering[inputs[0, :, place]], state[0, :, place])

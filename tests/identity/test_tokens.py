@@ -1,6 +1,7 @@
-"""Token identifiability: nearest neighbours against loops, probes against what they must recover, and intervals."""
+"""Check token identifiability: nearest neighbours against loops, probes against what they must recover, and intervals."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -38,14 +39,14 @@ def sentences(
     return Sentences(seed, numbers, [0, 1, 2], states, [1, 4], vocabulary)
 
 
-def rows_of(*networks: Sentences, transfer: bool = False) -> list[dict[str, Any]]:
-    found = token_rates(networks, *RECIPES, Uninterrupted(), transfer=transfer)
-    return [{"member": member} | row for member, rows in enumerate(found) for row in rows]
+def rows_of(sentences: Sentences, transfer: bool = False) -> list[dict[str, Any]]:
+    (rows,) = token_rates([sentences], *RECIPES, Uninterrupted(), transfer=transfer)
+    return rows
 
 
-def one(rows: list[dict[str, Any]], **labels: Any) -> dict[str, Any]:
-    (found,) = [row for row in rows if all(row[name] == value for name, value in labels.items())]
-    return found
+def select(rows: list[dict[str, Any]], **labels: Any) -> dict[str, Any]:
+    (row,) = [row for row in rows if all(row[name] == value for name, value in labels.items())]
+    return row
 
 
 @pytest.mark.parametrize("distance", ["cosine", "l2"])
@@ -53,21 +54,15 @@ def test_nearest_neighbours_are_those_of_a_loop(distance: str) -> None:
     mapped, candidates = drawn(3, 7, 4, name="mapped"), drawn(3, 7, 4, name="candidates")
     allowed = drawn(3, 7, name="allowed") > -0.5
     candidates[0, 3] = candidates[0, 5]  # two that are equally near
-    own = torch.arange(7).expand(3, -1)
-    found = nearest_shares(mapped, candidates, own, distance, allowed)
+    shares = nearest_shares(mapped, candidates, torch.arange(7).expand(3, -1), distance, allowed)
     for s in range(3):
         for q in range(7):
-            apart = {
-                c: float(
-                    (mapped[s, q] - candidates[s, c]).norm()
-                    if distance == "l2"
-                    else 1 - mapped[s, q] @ candidates[s, c] / mapped[s, q].norm() / candidates[s, c].norm()
-                )
-                for c in range(7)
-                if allowed[s, c]
-            }
+            apart = {}
+            for c in allowed[s].nonzero().flatten().tolist():
+                x, y = mapped[s, q], candidates[s, c]
+                apart[c] = float((x - y).norm() if distance == "l2" else 1 - x @ y / x.norm() / y.norm())
             nearest = [c for c, far in apart.items() if far < min(apart.values()) + 1e-12]
-            assert float(found[s, q]) == pytest.approx((q in nearest) / len(nearest))
+            assert float(shares[s, q]) == pytest.approx((q in nearest) / len(nearest))
 
 
 def test_of_equally_near_candidates_each_gets_its_share() -> None:
@@ -90,41 +85,36 @@ def test_embeddings_are_their_own_nearest_neighbours(positions: bool) -> None:
     alike = (tested.unsqueeze(-1) == tested.unsqueeze(-2)).sum(-1)
     for distance in ("cosine", "l2"):
         labels = {"layer": 0, "map": "naive", "distance": distance}
-        assert one(rows, candidates="distinct", **labels)["rate"] == 1.0
-        assert one(rows, candidates="vocabulary", **labels)["rate"] == 1.0
+        assert select(rows, candidates="distinct", **labels)["rate"] == 1.0
+        assert select(rows, candidates="vocabulary", **labels)["rate"] == 1.0
         wanted = 1.0 if positions else float((1 / alike.double()).mean())
-        assert one(rows, candidates="sentence", **labels)["rate"] == pytest.approx(wanted, abs=1e-12)
+        assert select(rows, candidates="sentence", **labels)["rate"] == pytest.approx(wanted, abs=1e-12)
     assert float((1 / alike.double()).mean()) < 0.99
 
 
-def test_a_rotation_is_found_by_the_linear_probe_and_not_by_the_naive_map() -> None:
+def test_a_rotation_is_recovered_by_probes_and_not_by_the_naive_map() -> None:
     rows = rows_of(sentences())
-    for distance in ("cosine", "l2"):
-        for candidates in ("distinct", "vocabulary"):
-            for name, loss in (("linear", "cosine"), ("linear", "l2"), ("mlp", "cosine"), ("mlp", "l2")):
-                labels = {"layer": 1, "map": name, "loss": loss, "distance": distance, "candidates": candidates}
-                assert one(rows, **labels)["rate"] == 1.0
-            naive = one(rows, layer=1, map="naive", distance=distance, candidates=candidates)
-            assert naive["rate"] < 0.5
+    for distance, candidates in product(("cosine", "l2"), ("distinct", "vocabulary")):
+        labels = {"layer": 1, "distance": distance, "candidates": candidates}
+        for name, loss in product(("linear", "mlp"), ("cosine", "l2")):
+            assert select(rows, map=name, loss=loss, **labels)["rate"] == 1.0
+        assert select(rows, map="naive", **labels)["rate"] < 0.5
 
 
 def test_equal_states_are_told_apart_by_chance_alone() -> None:
     """All tokens of a sentence are mapped to one vector, whose nearest candidate is right for one token."""
-    rows = rows_of(sentences(positions=True))
-    for name in ("naive", "linear", "mlp"):
-        found = [row for row in rows if row["layer"] == 2 and row["map"] == name and row["candidates"] == "sentence"]
-        assert [row["rate"] for row in found] == pytest.approx([1 / 6] * len(found))
-        assert all(row["chance"] == pytest.approx(1 / 6) for row in found)
+    rows = [row for row in rows_of(sentences(positions=True)) if (row["layer"], row["candidates"]) == (2, "sentence")]
+    assert {row["map"] for row in rows} == {"naive", "linear", "mlp"}
+    assert [row["rate"] for row in rows] == [row["chance"] for row in rows] == pytest.approx([1 / 6] * len(rows))
 
 
 def test_the_position_alone_is_enough_where_embeddings_are_positions() -> None:
     it = sentences(positions=True)
     only = Sentences(0, it.words, it.layers, drawn(6, 12, name="only").float().expand(3, 40, 6, 12), [], it.vocabulary)
     rows = rows_of(only)
-    assert one(rows, map="position", candidates="sentence", distance="l2")["rate"] == 1.0
-    found = one(rows_of(it), map="position", candidates="vocabulary", distance="l2")
-    assert found["rate"] < 0.4
-    assert found["layer"] is None
+    assert select(rows, map="position", candidates="sentence", distance="l2")["rate"] == 1.0
+    row = select(rows_of(it), map="position", candidates="vocabulary", distance="l2")
+    assert row["rate"] < 0.4 and row["layer"] is None
 
 
 def test_maps_of_another_layer_are_asked_for_too() -> None:

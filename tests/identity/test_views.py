@@ -38,13 +38,3 @@ def test_the_parts_give_what_the_layer_computes(architecture: dict[str, Any]) ->
         assert not isinstance(view.join, str)
         torch.testing.assert_close(view.join(attended), states[view.layer][member], rtol=1e-12, atol=1e-12)
         assert (view.weights[:, :, ~view.allowed] == 0).all()
-
-
-def test_a_norm_is_the_sum_of_its_parts() -> None:
-    for norm in ("layer", "rms", "column"):
-        view = next(cell_views(network(norm=norm), INPUTS))
-        assert not isinstance(view.join, str) and view.join.norm is not None
-        whole = torch.randn(3, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-        parts = (0.3 * whole, 0.5 * whole.flip(1), 0.7 * whole - 0.5 * whole.flip(1))
-        summed = sum(view.join.norm.part(part, whole) for part in parts)
-        torch.testing.assert_close(summed + view.join.norm.bias, view.join.norm(whole), rtol=1e-12, atol=1e-12)

@@ -114,8 +114,8 @@ def test_a_cell_has_the_same_bits_in_any_stack(
 def test_a_measure_that_gives_other_rows_at_another_time_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = 'import torch\n\nTABLE = "paths"\n\n\ndef chance(context):\n'
-    code += '    return [{"kind": "whole", "accuracy": float(getattr(torch, "rand")(()))}]\n'
+    row = '{"kind": "whole", "accuracy": float(getattr(torch, "rand")(()))}'
+    code = f'import torch\n\nTABLE = "paths"\n\n\ndef chance(context):\n    return [{row}]\n'
     (tmp_path / "own_measures.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     plan, store = plan_of("own", [0, 1], {}, [1e-3, 1.0], "own_measures:chance"), Store(tmp_path / "store")

@@ -1,4 +1,4 @@
-"""Guards what every measure is given: random numbers that do not depend on the stack, and states that outlive a job that is stopped."""
+"""Check what every measure receives: random numbers that do not depend on the stack, and states that outlive a job that is stopped."""
 
 import json
 import os
@@ -23,40 +23,6 @@ from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 from rankfall.run.store.inventory import Live, find_removable
 
-PROBES = '''"""Maps from the last states to the input, in two kinds; all of a kind are one stack."""
-import torch
-from rankfall.nets.primitives import Linear, Sizes
-from rankfall.tasks._dataset import Split
-from rankfall.train.data import Data
-from rankfall.train.loop import Course
-from rankfall.train.members import Hyperparameters, Members
-from rankfall.train.objectives.classes import classes
-from rankfall.train.optimizers.adam import Adam
-from rankfall.train.loop import fit_or_resume
-
-TABLE = "paths"
-
-
-def probes(context, *, each: int = 500):
-    with torch.no_grad():
-        states = context.network.states(context.data.test.inputs)[-1]  # (K, B, T, D)
-    rows = []
-    for kind, rate in (("whole", 0.1), ("chance", 0.01)):
-        count, width, symbols = len(context.cells) * each, states.shape[-1], context.data.size_in
-        made = Linear(Sizes(count, 1, 1, width, 1, 1, 1, width, symbols), width, symbols, "probe")
-        for name, value in made.named_parameters():
-            drawn = [context.stream("probes", kind, name, i % each, member=i // each).normal(size=value.shape[1:]) for i in range(count)]
-            value.data = torch.stack([torch.from_numpy(one) for one in drawn]).to(value)
-        split = Split(states.repeat_interleave(each, 0), context.data.test.inputs.repeat_interleave(each, 0))
-        seeds = [cell.seed for cell in context.cells for _ in range(each)]
-        members = Members(made, seeds, Adam(), [Hyperparameters(lr=rate)] * count)
-        history = fit_or_resume(context.checkpoint, kind, members, Data({"train": split}), classes, Course(epochs=2, batch=8))
-        loss = history.mean("train", "loss", 1).view(len(context.cells), each)
-        rows += [
-            {"kind": kind, "accuracy": float(v), "repeat": i} for k in range(len(loss)) for i, v in enumerate(loss[k])
-        ]
-    return rows
-'''
 FREE = '''"""A long measure of nothing: one item after another."""
 NEEDS = "nothing"
 TABLE = "path_counts"
@@ -75,26 +41,24 @@ def free(context, *, items: int = 5):
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Four cells at initialisation, two a stack, and measures of one's own."""
+    """Train four cells for no epochs, two a stack, beside a measure of a user and one that trains probes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for name, text in (("lab_probes", PROBES), ("lab_free", FREE)):
-        (tmp_path / f"{name}.py").write_text(text)
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    configure(tmp_path)
-    assert cli.main(["train", "--config", "config.json", *place()]) == 0
+    monkeypatch.delitem(sys.modules, "lab_free", raising=False)
+    (tmp_path / "lab_free.py").write_text(FREE)
+    probes = {"measure": "token_identity", "sentences": 20, "epochs": 2, "hidden": 4, "places": 2}
+    raw = config(
+        grid={"seed": "0..3"},
+        measures={"probes": probes, "free": {"measure": "lab_free:free"}},
+        compute={"threads": 1, "stack": 2},
+    )
+    (tmp_path / "config.json").write_text(json.dumps(raw))
+    assert run("train", *place()) == 0
     return tmp_path
 
 
-def configure(folder: Path, **compute: Any) -> None:
-    own = {name: {"measure": f"lab_{name}:{name}"} for name in ("probes", "free")}
-    raw = config(
-        training={"epochs": 0},
-        grid={"seed": "0..3"},
-        measures=own,
-        compute={"threads": 1, "stack": 2} | compute,
-    )
-    (folder / "config.json").write_text(json.dumps(raw))
+def run(verb: str, *options: str) -> int:
+    return cli.main([verb, "--config", "config.json", *options])
 
 
 def place() -> list[str]:
@@ -104,10 +68,7 @@ def place() -> list[str]:
 
 def measure(name: str, results: str = "results") -> int:
     where = [] if name == "free" else place()
-    out = f"{results}.{name}.parquet"
-    return cli.main(
-        ["measure", "--config", "config.json", "--results", results, "--measure", name, *where, "--out", out]
-    )
+    return run("measure", "--results", results, "--measure", name, *where, "--out", f"{results}.{name}.parquet")
 
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, wanted: Callable[[str, int], bool]) -> None:
@@ -123,32 +84,30 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, wanted: Callable[[str, int], bool
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("part", "step"), [("whole", 7), ("chance", 3)])
-def test_probes_that_are_stopped_go_on_bit_identically(
-    lab: Path, monkeypatch: pytest.MonkeyPatch, part: str, step: int
-) -> None:
-    """500 probes of a cell in a stack, then as many of another kind: SIGTERM comes while the first or the second are trained."""
-    assert measure("probes") == 0
-    undisturbed = read_frame(lab / "results.probes.parquet", "paths")
-    assert len(undisturbed) == 4 * 2 * 500 and undisturbed.accuracy.nunique() > 3000
-    assert not list((lab / "results/store/checkpoints").glob("*"))
-    assert cli.main(["train", "--config", "config.json", "--results", "other", *place()]) == 0
+def test_probes_that_are_stopped_go_on_bit_identically(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM comes while the probes of the first cell are trained."""
+    all_steps: list[tuple[str, int]] = []
     with monkeypatch.context() as patch:
-        killed_at(patch, lambda name, now: (name, now) == (part, step))
+        killed_at(patch, lambda name, step: bool(all_steps.append((name, step))))
+        assert measure("probes") == 0
+    undisturbed = read_frame(lab / "results.probes.parquet", "token_identity")
+    assert not list((lab / "results/store/checkpoints").glob("*"))
+    assert run("train", "--results", "other", *place()) == 0
+    with monkeypatch.context() as patch:
+        killed_at(patch, lambda name, step: (name, step) == all_steps[2])
         assert measure("probes", "other") == engine.INTERRUPTED
     (kept,) = (lab / "other/store/checkpoints").glob("*.safetensors")
     plan, store = make_plan("config.json"), Store(lab / "other/store")
     rows = {plan.measure_key("probes", cell) for cell in plan.cells}
-    live = Live(cells={cell.key for cell in plan.cells}, measures={"lab_probes:probes": rows})
+    live = Live(cells={cell.key for cell in plan.cells}, measures={"token_identity": rows})
     assert kept not in {item.path for item in find_removable(store, live)}
     assert kept in {item.path for item in find_removable(store, Live(cells=live.cells))}
     steps: list[tuple[str, int]] = []
     with monkeypatch.context() as patch:
-        killed_at(patch, lambda name, now: bool(steps.append((name, now))))
+        killed_at(patch, lambda name, step: bool(steps.append((name, step))))
         assert measure("probes", "other") == 0
-    first = 8 * (part == "chance") + step  # steps that need not be taken again; each kind has 8
-    assert len(steps) == 4 * 16 - first  # of four cells, one after another
-    assert undisturbed.equals(read_frame(lab / "other.probes.parquet", "paths"))
+    assert steps == all_steps[3:]
+    assert undisturbed.equals(read_frame(lab / "other.probes.parquet", "token_identity"))
     assert not list((lab / "other/store/checkpoints").glob("*"))
 
 
@@ -162,8 +121,8 @@ def test_a_measure_of_nothing_goes_on_after_its_last_item(lab: Path, monkeypatch
     assert not (lab / "other.free.parquet").exists()
     assert measure("free", "other") == 0
     assert (lab / "calls").read_text().split() == list("01234" * 2)
-    one, other = (read_frame(lab / f"{name}.free.parquet", "path_counts") for name in ("results", "other"))
-    assert one.equals(other)
+    whole, parted = (read_frame(lab / f"{name}.free.parquet", "path_counts") for name in ("results", "other"))
+    assert whole.equals(parted)
     assert not list((lab / "other/store/checkpoints").glob("*"))
 
 

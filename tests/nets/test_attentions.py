@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import exact
+import mpmath as mp
 import pytest
 import torch
 from one_layer import network, states
@@ -15,13 +17,6 @@ EXACT = 1e-12
 
 def mapped(x: Tensor, weight: Tensor) -> list[float]:
     return [float(sum(x[i] * weight[i, j] for i in range(len(x)))) for j in range(weight.shape[1])]
-
-
-def normalised(name: str, row: list[float], count: int) -> list[float]:
-    if name == "relu2":
-        return [max(v, 0.0) ** 2 / count for v in row]
-    total = sum(math.exp(v) for v in row)
-    return [math.exp(v) / total for v in row]
 
 
 def gau_by_hand(unit: Any, name: str, x: Tensor, k: int, bias: Tensor, causal: bool) -> Tensor:
@@ -39,9 +34,8 @@ def gau_by_hand(unit: Any, name: str, x: Tensor, k: int, bias: Tensor, causal: b
             product = sum(
                 (shared[i][c] * gain[0, c] + shift[0, c]) * (shared[j][c] * gain[1, c] + shift[1, c]) for c in range(s)
             )
-            hidden = causal and j > i
-            scores.append(-math.inf if hidden else float(product) / math.sqrt(s) + float(bias[i, j]))
-        weights = normalised(name, scores, count)
+            scores.append(None if causal and j > i else mp.mpf(float(product) / math.sqrt(s) + float(bias[i, j])))
+        weights = [float(weight) for weight in exact.normalised(name, scores, [])]
         mixed = [gate[i][e] * sum(weights[j] * value[j][e] for j in range(count)) for e in range(len(gate[i]))]
         rows.append(mapped(torch.tensor(mixed, dtype=torch.float64), unit.output.weight[k]))
     return torch.tensor(rows, dtype=torch.float64)

@@ -1,9 +1,10 @@
-"""Layers that read what earlier ones made, against loops over layers: values of the first layer, means and attention over depth."""
+"""Check layers that read the outputs of earlier ones against loops over layers: first values, means and attention over depth."""
 
 from typing import Any
 
 import pytest
 import torch
+from helpers import each_network
 from one_layer import network, states
 from torch import Tensor
 
@@ -21,18 +22,18 @@ KINDS: dict[str, dict[str, Any]] = {
 def test_values_of_the_first_layer_are_kept_in_mind(where: str, learned: bool) -> None:
     attention = {"name": "value_residual", "where": where, "share": 0.3, "learned": learned}
     made, x = network(attention=attention, depth=3, heads=3, residual="add"), states(5)
-    got, first = list(made.layers(x)), None
+    by_layer, first = list(made.layers(x)), None
     for number, block in enumerate(made.blocks):
         layer = block.attention
-        values = layer.split(layer.value(x))
+        values, weights = layer.split(layer.value(x)), layer.weights(x)
         first = values if first is None else first
         share = 0.3 if number == 0 or not learned else layer.share  # (K, 1, 1, 1, 1)
-        weights = layer.weights(x)
-        mixed, added = ((1 - share) * values + share * first, 0.0) if where == "values" else (values, first - values)
-        context = weights @ mixed + share * added
+        mixed = share * (first - values)
+        context = weights @ (values + mixed) if where == "values" else weights @ values + mixed
         x = x + layer.output(context.transpose(2, 3).flatten(-2))
-        torch.testing.assert_close(got[number + 1], x, rtol=1e-11, atol=1e-11)
-    assert len(got) == 4 and sum("share" in name for name, _ in made.named_parameters()) == (2 if learned else 0)
+        torch.testing.assert_close(by_layer[number + 1], x, rtol=1e-11, atol=1e-11)
+    assert len(by_layer) == 4
+    assert sum("share" in name for name, _ in made.named_parameters()) == (2 if learned else 0)
 
 
 @pytest.mark.parametrize("start", ["last", "mean"])
@@ -84,9 +85,6 @@ def test_a_pass_leaves_nothing_for_the_next_and_members_stay_apart(name: str) ->
     once = made.run(x)
     made.run(3 * x)
     assert torch.equal(made.run(x), once)
-    for member in range(2):
-        one = network(members=1, depth=3, **KINDS[name])
-        for value, whole in zip(one.parameters(), made.parameters()):
-            value.data = whole[member : member + 1].clone()
-        here = (slice(member, member + 1), slice(1, 2))
-        torch.testing.assert_close(one.run(x[here]), once[here], rtol=1e-12, atol=1e-12)
+    for member, alone in enumerate(each_network(made)):
+        sample = (slice(member, member + 1), slice(1, 2))
+        torch.testing.assert_close(alone.run(x[sample]), once[sample], rtol=1e-12, atol=1e-12)

@@ -15,22 +15,25 @@ LONG = torch.tensor([[[0, 3, 1, 4, 1, 2, 0, 3, 2]]]).expand(2, 1, 9)
 network = partial(network_of, symbols=5, noise=0.3)
 
 
-@pytest.mark.parametrize("sentinels", ["none", "bos"])
-@pytest.mark.parametrize("attention", ["multihead", "gau"])
-@pytest.mark.parametrize("position", ["rope", "toeplitz"])
-def test_a_causal_network_says_the_same_of_a_beginning_whatever_follows(
-    position: str, attention: str, sentinels: str
-) -> None:
-    made = network(position=position, attention=attention, sentinels=sentinels, mask="causal")
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *(
+            {"position": position, "attention": attention}
+            for position in ("rope", "toeplitz")
+            for attention in ("multihead", "gau")
+        ),
+        {"position": "rope", "sentinels": "bos"},
+        {"position": "none", "attention": "linear"},
+    ],
+    ids=str,
+)
+def test_a_causal_network_says_the_same_of_a_beginning_whatever_follows(parts: dict[str, Any]) -> None:
+    made = network(mask="causal", **parts)
     longer = made(LONG)
     assert longer.shape[2] == 9
-    assert (longer[:, :, :5] - made(LONG[..., :5])).abs().max() < 1e-12
-    assert (longer[:, :, :3] - made(LONG[..., :3])).abs().max() < 1e-12
-
-
-def test_linear_attention_runs_at_any_length() -> None:
-    made = network(position="none", attention="linear", mask="causal")
-    assert (made(LONG)[:, :, :5] - made(LONG[..., :5])).abs().max() < 1e-12
+    for length in (3, 5):
+        assert (longer[:, :, :length] - made(LONG[..., :length])).abs().max() < 1e-12
 
 
 def test_learned_positions_end_where_training_did() -> None:

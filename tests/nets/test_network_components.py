@@ -51,12 +51,11 @@ def test_cls_and_sep_stand_around_the_sequence_and_are_cut_off_again() -> None:
     x = drawn(2, 4, 5, 6)
     longer = ends.add(x)
     assert torch.equal(ends.strip(longer), x) and longer.shape == (2, 4, 7, 6)
-    for member in range(2):
-        for sample in range(4):
-            assert torch.equal(longer[member, sample, 0], ends.first[member, 0, 0])
-            assert torch.equal(longer[member, sample, 6], ends.last[member, 0, 0])
-    found = components.describe("sentinels", "cls_sep")
-    assert found is not None and found.facts["COUNT"] == 2
+    assert torch.equal(longer[:, :, 0], ends.first[:, 0].expand(2, 4, 6)) and torch.equal(
+        longer[:, :, 6], ends.last[:, 0].expand(2, 4, 6)
+    )
+    described = components.describe("sentinels", "cls_sep")
+    assert described is not None and described.facts["COUNT"] == 2
 
 
 def test_residuals() -> None:

@@ -1,4 +1,4 @@
-"""What normalisers and positions say of rows and places (ROWS, SEES) is what their numbers do."""
+"""Check that the numbers of normalisers and positions do what these declare of rows and places (ROWS, SEES)."""
 
 from typing import Any
 
@@ -12,24 +12,22 @@ from rankfall.nets.network import make
 from rankfall.nets.primitives import Sizes
 
 T = 9
-SIZES = Sizes(
-    members=1, length=T, depth=1, width=8, heads=2, head_width=4, mlp_width=8, size_in=1, size_out=1
-)  # fmt: skip
+SIZES = Sizes(members=1, length=T, depth=1, width=8, heads=2, head_width=4, mlp_width=8, size_in=1, size_out=1)
 
 
 def facts(kind: str, name: str) -> dict[str, Any]:
-    found = components.describe(kind, name)
-    return dict(found.facts) if found else {}
+    described = components.describe(kind, name)
+    return dict(described.facts) if described else {}
 
 
-def made(kind: str, name: str) -> Any:
-    """The component, every parameter drawn."""
-    found = make(kind, Component(name), SIZES)
-    if isinstance(found, torch.nn.Module):
+def make_drawn(kind: str, name: str) -> Any:
+    """Return the component, every parameter drawn."""
+    component = make(kind, Component(name), SIZES)
+    if isinstance(component, torch.nn.Module):
         generator = torch.Generator().manual_seed(3)
-        for value in found.double().parameters():
+        for value in component.double().parameters():
             value.data = torch.randn(value.shape, generator=generator, dtype=torch.float64)
-    return found
+    return component
 
 
 def drawn(*shape: int) -> Tensor:
@@ -39,33 +37,33 @@ def drawn(*shape: int) -> Tensor:
 @pytest.mark.parametrize("name", components.names("normaliser"))
 def test_rows_sum_to_what_a_normaliser_says(name: str) -> None:
     masked = drawn(1, 1, 2, T, T).masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), -torch.inf)
-    sums = made("normaliser", name)(masked).sum(-1)
-    said = facts("normaliser", name)["ROWS"]
-    if said == "free":
+    sums = make_drawn("normaliser", name)(masked).sum(-1)
+    declared = facts("normaliser", name)["ROWS"]
+    if declared == "free":
         assert sums.std() > 1e-3
     else:
-        wanted = sums[..., :1] if said == "constant" else {"one": 1.0, "zero": 0.0}[said]
+        wanted = sums[..., :1] if declared == "constant" else {"one": 1.0, "zero": 0.0}[declared]
         assert (sums - wanted).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("name", components.names("normaliser"))
 def test_a_normaliser_treats_places_as_it_says(name: str) -> None:
     """Equal scores: what differs between the weights of one row belongs to places."""
-    weights = made("normaliser", name)(torch.full((1, 1, 2, T, T), 0.7, dtype=torch.float64))
+    weights = make_drawn("normaliser", name)(torch.full((1, 1, 2, T, T), 0.7, dtype=torch.float64))
     assert seen(weights) == facts("normaliser", name).get("SEES", "nothing")
 
 
 @pytest.mark.parametrize("name", components.names("position"))
 def test_a_position_sees_what_it_says(name: str) -> None:
-    position, said = made("position", name), facts("position", name)
-    if "states" in said["TOUCHES"]:
+    position, declared = make_drawn("position", name), facts("position", name)
+    if "states" in declared["TOUCHES"]:
         x = position.embed(torch.ones(1, 1, T, 8, dtype=torch.float64))
-        assert said["SEES"] == "places"
+        assert declared["SEES"] == "places"
         assert len(x.flatten(0, 2).unique(dim=0)) == T
         return
     q, k = (part.expand(-1, -1, -1, T, -1) for part in drawn(2, 1, 1, 2, 1, 4))  # the same at every place
     q, k = position.rotate(q, k)
-    assert seen(position.bias(position.products(q, k))) == said["SEES"]
+    assert seen(position.bias(position.products(q, k))) == declared["SEES"]
 
 
 def seen(weights: Tensor) -> str:

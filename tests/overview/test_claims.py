@@ -1,4 +1,4 @@
-"""Guards how claims are decided and refused: intervals by an independent formula, and every lack of a source or column by name."""
+"""Check how claims are decided and refused: intervals by an independent formula, and every lack of a source or column by name."""
 
 import math
 from dataclasses import replace
@@ -15,15 +15,7 @@ from rankfall.measure.context import Context
 from rankfall.overview.claims import decide, measure
 from rankfall.report import claim as module
 from rankfall.report.claim import Claim, check_claims, claims
-from rankfall.report.decision import (
-    HOLDS,
-    Band,
-    Decision,
-    Threshold,
-    band,
-    compare,
-    is_on,
-)
+from rankfall.report.decision import HOLDS, Band, Decision, Threshold, band, compare, is_on
 from rankfall.report.schema import schema
 
 GOOD = Claim(
@@ -45,26 +37,24 @@ def columns_of(table: str) -> list[str]:
 def test_an_interval_is_students() -> None:
     values = np.random.default_rng(0).normal(3.0, 2.0, 7)
     low, high = stats.t.interval(0.95, 6, loc=values.mean(), scale=values.std(ddof=1) / math.sqrt(7))
-    found = band(values)
-    assert (found.mean, found.low, found.high, found.seeds) == pytest.approx((values.mean(), low, high, 7))
-
-
-def test_one_seed_or_equal_ones_have_no_spread_and_no_number_is_an_error() -> None:
+    interval = band(values)
+    assert (interval.mean, interval.low, interval.high) == pytest.approx((values.mean(), low, high))
+    assert interval.seeds == 7
     assert band([2.0]) == Band(2.0, 2.0, 2.0, 1) and band([2.0, math.nan, 2.0]) == Band(2.0, 2.0, 2.0, 2)
     with pytest.raises(RankfallError, match="no number"):
         band([math.nan, None])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
+    ("low", "high", "side"),
     [(1.1, 2.0, "above"), (0.0, 0.9, "below"), (0.9, 1.1, "undecided"), (1.0, 2.0, "undecided")],
 )
-def test_a_threshold_within_an_interval_decides_nothing(low: float, high: float, said: str) -> None:
-    found = Band((low + high) / 2, low, high, 3)
-    assert compare(found, 1.0) == said
-    wanted = {"above": True, "below": False, "undecided": None}[said]
-    assert is_on(found, Threshold(1.0, "above", "spread")) is wanted
-    assert is_on(found, Threshold(1.0, "below", "spread")) is (None if wanted is None else not wanted)
+def test_a_threshold_within_an_interval_decides_nothing(low: float, high: float, side: str) -> None:
+    interval = Band((low + high) / 2, low, high, 3)
+    assert compare(interval, 1.0) == side
+    above = {"above": True, "below": False, "undecided": None}[side]
+    assert is_on(interval, Threshold(1.0, "above", "spread")) is above
+    assert is_on(interval, Threshold(1.0, "below", "spread")) is (None if above is None else not above)
 
 
 def test_ours_are_right() -> None:
@@ -72,31 +62,28 @@ def test_ours_are_right() -> None:
     assert len({claim.name for claim in claims()}) == len(claims()) >= 1
 
 
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "no table": ({"reads": {"residual": ()}}, "reads table 'residual', which does not exist"),
-    "no column": ({"reads": {"residuals": ("valeu",)}}, "reads column 'valeu' of table residuals, which has key"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_read_is_refused(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    changes, said = WRONG[case]
-    monkeypatch.setattr(module, "claims", lambda: (replace(GOOD, table="mylab.good", **changes),))
+@pytest.mark.parametrize(
+    ("reads", "message"),
+    [
+        ({"residual": ()}, "reads table 'residual', which does not exist"),
+        ({"residuals": ("valeu",)}, "reads column 'valeu' of table residuals, which has key"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(reads: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "claims", lambda: (replace(GOOD, table="mylab.good", reads=reads),))
     with pytest.raises(RankfallError) as error:
         check_claims(columns_of)
-    assert said in str(error.value) and "'good' of mylab.good" in str(error.value)
+    assert message in str(error.value) and "'good' of mylab.good" in str(error.value)
 
 
 def test_a_claim_sees_its_own_evidence_alone_and_only_what_it_reads() -> None:
     seen: list[Any] = []
     claim = replace(GOOD, decide=lambda read: seen.append(read("evidence")) or Decision(HOLDS, "Yes."))  # type: ignore[func-returns-value]
     rows = pd.DataFrame({"claim": ["good", "other"], "value": [1.0, 2.0]})
-    found = decide(claim, {"evidence": rows}.get)
-    assert found is not None and found.verdict == HOLDS and seen[0].value.tolist() == [1.0]
-    assert (
-        decide(claim, {"evidence": rows[rows.claim == "other"]}.get) is None
-        and decide(claim, lambda name: None) is None
-    )
+    decision = decide(claim, {"evidence": rows}.get)
+    assert decision is not None and decision.verdict == HOLDS and seen[0].value.tolist() == [1.0]
+    assert decide(claim, {"evidence": rows[rows.claim == "other"]}.get) is None
+    assert decide(claim, lambda name: None) is None
     with pytest.raises(RankfallError, match="reads table 'cells', which its `reads` does not name"):
         decide(replace(GOOD, decide=lambda read: read("cells")), {"evidence": rows, "cells": rows}.get)
 
@@ -104,7 +91,6 @@ def test_a_claim_sees_its_own_evidence_alone_and_only_what_it_reads() -> None:
 def test_evidence_of_no_claim_is_refused() -> None:
     """A misspelt name left its claim out of the verdicts without a word."""
     rows = pd.DataFrame([evidence_row("norms_prevent_colapse", "kept, by layer", "softmax", 1, 0, 0.5)])
-    with pytest.raises(
-        RankfallError, match="'norms_prevent_colapse', which is not a claim; did you mean 'norms_prevent_collapse'"
-    ):
+    message = "'norms_prevent_colapse', which is not a claim; did you mean 'norms_prevent_collapse'"
+    with pytest.raises(RankfallError, match=message):
         measure(Context(table={"evidence": rows}.get))

@@ -1,4 +1,4 @@
-"""Guards the comparison with published numbers: the files of facts, which of our rows stand beside them, and the verdict."""
+"""Check the comparison with published numbers: the files of facts, which of our rows stand beside them, and the verdict."""
 
 from pathlib import Path
 from typing import Any
@@ -20,49 +20,27 @@ from rankfall.run.plan import make_plan
 PAPER = Path(__file__).parents[2] / "workflow" / "presets" / "paper.yaml"
 
 VALUE = {
-    "name": "n",
-    "source": "paper",
-    "source_name": "Nobody 2020",
-    "source_title": "On attention",
-    "source_link": "https://example.org",
-    "place": "figure",
-    "what": "w",
-    "kind": "measured",
-    "sense": "equal",
-    "published": 0.5,
-    "tolerance": 0.02,
-    "table": "paths",
-    "column": "accuracy",
-    "where": "task=sorting;kind=path;length=1",
-    "less": "",
-    "over": "",
-    "least": "",
-    "within": "",
-    "at": "training=long",
-    "by": "training",
-}
+    "name": "n", "source": "paper", "source_name": "Nobody 2020", "source_title": "On attention", "source_link": "https://example.org",
+    "place": "figure", "what": "w", "kind": "measured", "sense": "equal", "published": 0.5, "tolerance": 0.02, "table": "paths",
+    "column": "accuracy", "where": "task=sorting;kind=path;length=1", "less": "", "over": "", "least": "", "within": "",
+    "at": "training=long", "by": "training",
+}  # fmt: skip
 
 
 def ours(**changes: Any) -> pd.DataFrame:
-    """Two trainings, two seeds, two repeats; a null length arrives as pandas' nullable integer."""
+    """Return two trainings, two seeds, two repeats; a null length arrives as pandas' nullable integer."""
+    about = {"task": "sorting", "kind": "path", "length": 1, "status": "done"}
     rows = [
-        {
-            "task": "sorting",
-            "kind": "path",
-            "length": 1,
-            "training": t,
-            "seed": s,
-            "accuracy": a + 0.1 * s + d,
-            "status": "done",
-        }
-        for t, a in (("long", 0.45), ("short", 0.2))
-        for s in (0, 1)
-        for d in (-0.01, 0.01)
+        about | {"training": training, "seed": seed, "accuracy": accuracy + 0.1 * seed + repeat}
+        for training, accuracy in (("long", 0.45), ("short", 0.2))
+        for seed in (0, 1)
+        for repeat in (-0.01, 0.01)
     ]
-    rows.append({**rows[0], "kind": "chance", "length": None, "accuracy": 9.0})
-    rows.append({**rows[0], "status": "missing", "accuracy": None})
-    frame = pd.DataFrame([row | changes for row in rows])
-    return frame.astype({"length": pd.Int64Dtype()})
+    rows += [
+        rows[0] | {"kind": "chance", "length": None, "accuracy": 9.0},
+        rows[0] | {"status": "missing", "accuracy": None},
+    ]
+    return pd.DataFrame([row | changes for row in rows]).astype({"length": pd.Int64Dtype()})
 
 
 def beside(value: dict[str, Any], frame: pd.DataFrame | None) -> list[dict[str, Any]]:
@@ -95,10 +73,20 @@ def test_each_sense(sense: str, published: float, expected: list[bool]) -> None:
     assert [row["holds"] for row in beside(value, ours())] == expected
 
 
-def test_what_no_tolerance_can_say_has_a_sense() -> None:
-    assert holds(0.018, 0.01, "magnitude", 0.3) and holds(0.0052, 0.01, "magnitude", 0.3)
-    assert not holds(0.021, 0.01, "magnitude", 0.3) and not holds(0.0, 0.01, "magnitude", 0.3)
-    assert holds(0.0, 2e-7, "floor", 1e-6) and not holds(2e-6, 2e-7, "floor", 1e-6)
+@pytest.mark.parametrize(
+    ("sense", "published", "tolerance", "holding", "failing"),
+    [
+        ("magnitude", 0.01, 0.3, (0.018, 0.0052), (0.021, 0.0)),
+        ("floor", 2e-7, 1e-6, (0.0,), (2e-6,)),
+        ("above", 0.5, 0.1, (0.45,), (0.4,)),  # a tolerance lies on both sides of a published number
+        ("below", 0.5, 0.1, (0.55,), (0.6,)),
+    ],
+)
+def test_senses_and_tolerances(
+    sense: str, published: float, tolerance: float, holding: tuple[float, ...], failing: tuple[float, ...]
+) -> None:
+    assert all(holds(value, published, sense, tolerance) for value in holding)
+    assert not any(holds(value, published, sense, tolerance) for value in failing)
 
 
 def curve(**columns: list[Any]) -> pd.DataFrame:
@@ -138,8 +126,8 @@ def test_a_failed_seed_is_counted_and_no_comparison_holds_with_one(lost: dict[st
     value = VALUE | {"where": "task=sorting", "within": "x=0.56", "sense": "above", "published": 0.03}
     (whole,) = beside(value, frame)
     assert whole["holds"] and whole["failed"] == 0
-    for name, one in lost.items():
-        frame.loc[3, name] = one  # one of the two rows of a seed is enough
+    for name, value_of_row in lost.items():
+        frame.loc[3, name] = value_of_row  # one of the two rows of a seed is enough
     (row,) = beside(value, frame)
     assert (row["seeds"], row["held"], row["failed"], row["holds"]) == (2, 2, 1, False) and row["ours"] == 0.6
     (alone,) = beside(value, frame[frame.seed == 2])
@@ -149,9 +137,8 @@ def test_a_failed_seed_is_counted_and_no_comparison_holds_with_one(lost: dict[st
 def test_a_cell_that_diverged_in_training_has_failed() -> None:
     """Its one row says what the cell is and nothing of steps, so it counts wherever the cell would."""
     frame = curve(seed=[0, 1], status=["done", "diverged"], step=[299, None], accuracy=[0.5, None])
-    (row,) = beside(VALUE | {"where": "task=sorting;step=299"}, frame)
+    (row,), (other,) = (beside(VALUE | {"where": f"task=sorting;step=299{more}"}, frame) for more in ("", ";depth=3"))
     assert (row["ours"], row["seeds"], row["failed"], row["holds"]) == (0.5, 1, 1, False)
-    (other,) = beside(VALUE | {"where": "task=sorting;step=299;depth=3"}, frame)
     assert other["ours"] is None and other["holds"] is None
 
 
@@ -172,14 +159,13 @@ def test_what_no_run_measures_keeps_its_row(frame: pd.DataFrame | None) -> None:
     assert row["published"] == 0.5 and row["ours"] is None and row["holds"] is None and row["seeds"] == 0
 
 
-def test_the_files_of_facts_are_whole() -> None:
+def test_the_files_of_facts_are_whole_and_no_verdict_is_vacuous() -> None:
+    """Nothing at all and ten times as much do not hold, except where that is what the paper says."""
     values = list(published_numbers())
     assert len({value["name"] for value in values}) == len(values) > 190
     for value in values:
-        assert value["kind"] in ("measured", "typed", "claimed", "exact") and (
-            value["source"] in ("paper", "code") or "second-hand" in value["place"]
-        )
-        assert value["what"] and value["place"]
+        assert value["kind"] in ("measured", "typed", "claimed", "exact") and value["what"] and value["place"]
+        assert value["source"] in ("paper", "code") or "second-hand" in value["place"]
         assert not (value["less"] and value["over"])
         known = {column.name for column in schema(value["table"]).columns}
         fields = ("where", "less", "over", "within", "at")
@@ -187,11 +173,6 @@ def test_the_files_of_facts_are_whole() -> None:
         by = value["by"].split(";")
         assert asked | {value["column"]} | set(by) <= known, value["name"]
         assert not value["least"] or value["least"] in by
-
-
-def test_no_verdict_is_vacuous() -> None:
-    """Nothing at all and ten times as much do not hold, but where that is what is said."""
-    for value in published_numbers():
         wanted, sense, tolerance = float(value["published"]), value["sense"], float(value["tolerance"])
         nothing, much = (0.0, 10 * wanted) if wanted else (-1.0, 1.0)  # a difference is 0 where there is none
         assert holds(nothing, wanted, sense, tolerance) == (sense in ("below", "all below", "floor")), value["name"]
@@ -207,31 +188,27 @@ def test_every_published_path_count_is_what_the_measure_counts() -> None:
 
 PUBLISHED = {value["setting"]: value["at"] for value in published_numbers() if "setting" in value}
 CELLS = [cell_columns(cell) for cell in make_plan(PAPER).cells]
-RTE = {
-    "task_component": "memorization(labels=2, length=128, padded=true, test=88, text=rte, tokenizer=bert-base-uncased, train=500, "
-    "vocabulary=9)"
-}
+RTE = "memorization(labels=2, length=128, padded=true, test=88, text=rte, tokenizer=bert-base-uncased, train=500, vocabulary=9)"
 
 
-def alike(setting: str, **changes: Any) -> list[dict[str, Any]]:
-    """Cells of the preset that are at a setting, after the same changes to each of them."""
+def at_setting(setting: str, **changes: Any) -> set[tuple[str, str, str]]:
+    """Return the cells of the preset that are at a setting, after the same changes to each of them."""
     changed = (cell | changes for cell in CELLS)
-    return [one for one in changed if all(equals(one[name], wanted) for name, wanted in conditions(PUBLISHED[setting]))]
-
-
-def labels(cells: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
-    return {(cell["task"], cell["architecture"], cell["training"]) for cell in cells}
+    return {
+        (cell["task"], cell["architecture"], cell["training"])
+        for cell in changed
+        if all(equals(cell[name], wanted) for name, wanted in conditions(PUBLISHED[setting]))
+    }
 
 
 def test_the_published_settings_are_those_of_the_preset() -> None:
     """Of the preset with the papers' sizes, exactly the networks trained as published are at the published settings."""
-    assert labels(alike("sorting")) == {("sorting", "published_sorting", "published")}
-    assert labels(alike("hull")) == {("convex_hull", "published_hull", "published_hull")}
-    assert alike("memorization") == []  # the preset has another text
-    assert labels(alike("memorization", **RTE)) == {
-        ("memorization", "published_memorization", "published_memorization")
-    }
-    circles = labels(alike("circle"))
+    assert at_setting("sorting") == {("sorting", "published_sorting", "published")}
+    assert at_setting("hull") == {("convex_hull", "published_hull", "published_hull")}
+    assert at_setting("memorization") == set()  # the preset has another text
+    rte = {"task_component": RTE}
+    assert at_setting("memorization", **rte) == {("memorization", "published_memorization", "published_memorization")}
+    circles = at_setting("circle")
     assert {training for _, _, training in circles} == {"published_circle"}
     assert {task for task, _, _ in circles} == {"circle", "circle_script", "circle_script_skip", "circle_step"}
     for cell in map(cell_columns, make_plan(PAPER.with_name("urpe.yaml")).cells):
@@ -243,11 +220,6 @@ def test_rows_fit_the_declared_table(tmp_path) -> None:
     rows = reproduction(Context())
     tables.write("reproduction", rows, path, tables.provenance())
     assert len(tables.read(path, "reproduction")) == len(rows) == len(list(published_numbers()))
-
-
-def test_a_tolerance_lies_on_both_sides_of_a_published_number() -> None:
-    assert holds(0.45, 0.5, "above", 0.1) and not holds(0.4, 0.5, "above", 0.1)
-    assert holds(0.55, 0.5, "below", 0.1) and not holds(0.6, 0.5, "below", 0.1)
 
 
 def test_a_point_of_a_curve_is_judged_by_its_mean_and_its_deviation() -> None:

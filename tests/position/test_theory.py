@@ -86,12 +86,8 @@ def decided(visible: list[str], tokens: list[int], depth: int = 3, fixed: bool =
 @pytest.mark.parametrize(
     ("visible", "tokens", "rows", "argument"),
     [
-        (
-            ["xx.x", "xxx.", ".xxx", "x.xx"],
-            [0, 1, 2, 3],
-            1,
-            "surroundings",
-        ),  # in a ring all have equal neighbours, and not all are neighbours
+        # In a ring all have equal neighbours, and not all are neighbours.
+        (["xx.x", "xxx.", ".xxx", "x.xx"], [0, 1, 2, 3], 1, "surroundings"),
         (["x..", ".xx", ".xx"], [0, 1, 2], 2, "surroundings"),  # half of three places, but not the mirrored ones
         (["x.x", ".x.", "x.x"], [0, 1, 2], 2, "reflection"),
         (
@@ -99,7 +95,7 @@ def decided(visible: list[str], tokens: list[int], depth: int = 3, fixed: bool =
             [0, 1, 2, 3, 4],
             2,
             "surroundings",
-        ),  # mirrored, but fewer than half
+        ),  # mirrored, fewer than half
         (["xxx", "xxx", "xxx"], [0, 1], 1, "exchange"),
         (["xx.", "xxx", "xxx"], [0, 1], 2, "sentinel"),
     ],

@@ -38,6 +38,8 @@ def normalised(name: str, row: list[Any], factors: list[Any]) -> list[Any]:
     if name == "swish_l2":
         s = [zero if b is None else b / (1 + mp.exp(-b)) for b in row]
         return [v / mp.sqrt(mp.fsum(w * w for w in s)) for v in s]
+    if name == "relu":
+        return [zero if b is None or b < 0 else b / n for b in row]
     if name == "relu2":
         return [zero if b is None or b < 0 else b * b / n for b in row]
     if name == "sigmoid":

@@ -1,16 +1,16 @@
-"""Components that anybody may write: those that centred forms do not fit are found out, those that they do fit are not."""
+"""Check which components centred forms fit: those that a user writes and they do not fit are refused, the others are not."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from helpers import by_member, cells, data_of
+from helpers import by_member, data_of, network_of
 from torch import Tensor
 
 from rankfall.measure.context import Context
 from rankfall.nets.mlps._mlp import Mlp
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.rank.centred.attention import propagate, step
@@ -34,14 +34,11 @@ class Biased(Position):
         return self.changed(logits)
 
 
-def network(spread: float = 0.3, **architecture: Any) -> Network:
-    plain = {"depth": 8, "heads": 2, "width": 8, "norm": "none", "residual": "none", "position": "none"}
-    cell = cells(architecture=plain | architecture)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length=6, size_in=8, size_out=8), 2, torch.float64)
-    generator = torch.Generator().manual_seed(1)
-    for value in made.parameters():
-        value.data = spread * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made.requires_grad_(False)
+BARE = {"depth": 8, "heads": 2, "width": 8, "norm": "none", "residual": "none", "position": "none"}
+
+
+def network(**architecture: Any) -> Network:
+    return network_of(2, 6, 8, noise=0.3, seed=1, **BARE | architecture)
 
 
 def positioned(bias: Callable[[Tensor], Tensor]) -> Callable[[Network], None]:

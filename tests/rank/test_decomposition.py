@@ -1,28 +1,19 @@
-"""The path decomposition against the forward pass, and against listing every path one by one."""
+"""Check the path decomposition against the forward pass, and against listing every path one by one."""
 
+from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
 import torch
-from helpers import by_member, cells, data_of
+from helpers import by_member, data_of, network_of
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network
 from rankfall.rank.decomposition.measure import decomposition, path_terms
 
-
-def network(members: int = 2, depth: int = 3, **architecture: Any) -> Network:
-    plain = {"norm": "none", "depth": depth, "heads": 3, "width": 6}
-    cell = cells(architecture=plain | architecture)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), members, torch.float64)
-    generator = torch.Generator().manual_seed(4)
-    for value in made.parameters():
-        value.data = 0.6 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made.requires_grad_(False)
-
-
+network = partial(network_of, noise=0.6, norm="none", depth=3, heads=3, width=6)
 INPUTS = torch.randint(7, (2, 4, 5), generator=torch.Generator().manual_seed(1))
 
 
@@ -75,16 +66,15 @@ def test_sum_of_listed_paths_is_the_forward_pass(architecture: dict[str, Any]) -
     terms, bias = path_terms(made, INPUTS)
     listed_terms, listed_bias = listed(made, INPUTS)
     torch.testing.assert_close(torch.stack(listed_terms).sum(0) + listed_bias, whole, rtol=1e-10, atol=1e-10)
-    for got, want in zip([*terms, bias], [*listed_terms, listed_bias]):
-        torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+    for term, expected in zip([*terms, bias], [*listed_terms, listed_bias]):
+        torch.testing.assert_close(term, expected, rtol=1e-10, atol=1e-10)
     if architecture["residual"] == "none":
         assert not torch.stack(terms[:-1]).any()  # without skip there are only paths through all layers
 
 
 def test_rows_add_up() -> None:
     made = network(residual="add")
-    data = data_of(INPUTS)
-    rows = by_member(decomposition, Context(made, data))
+    rows = by_member(decomposition, Context(made, data_of(INPUTS)))
     for member in range(2):
         mine = [row for row in rows if row["member"] == member]
         assert [row["length"] for row in mine] == [0, 1, 2, 3, None]
@@ -98,14 +88,13 @@ def test_rows_add_up() -> None:
 
 @pytest.mark.parametrize(("architecture", "why"), [({"norm": "layer"}, "norms"), ({"mlp": "gelu"}, "MLP")])
 def test_refuses_what_is_no_sum(architecture: dict[str, Any], why: str) -> None:
-    data = data_of(INPUTS)
     with pytest.raises(RankfallError, match=why):
-        by_member(decomposition, Context(network(**architecture), data))
+        by_member(decomposition, Context(network(**architecture), data_of(INPUTS)))
 
 
-def test_a_residual_that_no_theorem_speaks_of_is_found_out_by_the_sum() -> None:
-    data, made = data_of(INPUTS), network(residual="add")
+def test_a_residual_that_no_theorem_speaks_of_is_refused_by_the_sum() -> None:
+    made = network(residual="add")
     for block in made.blocks:
         block.residual = lambda x, branch: x.sigmoid() * branch + x
     with pytest.raises(RankfallError, match=r"paths miss the output by \S+ of it"):
-        by_member(decomposition, Context(made, data))
+        by_member(decomposition, Context(made, data_of(INPUTS)))

@@ -137,8 +137,8 @@ def test_the_centred_form_that_the_documentation_shows_is_used(tmp_path: Path, m
     shown = import_module("lab.soft").soft
     assert find_written_rule(shown) is not None
     design = alone(normaliser="softmax")
-    found, known = (stepped(design, lambda _, f=f: partial(f, temperature=2.0)).rest for f in (shown, foreign.known))  # type: ignore[misc]
-    torch.testing.assert_close(found.unit, known.unit, rtol=1e-12, atol=1e-12)
+    rest, known = (stepped(design, lambda _, f=f: partial(f, temperature=2.0)).rest for f in (shown, foreign.known))  # type: ignore[misc]
+    torch.testing.assert_close(rest.unit, known.unit, rtol=1e-12, atol=1e-12)
 
 
 def test_a_wrong_one_is_not() -> None:

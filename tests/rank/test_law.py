@@ -6,19 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import by_member, cells, data_of
+from helpers import by_member, data_of, network_of
 
 from rankfall.measure.context import Context
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network
 from rankfall.rank import bounds
 from rankfall.rank.centred.attention import propagate
 from rankfall.rank.law.measure import law
 from rankfall.rank.residual import matrix_norm
 from rankfall.report.schema import schema
 
+LENGTH = 8
 ALONE = {"norm": "none", "residual": "none", "position": "none"}
-
-
 SLACKS = {
     "lemma_slack": "log10_lemma",
     "lemma_no_gamma_slack": "log10_lemma_no_gamma",
@@ -28,53 +27,34 @@ SLACKS = {
 }
 
 
-def network(length: int = 8, members: int = 1, spread: float | None = None, **architecture: Any) -> Network:
-    cell = cells(architecture=ALONE | architecture)[0]
-    made = build(
-        cell.architecture, Shape("tokens", "classes", length=length, size_in=10, size_out=10), members, torch.float32
-    )
-    made.initialise(list(range(members)))
-    if spread:
-        generator = torch.Generator().manual_seed(2)
-        for value in made.parameters():
-            value.data = spread * torch.randn(value.shape, generator=generator)
-    return made.requires_grad_(False)
+def network(spread: float = 0.0, **architecture: Any) -> Network:
+    return network_of(1, LENGTH, 10, torch.float32, noise=spread, seed=2, **ALONE | architecture)
 
 
-def measured(made: Network, members: int = 1, samples: int = 2, **options: Any) -> list[dict[str, Any]]:
-    length = 8
-    inputs = torch.stack([torch.randperm(10, generator=torch.Generator().manual_seed(s))[:length] for s in range(4)])
-    inputs = inputs.expand(members, 4, length)
-    data = data_of(inputs)
-    return by_member(law, Context(made, data), samples=samples, **options)
+def measured(made: Network, samples: int = 2) -> list[dict[str, Any]]:
+    inputs = torch.stack([torch.randperm(10, generator=torch.Generator().manual_seed(s))[:LENGTH] for s in range(4)])
+    return by_member(law, Context(made, data_of(inputs[None])), samples=samples)
 
 
-def test_reaches_1e_1000_with_exponent_three() -> None:
+def test_the_exponent_is_three_at_1e_1000_and_at_any_depth() -> None:
+    """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
     rows = measured(network(depth=8, width=48, heads=2))
     deep = [row for row in rows if row["log10_residual"] < -1000]
     assert deep
     assert all(abs(row["exponent"] - 3) < 0.01 for row in deep)
     assert all(row["float64_floor"] and row["float32_floor"] for row in deep)
-
-
-def test_exponent_survives_any_depth() -> None:
-    """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
     last = measured(network(depth=40, width=8, heads=2))[-1]
-    assert last["log10_residual"] < -1e17
+    assert last["log10_residual"] < -1e17 and last["log10_lemma"] < -1e17
     assert last["exponent"] == pytest.approx(3, abs=1e-6)
-    assert last["log10_lemma"] < -1e17
     assert last["lemma_slack"] is None  # a few decades beside 1e17 are less than its rounding
 
 
 def test_first_layers_are_the_plain_pass() -> None:
-    """Where float64 still resolves the residual both ways agree, and float32 is not yet said to be at its floor too early."""
     rows = measured(network(depth=4, width=16, heads=2, spread=0.4, mlp="gelu"), samples=3)
-    compared = 0
-    for row in rows:
-        if row["log10_float64"] is not None and row["log10_float64"] > -6:
-            assert row["log10_residual"] == pytest.approx(row["log10_float64"], abs=1e-8)
-            compared += 1
-    assert compared >= 6
+    compared = [row for row in rows if row["log10_float64"] is not None and row["log10_float64"] > -6]
+    assert len(compared) >= 6
+    for row in compared:
+        assert row["log10_residual"] == pytest.approx(row["log10_float64"], abs=1e-8)
 
 
 @pytest.mark.parametrize("mlp", ["none", "relu", "gelu"])
@@ -84,34 +64,18 @@ def test_proven_bound_bounds(seed: int, mlp: str) -> None:
     generator = torch.Generator().manual_seed(seed)
     for value in made.parameters():
         value.data = 0.3 * torch.randn(value.shape, generator=generator)
-    held = 0
-    for row in measured(made, samples=4):
-        if row["theory_applies"] and row["condition"]:
-            assert all(row[slack] > 0 for slack in SLACKS if slack.startswith(("proven", "lemma")))
-            if row["condition_all"]:
-                assert min(row["theorem_slack"], row["theorem_no_gamma_slack"]) > 0
-            held += 1
+    held = [row for row in measured(made, samples=4) if row["theory_applies"] and row["condition"]]
     assert held
-
-
-def test_the_mean_may_be_that_much_worse_than_another_centre() -> None:
-    """2 (1 - 1/T) is what taking the mean off costs at worst, nearly, in the composite norm: it has to be in the bound."""
-    tokens = 5
-    others = np.full((tokens, 4000), -1.0)
-    others[0] = 1
-    rows = torch.from_numpy(np.hstack([tokens * np.eye(tokens)[:, :1], others]))
-    cost = float(matrix_norm(rows - rows.mean(0), "composite") / matrix_norm(rows, "composite"))
-    assert 0.99 < cost / (2 * (1 - 1 / tokens)) <= 1
-
-
-def wide_in_layer_one() -> Network:
-    made = network(depth=3, width=12, heads=3, mlp="none", spread=0.2)
-    made.blocks[0].attention.query.weight.data *= 100
-    return made
+    for row in held:
+        assert all(row[slack] > 0 for slack in SLACKS if slack.startswith(("proven", "lemma")))
+        assert not row["condition_all"] or min(row["theorem_slack"], row["theorem_no_gamma_slack"]) > 0
 
 
 def test_no_bound_where_its_condition_fails() -> None:
-    rows = measured(wide_in_layer_one())
+    """In the first layer, whose scores are spread, and in bounds over layers from there on."""
+    made = network(depth=3, width=12, heads=3, mlp="none", spread=0.2)
+    made.blocks[0].attention.query.weight.data *= 100
+    rows = measured(made)
     for row in rows:
         if row["layer"] == 1:
             assert row["theory_applies"]
@@ -149,10 +113,9 @@ def test_slack_is_bound_over_residual() -> None:
 
 def test_terms_by_hand() -> None:
     """Norms, range, gamma and beta of one layer, from numpy and the definitions."""
-    made = network(depth=1, width=6, heads=2, spread=0.6).double()
-    state = propagate(made, torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0]
-    found = bounds.bounds(made.blocks[0], state)
-    x = made.lift(torch.tensor([[[0, 1, 2, 3, 4, 5, 6, 7]]]))[0, 0].numpy()
+    made, tokens = network(depth=1, width=6, heads=2, spread=0.6).double(), torch.arange(8)[None, None]
+    terms = bounds.bounds(made.blocks[0], propagate(made, tokens)[0])
+    x = made.lift(tokens)[0, 0].numpy()
     rest = x - x.mean(0)
     attention, betas, gammas, spans, first, second = made.blocks[0].attention, [], [], [], 0.0, 0.0
     for h in range(2):
@@ -169,14 +132,14 @@ def test_terms_by_hand() -> None:
         second += 4 * np.abs(e).max() * np.linalg.norm(rest, np.inf) * np.linalg.norm(w, np.inf)
     size = math.sqrt(np.linalg.norm(rest, 1) * np.linalg.norm(rest, np.inf))
     lemma = 4 * max(gammas) * max(betas) * 2 / math.sqrt(3) * size**3
-    for got, want in (
-        (10**found.log10_beta, max(betas)),
-        (found.gamma, max(gammas)),
-        (found.score_range, max(spans)),
-        (10**found.log10_lemma, lemma),
-        (10**found.log10_proven, 2 * (1 - 1 / 8) * math.sqrt(first * second)),
+    for term, expected in (
+        (10**terms.log10_beta, max(betas)),
+        (terms.gamma, max(gammas)),
+        (terms.score_range, max(spans)),
+        (10**terms.log10_lemma, lemma),
+        (10**terms.log10_proven, 2 * (1 - 1 / 8) * math.sqrt(first * second)),
     ):
-        assert float(got) == pytest.approx(want, rel=1e-10)
+        assert float(term) == pytest.approx(expected, rel=1e-10)
 
 
 def test_theorem_is_the_lemma_iterated() -> None:
@@ -185,8 +148,8 @@ def test_theorem_is_the_lemma_iterated() -> None:
     value = a
     for layers in range(1, 5):
         value = c * value**3
-        got = bounds.theorem(torch.tensor(math.log10(c)).double(), torch.tensor(math.log10(a)).double(), layers)
-        assert float(got) == pytest.approx(math.log10(value), rel=1e-6)
+        theorem = bounds.theorem(torch.tensor(math.log10(c)).double(), torch.tensor(math.log10(a)).double(), layers)
+        assert float(theorem) == pytest.approx(math.log10(value), rel=1e-6)
 
 
 def test_lipschitz_constant_holds() -> None:

@@ -16,7 +16,7 @@ from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
 from rankfall.rank.chains import measure as attention
 from rankfall.rank.law.models import model_law
-from rankfall.rank.residuals.models import model_residuals
+from rankfall.rank.residuals.models import NORMS, WITHOUT_FIRST, WITHOUT_LARGEST, metrics, model_residuals
 from rankfall.report.conform import conform
 from rankfall.streams.arguments import run_model
 from rankfall.streams.cuts import VARIANTS
@@ -79,33 +79,49 @@ def _without_skip(module, state):
 
 def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
     folder = saved("bert", tmp_path)
-    rows = model_residuals(
-        Context(), model=folder, phase="pretrained", text="zipf", samples=2, length=9, spectrum_samples=0
-    )
+    options = {"phase": "pretrained", "text": "zipf", "samples": 2, "length": 9, "spectrum_samples": 0}
+    rows = model_residuals(Context(), model=folder, variants=["transformer"], **options)
     it = on_table(ModelSource(folder, "pretrained"), samples=2)
     states = run_model(it.loaded.model, {**it.inputs(0, 2), "output_hidden_states": True}).hidden_states
+    assert {row["metric"] for row in rows} == set(NORMS)
     for row in rows:
-        if row["variant"] == "transformer" and row["metric"] == "composite":
-            expected = float(res.relative_residual(states[row["layer"]][row["sample"]]))
-            assert row["value"] == pytest.approx(expected, rel=1e-10)
-            assert row["seed"] is None
+        state = states[row["layer"]][row["sample"]]
+        assert row["value"] == pytest.approx(float(res.relative_residual(state, row["metric"])), rel=1e-10)
+        assert row["absolute"] == pytest.approx(float(res.matrix_norm(res.residual(state), row["metric"])), rel=1e-10)
+        assert row["seed"] is None
+
+
+def test_a_large_first_token_and_large_channels_are_left_out():
+    """Against the residual of what is left, with what hides it put on top."""
+
+    def measure(x):
+        return {metric: (size, value) for metric, _, size, value in metrics(x, ("composite",), 0, parts=True)}
+
+    state = torch.randn(2, 6, 12, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    first, channels = state.clone(), state.clone()
+    first[:, 0] += 1e4
+    large = ([1, 5, 7], [0, 2, 11])
+    for sample, chosen in enumerate(large):
+        channels[sample][:, chosen] = 1e4 + 1e-3 * state[sample][:, chosen]
+    assert measure(first)[WITHOUT_FIRST][1] == pytest.approx(res.relative_residual(state[:, 1:]), rel=1e-12)
+    hidden = measure(channels)
+    assert float(hidden["composite"][1].max()) < 1e-3
+    for sample, chosen in enumerate(large):
+        kept = state[sample][:, [channel for channel in range(12) if channel not in chosen]]
+        size, value = (float(numbers[sample]) for numbers in hidden[WITHOUT_LARGEST])
+        assert value == pytest.approx(float(res.relative_residual(kept)), rel=1e-12)
+        assert size == pytest.approx(float(res.matrix_norm(res.residual(kept), "composite")), rel=1e-12)
+    assert measure(state[:, :2, :6]).keys() == {"composite"}
 
 
 def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below():
-    rows = model_law(
-        Context(),
-        model="bert",
-        config={**CONFIGS["bert"], "num_hidden_layers": 6},
-        seeds=1,
-        text="zipf",
-        samples=2,
-        length=9,
-    )
+    config = {**CONFIGS["bert"], "num_hidden_layers": 6}
+    rows = model_law(Context(), model="bert", config=config, seeds=1, text="zipf", samples=2, length=9)
     conform("model_law", rows)
     for row in rows:
         if row["direct"] > 1e-9:
             assert 10 ** row["log10_residual"] == pytest.approx(row["direct"], rel=1e-5)
-    san = sorted((row for row in rows if row["variant"] == "SAN" and row["sample"] == 0), key=lambda row: row["layer"])
+    san = {row["layer"]: row for row in rows if row["variant"] == "SAN" and row["sample"] == 0}
     assert san[6]["log10_residual"] < -100
     assert san[6]["direct"] == 0 or san[6]["direct"] > 1e-18  # ordinary float64 knows nothing of it
     assert san[5]["exponent"] == pytest.approx(3, abs=0.05)
@@ -121,16 +137,19 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
         options = {"seeds": 1, "text": "zipf", "samples": 3, "length": 9, "variants": ["SAN", "SAN+skip"]}
         rows = model_law(Context(), model="bert", config=config, **options)
         conform("model_law", rows)
-        first = [row for row in rows if row["layer"] == 1 and row["variant"] == "SAN"]
         it = on_table(ModelSource("bert", config=config))
         network, start = convert.as_network(it, VARIANTS["SAN"]), first_states(it, 0, 3).double()[None]
         left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
         size = res.matrix_norm(res.residual(start), "composite").log10()
         terms = measure.bounds(measure.attention_alone(network.blocks[0]), measure.begin(network, start))
-        for row in first:
+        for row in rows:
             sample = row["sample"]
-            assert row["theory_applies"]
-            assert row["condition"] is held
+            if row["layer"] == 0 or row["variant"] == "SAN+skip":
+                reason = "a skip connection: no upper bound holds" if row["layer"] else "the input"
+                assert (row["theory_applies"], row["theory_reason"]) == (False, reason)
+            if row["layer"] != 1 or row["variant"] == "SAN+skip":
+                continue
+            assert row["theory_applies"] and row["condition"] is held
             assert row["log10_attention"] == pytest.approx(float(left[0, sample]), abs=1e-8)
             assert row["score_range"] == pytest.approx(float(terms.score_range[0, sample]))
             if held:
@@ -139,14 +158,7 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
                 assert min(row["lemma_slack"], row["lemma_no_gamma_slack"], row["proven_slack"]) > 0
                 assert row["theory_reason"] == ""
             else:
-                assert all(row[name] is None for name in ONE_LAYER)
-                assert "1.256" in row["theory_reason"]
-        for row in rows:
-            if row["layer"] == 0 or row["variant"] == "SAN+skip":
-                assert not row["theory_applies"]
-                assert row["theory_reason"] == (
-                    "a skip connection: no upper bound holds" if row["layer"] else "the input"
-                )
+                assert all(row[name] is None for name in ONE_LAYER) and "1.256" in row["theory_reason"]
 
 
 def test_attention_matrices_are_the_library_s_own(tmp_path):

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from rankfall.rank.orders import slopes as order_slopes
 from rankfall.rank.orders.theory import expect_order
 from rankfall.report.conform import conform
 
-ONE = {"positions": ["none"], "masks": ["none"], "sentinels": ["none"]}
+ONE: dict[str, Any] = {"positions": ["none"], "masks": ["none"], "sentinels": ["none"]}
 
 
 @pytest.mark.long
@@ -38,20 +39,14 @@ def test_every_entry_is_sharp_and_agrees_with_theory() -> None:
 def test_the_published_case_is_cubic() -> None:
     """Softmax attention, bidirectional, without position (Dong et al. 2021): 3, and alone with its like in that."""
     rows = module.orders(Context(), blocks=["attention alone"], heads=[2], draws=4, **ONE)
-    cubic = {
-        row["normaliser"]
-        for row in rows
-        if row["quantity"] == "res" and row["block"] == "attention alone" and round(row["order"]) == 3
-    }
-    assert cubic == {"softmax", "l2", "swish_l2"}
+    alone = [row for row in rows if row["quantity"] == "res" and row["block"] == "attention alone"]
+    assert {row["normaliser"] for row in alone if round(row["order"]) == 3} == {"softmax", "l2", "swish_l2"}
 
 
 def test_one_head_without_biases_keeps_direction() -> None:
     """Without denominator all rows become multiples of one vector: res falls in first order, sigma_2 / sigma_1 in third."""
-    found = module.orders(Context(),
-        normalisers=["exp", "urpe"], positions=["none"], masks=["none"], sentinels=["none"], blocks=["attention alone"], heads=[1]
-    )  # fmt: skip
-    order = {(row["normaliser"], row["quantity"]): row["order"] for row in found if not row["biases"]}
+    rows = module.orders(Context(), normalisers=["exp", "urpe"], blocks=["attention alone"], heads=[1], **ONE)
+    order = {(row["normaliser"], row["quantity"]): row["order"] for row in rows if not row["biases"]}
     assert order["exp", "res"] == pytest.approx(1, abs=0.01)
     assert order["exp", "sigma_ratio"] == pytest.approx(3, abs=0.05)
     assert order["urpe", "res"] == pytest.approx(0, abs=0.01)
@@ -91,25 +86,19 @@ def test_direct_float64_agrees() -> None:
 
 
 def test_theory_rests_on_what_components_declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So it knows a normaliser of anybody's that says what the formula needs, and no other."""
+    """So it knows a user's normaliser that says what the formula needs, and no other."""
     monkeypatch.syspath_prepend(tmp_path)
-    for name, facts in (
-        ("says_one", 'ROWS = "one"\nSHIFT = "cancels"\n'),
-        ("counts", 'ROWS = "free"\nSHIFT = "counts"\n'),
-        ("silent", 'ROWS = "one"\n'),
-    ):
-        (tmp_path / f"{name}.py").write_text(facts + "def f(logits):\n    return logits.softmax(-1)\n")
-    expected = {
-        name: expect_order(replace(module.ALONE, normaliser=Component(f"{name}:f")), True)
-        for name in ("says_one", "counts", "silent")
+    declared = {
+        "says_one": 'ROWS = "one"\nSHIFT = "cancels"\n',
+        "counts": 'ROWS = "free"\nSHIFT = "counts"\n',
+        "silent": 'ROWS = "one"\n',
     }
-    assert {name: order for name, (order, _) in expected.items()} == {"says_one": 3, "counts": 1, "silent": None}
-    placed = replace(module.ALONE, position=Component("toeplitz"))
-    assert [expect_order(replace(placed, normaliser=Component(f"{name}:f")), True)[0] for name in expected] == [
-        1,
-        0,
-        None,
-    ]
+    expected = {"says_one": (3, 1), "counts": (1, 0), "silent": (None, None)}
+    for name, facts in declared.items():
+        (tmp_path / f"{name}.py").write_text(facts + "def f(logits):\n    return logits.softmax(-1)\n")
+        alone = replace(module.ALONE, normaliser=Component(f"{name}:f"))
+        placed = replace(alone, position=Component("toeplitz"))
+        assert tuple(expect_order(design, True)[0] for design in (alone, placed)) == expected[name]
 
 
 def sharp(logits: torch.Tensor) -> torch.Tensor:
@@ -118,33 +107,13 @@ def sharp(logits: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_normaliser_from_outside_is_fitted_as_far_as_any() -> None:
-    found = module.orders(Context(),
-        normalisers=["test_orders:sharp"], positions=["none", "toeplitz"], masks=["none"], sentinels=["none"],
-        blocks=["attention alone"], heads=[2],
-    )  # fmt: skip
-    res = {(row["position"], row["biases"]): row for row in found if row["quantity"] == "res"}
-    assert {row["method"] for row in found} == {"centred"}
-    assert res["none", True]["order"] == pytest.approx(3, abs=1e-6)
-    assert res["none", True]["decades"] > 30
-    assert res["toeplitz", True]["order"] == pytest.approx(1, abs=1e-6)
-    assert res["none", True]["theory"] is None
-    assert conform("orders", found)
-
-
-def test_orders_of_rows_that_share_a_direction() -> None:
-    """Without biases and with one head, exp's rows come out as multiples of one vector: what lies beside it goes with the cube, and is
-    read off R where a float64 output no longer shows it. Where that does, both agree."""
-    network = order_draws.networks(replace(module.ALONE, normaliser=Component("exp"), heads=1), 6, 4, False)
-    state = order_draws.start(network, 4, 6)
-    block = network.blocks[0]
-    found = order_slopes.middle_ratio(order_slopes.step(block, order_draws.at_scales(state, order_slopes.MIDDLE)))
-    assert found is not None
-    assert found["order"] == pytest.approx(3, abs=1e-3)
-    assert found["decades"] >= 3
-    scale = -3.0
-    fitted = found["log10_constant"] + found["order"] * scale
-    direct = order_slopes.sigma_ratio(block(order_draws.at_scales(state, np.array([scale])).full()))  # (K, 1)
-    assert fitted == pytest.approx(float(direct.log10().median()), abs=0.3)
+    options = {"positions": ["none", "toeplitz"], "blocks": ["attention alone"], "heads": [2]}
+    rows = module.orders(Context(), normalisers=["test_orders:sharp"], **ONE | options)
+    res = {row["position"]: row for row in rows if row["quantity"] == "res" and row["biases"]}
+    assert {row["method"] for row in rows} == {"centred"} and res["none"]["decades"] > 30
+    assert [res[position]["order"] for position in ("none", "toeplitz")] == pytest.approx([3, 1], abs=1e-6)
+    assert res["none"]["theory"] is None
+    assert conform("orders", rows)
 
 
 def pairs(logits: torch.Tensor) -> torch.Tensor:
@@ -153,29 +122,20 @@ def pairs(logits: torch.Tensor) -> torch.Tensor:
 
 
 def test_one_that_fails_costs_its_own_rows_alone() -> None:
-    found = module.orders(
-        Context(), normalisers=["test_orders:pairs", "softmax"], blocks=["skip"], heads=[1, 2], draws=2, **ONE
-    )
-    failed = [row for row in found if row["method"] == "none"]
+    normalisers = ["test_orders:pairs", "softmax"]
+    rows = module.orders(Context(), normalisers=normalisers, blocks=["skip"], heads=[1, 2], draws=2, **ONE)
+    failed = [row for row in rows if row["method"] == "none"]
     assert {(row["normaliser"], row["heads"]) for row in failed} == {("test_orders:pairs", 1)}
-    assert len(failed) == 6
+    assert (len(failed), len(rows)) == (6, 24)
     assert all(row["order"] is None and row["reason"].startswith("RuntimeError: ") for row in failed)
-    assert len(found) == 24
-    assert conform("orders", found)
+    assert conform("orders", rows)
 
 
 def test_orders_of_blocks_with_masks_and_positions_are_those_of_theory() -> None:
     """A decoder shrinks differences by a factor, or not at all where row sums depend on the position. More heads alone are measured so."""
-    found = module.orders(
-        Context(),
-        normalisers=["softmax", "exp"],
-        positions=["none", "rope"],
-        sentinels=["none"],
-        blocks=["decoder"],
-        heads=[1, 2],
-        draws=2,
-    )
-    rows = [row for row in found if row["quantity"] == "res" and row["block"] == "decoder"]
+    options = {"positions": ["none", "rope"], "sentinels": ["none"], "blocks": ["decoder"], "heads": [1, 2], "draws": 2}
+    orders = module.orders(Context(), normalisers=["softmax", "exp"], **options)  # type: ignore[arg-type]
+    rows = [row for row in orders if row["quantity"] == "res" and row["block"] == "decoder"]
     placed = [row for row in rows if (row["position"], row["mask"]) != ("none", "none")]
     assert len(rows) == 2 * (1 + 4) and {row["heads"] for row in placed} == {2}
     assert all(row["order"] == pytest.approx(row["theory"], abs=1e-6) for row in rows)
@@ -184,27 +144,26 @@ def test_orders_of_blocks_with_masks_and_positions_are_those_of_theory() -> None
 
 def test_an_attention_has_the_masks_that_it_needs_and_no_rows_of_others() -> None:
     """Of 560 kinds of attention layer 146 had no order: those that cannot be built."""
-    asked = {"heads": [1], "draws": 2, "positions": ["none"], "sentinels": ["none"], "blocks": ["skip"]}
-    found = module.orders(Context(), attentions=["delta", "multihead"], normalisers=["softmax"], **asked)
-    kinds = {(row["attention"], row["mask"], row["block"]) for row in found}
+    asked: dict[str, Any] = {"heads": [1], "draws": 2, "positions": ["none"], "sentinels": ["none"], "blocks": ["skip"]}
+    rows = module.orders(Context(), attentions=["delta", "multihead"], normalisers=["softmax"], **asked)
+    kinds = {(row["attention"], row["mask"], row["block"]) for row in rows}
     masks = (("multihead", "none"), ("multihead", "causal"), ("delta", "causal"))
     assert kinds == {(attention, mask, block) for attention, mask in masks for block in ("attention alone", "skip")}
-    assert all(row["method"] != "none" for row in found)
+    assert all(row["method"] != "none" for row in rows)
     (reason,) = {row["reason"] for row in module.orders(Context(), attentions=["delta"], masks=["none"], **asked)}
     assert reason == "a recurrence runs from the first token to the last: its mask is causal"
 
 
-@pytest.fixture(scope="module")
-def others() -> list[dict]:
-    """The gated unit with few dimensions, whose scores stay of order one, and linear attention."""
-    attentions: list[str | dict] = [{"name": "gau", "key_width": 8}, "linear"]
-    return module.orders(Context(), attentions=attentions, heads=[2], draws=4)
-
-
 @pytest.mark.long
-def test_the_gate_passes_the_residual_on_and_linear_attention_is_cubic(others: list[dict]) -> None:
+def test_the_gate_passes_the_residual_on_and_linear_attention_is_cubic() -> None:
     """Worked out in the docstrings of the two; found on plain float64, within what that resolves."""
-    res = [row for row in others if row["quantity"] == "res"]
+    attentions: list[str | dict] = [
+        {"name": "gau", "key_width": 8},
+        "linear",
+    ]  # scores of few dimensions stay of order one
+    res = [
+        row for row in module.orders(Context(), attentions=attentions, heads=[2], draws=4) if row["quantity"] == "res"
+    ]
     undefined = [row for row in res if row["order"] is None]
     assert len(undefined) < 0.02 * len(res)
     assert all(row["attention"] != "linear" and "depends on the draw: " in row["reason"] for row in undefined)

@@ -1,5 +1,8 @@
 """Guards the figure that the README opens with: what its bands are, and that its caption says what the numbers say."""
 
+from itertools import product
+from typing import Any
+
 import pandas as pd
 import pytest
 from seen import line
@@ -8,29 +11,18 @@ from rankfall.rank.paths.figure import describe_draws, paths
 from rankfall.report.colours import BLUE
 
 
-def table(whole: float, curve: list[float], chance: float = 0.34) -> pd.DataFrame:
-    """Three seeds around these means, four repeats around each seed: deviations of 0.01 over seeds, far more over repeats."""
-    rows = []
-    for seed in range(3):
-        shift = 0.01 * (seed - 1)
-        rows += [
-            {"kind": "whole", "accuracy": whole + shift},
-            {"kind": "chance", "accuracy": chance},
-        ]
-        for length, mean in enumerate(curve):
-            for repeat in range(4):
-                place = {"length": length, "paths": 20, "repeat": repeat, "evaluation": "recomputed"}
-                value = mean + shift + (0.1 if repeat % 2 else -0.1)
-                rows.append({"kind": "path", "accuracy": value, **place})
-        rows = [{"seed": seed, "key": f"cell {seed}"} | row for row in rows]
-    about = {
-        "task": "sorting",
-        "status": "done",
-        "architecture": "net",
-        "training": "converged",
-        "depth": len(curve) - 1,
-    }
-    return pd.DataFrame(rows).assign(**about)
+def table(whole: float, curve: list[float]) -> pd.DataFrame:
+    """Return three seeds around these means, four repeats around each: deviations of 0.01 over seeds, far more over repeats."""
+    rows: list[dict[str, Any]] = []
+    for seed, repeat in product(range(3), range(4)):
+        shift, place = 0.01 * (seed - 1), {"seed": seed, "key": f"cell {seed}"}
+        if repeat == 0:
+            rows += [place | {"kind": "whole", "accuracy": whole + shift}, place | {"kind": "chance", "accuracy": 0.34}]
+        place |= {"kind": "path", "paths": 20, "repeat": repeat, "evaluation": "recomputed"}
+        noise = 0.1 if repeat % 2 else -0.1
+        rows += [place | {"length": length, "accuracy": mean + shift + noise} for length, mean in enumerate(curve)]
+    about = {"task": "sorting", "status": "done", "architecture": "net", "training": "converged"}
+    return pd.DataFrame(rows).assign(**about, depth=len(curve) - 1)
 
 
 SHORT = [0.5, 0.8, 0.6, 0.5, 0.4, 0.35, 0.34]  # short paths carry, long ones do not
@@ -44,9 +36,9 @@ VERDICTS = {
 
 @pytest.mark.parametrize("case", VERDICTS)
 def test_caption_says_whether_the_published_shape_holds(case: str) -> None:
-    whole, curve, said = VERDICTS[case]
+    whole, curve, sentence = VERDICTS[case]
     caption = paths(lambda name: table(whole, curve)).caption
-    assert caption.endswith(said)
+    assert caption.endswith(sentence)
     assert "over 3 seeds" in caption
 
 

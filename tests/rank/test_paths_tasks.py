@@ -1,10 +1,11 @@
-"""Guards path effectiveness on every published task: points in the plane, padding that asks for nothing, batches of any size."""
+"""Check path effectiveness on every published task: points in the plane, padding that asks for nothing, batches of any size."""
 
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
-from helpers import by_member
+from helpers import by_member, config
 
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
@@ -33,24 +34,16 @@ def datasets(task: str, folder: Any) -> list[Dataset]:
 def example(task: str, folder: Any) -> tuple[Network, Data, list[Any]]:
     inputs, heads, width = SHAPES[task]
     embedding = "coordinates" if inputs == "vectors" else {"name": "mapped_token", "frozen": 0}
-    plan = make_plan(
-        {
-            "tasks": {task: {}},
-            "architectures": {
-                "net": {"position": "none", "embedding": embedding, "depth": 3, "heads": heads, "width": width}
-            },
-            "trainings": {"init": {"epochs": 0}},
-            "grid": [{"task": task, "architecture": "net", "training": "init", "seed": [0, 1]}],
-        }
-    )
-    sets = datasets(task, folder)
+    net = {"position": "none", "embedding": embedding, "depth": 3, "heads": heads, "width": width}
+    raw = config() | {"tasks": {task: {}}, "architectures": {"net": net}}
+    raw["grid"] = [{"task": task, "architecture": "net", "training": "short", "seed": [0, 1]}]
+    cells, sets = make_plan(raw).cells, datasets(task, folder)
     shape = Shape(inputs, "classes", sets[0].length, sets[0].size_in, sets[0].size_out)
-    network = build(plan.cells[0].architecture, shape, 2, torch.float64)
-    network.initialise([0, 1])
+    network = build(cells[0].architecture, shape, 2, torch.float64)
     generator = torch.Generator().manual_seed(3)
     for value in network.parameters():
         value.data = 0.7 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return network.requires_grad_(False), Data.from_datasets(sets, torch.float64, torch.device("cpu")), list(plan.cells)
+    return network.requires_grad_(False), Data.from_datasets(sets, torch.float64, torch.device("cpu")), list(cells)
 
 
 @pytest.mark.parametrize("task", SHAPES)
@@ -59,9 +52,8 @@ def test_references_and_length_zero_by_hand(task: str, tmp_path: Any) -> None:
     rows = by_member(paths, Context(network, data, cells), counts=[1, 3], repeats=2)
     asked = data.test.targets != -1
     assert asked.all() == (task == "convex_hull")  # padding is there to be ignored
-    start = torch.nn.functional.layer_norm(
-        network.lift(data.test.inputs), (network.lift(data.test.inputs).shape[-1],), eps=1e-12
-    )
+    lifted = network.lift(data.test.inputs)
+    start = torch.nn.functional.layer_norm(lifted, lifted.shape[-1:], eps=1e-12)
     guesses = {"whole": network(data.test.inputs).argmax(-1), "path": network.head(start).argmax(-1)}
     for row in rows:
         k = row["member"]
@@ -70,8 +62,8 @@ def test_references_and_length_zero_by_hand(task: str, tmp_path: Any) -> None:
         elif row["kind"] == "whole" or row["length"] == 0:
             right = (guesses[row["kind"]][k] == data.test.targets[k])[asked[k]].double().mean()
             assert row["accuracy"] == pytest.approx(float(right))
-    found = {(row["evaluation"], row["length"], row["paths"], row["repeat"]) for row in rows if row["kind"] == "path"}
-    assert found == {(e, n, p, r) for e in ("recomputed", "frozen") for n in range(4) for p in (1, 3) for r in (0, 1)}
+    drawn = {(row["evaluation"], row["length"], row["paths"], row["repeat"]) for row in rows if row["kind"] == "path"}
+    assert drawn == set(product(("recomputed", "frozen"), range(4), (1, 3), (0, 1)))
 
 
 @pytest.mark.parametrize("task", SHAPES)

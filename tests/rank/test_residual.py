@@ -1,6 +1,4 @@
-"""Guards the residual metrics: known answers by hand, brute force for the centres, and the properties that later
-studies lean on.
-"""
+"""Check the residual metrics: known answers by hand, brute force for the centres, and the properties that later studies lean on."""
 
 import math
 
@@ -18,33 +16,23 @@ from rankfall.rank.rounding import second_difference
 MATRIX = torch.tensor([[1.0, -2.0, 0.0], [3.0, 4.0, -1.0]], dtype=torch.float64)
 
 
-def matrices(tokens: int = 6, width: int = 4) -> st.SearchStrategy[torch.Tensor]:
-    shape = npst.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=max(tokens, width))
+def matrices(largest: int = 6) -> st.SearchStrategy[torch.Tensor]:
+    shape = npst.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=largest)
     values = st.floats(-100, 100, allow_subnormal=False).map(lambda v: 0.0 if abs(v) < 1e-6 else v)
     return npst.arrays(np.float64, shape, elements=values).map(torch.from_numpy)
 
 
 def smallest_ball(x: np.ndarray) -> float:
-    """The l1 radius by linear programming: min r with sum_d s_td <= r and |x_td - c_d| <= s_td."""
+    """Return the l1 radius by a linear program in c, s and r: the least r with sum_d s_td <= r and |x_td - c_d| <= s_td."""
     tokens, width = x.shape
-    count = width + tokens * width + 1
-    rows, limits = [], []
-    for t in range(tokens):
-        total = np.zeros(count)
-        total[width + t * width : width + (t + 1) * width] = 1
-        total[-1] = -1
-        rows.append(total)
-        limits.append(0.0)
-        for d in range(width):
-            for sign in (1, -1):
-                line = np.zeros(count)
-                line[d], line[width + t * width + d] = sign, -1
-                rows.append(line)
-                limits.append(sign * x[t, d])
-    cost = np.zeros(count)
-    cost[-1] = 1
-    bounds = [(None, None)] * width + [(0, None)] * (count - width)
-    return float(linprog(cost, A_ub=np.array(rows), b_ub=limits, bounds=bounds).fun)
+    count = tokens * width
+    about_centre = np.tile(np.eye(width), (tokens, 1))
+    distances = [np.hstack([sign * about_centre, -np.eye(count), np.zeros((count, 1))]) for sign in (1, -1)]
+    totals = np.hstack([np.zeros((tokens, width)), np.kron(np.eye(tokens), np.ones(width)), -np.ones((tokens, 1))])
+    limits = np.concatenate([x.ravel(), -x.ravel(), np.zeros(tokens)])
+    bounds = [(None, None)] * width + [(0, None)] * (count + 1)
+    cost = np.eye(1, width + count + 1, width + count)[0]
+    return float(linprog(cost, A_ub=np.vstack([*distances, totals]), b_ub=limits, bounds=bounds).fun)
 
 
 @pytest.mark.parametrize(
@@ -57,15 +45,15 @@ def test_norms_by_hand(norm, value):
 
 
 def test_relative_residual_by_hand():
-    """Mean (2, 1, -.5), rest +-(1, 3, .5): column sums 2, 6, 1, row sums 4.5."""
+    """Mean (2, 1, -.5), rest +-(1, 3, .5): column sums 2, 6, 1, row sums 4.5. Medians minimise l1."""
     expected = (6 * 4.5) ** 0.5 / 48**0.5
     assert float(res.relative_residual(MATRIX, "composite", "mean")) == pytest.approx(expected, rel=1e-14)
+    x = MATRIX[[0, 1, 0, 0, 1]]
+    assert torch.equal(res.residual(x, "best", "l1"), x - MATRIX[0])
 
 
 def test_equal_rows_have_no_residual_at_all():
-    """0.1 + 0.2 has no exact mean of three; the shift by the first token makes the answer an exact zero, not
-    rounding noise.
-    """
+    """0.1 + 0.2 has no exact mean of three; the shift by the first token makes the answer an exact zero, not rounding noise."""
     x = torch.full((3, 5), 0.1 + 0.2, dtype=torch.float64)
     for centre in res.CENTRES:
         assert torch.equal(res.residual(x, centre), torch.zeros_like(x))
@@ -82,16 +70,16 @@ def test_states_that_are_no_numbers_are_not_collapsed(norm, wrong):
 def test_a_zero_matrix_has_no_ratio():
     """It may be all that underflow has left; equal rows of an ordinary size have the residual 0."""
     x = torch.zeros(4, 3, dtype=torch.float64)
-    assert all(math.isnan(of(x)) for of in (res.relative_residual, res.sigma_ratio, lambda x: res.stable_ranks(x)[0]))
+    assert all(
+        math.isnan(ratio(x)) for ratio in (res.relative_residual, res.sigma_ratio, lambda x: res.stable_ranks(x)[0])
+    )
     assert float(res.relative_residual(torch.ones(4, 3, dtype=torch.float64))) == 0
 
 
 @given(matrices())
 @settings(max_examples=60, deadline=None)
 def test_best_centres_against_linear_programs(x):
-    """l1: median per column is optimal. linf: the certificate brackets the optimum of the linear program and is
-    tight.
-    """
+    """The certificate of linf brackets the optimum of the linear program and is tight."""
     size = float(res.matrix_norm(x, "linf"))
     best = smallest_ball(x.numpy())
     centre, lower = res.row_centre(x)
@@ -101,9 +89,7 @@ def test_best_centres_against_linear_programs(x):
 
 
 def test_composite_centre_is_close_to_a_brute_force_search():
-    """Two columns, a grid of 401 x 401 centres: what descent finds is within 1 % of the best grid point, and above
-    the bound.
-    """
+    """Two columns, a grid of 401 x 401 centres: descent ends within 1 % of the best grid point, and above the bound."""
     torch.manual_seed(3)
     for _ in range(4):
         x = torch.randn(5, 2, dtype=torch.float64) ** 3
@@ -114,18 +100,6 @@ def test_composite_centre_is_close_to_a_brute_force_search():
         value = float(res.matrix_norm(x - centre, "composite"))
         assert value <= brute * 1.01
         assert float(lower) <= brute * (1 + 1e-9)
-
-
-@given(matrices(), st.floats(1e-3, 1e3))
-@settings(max_examples=40, deadline=None)
-def test_scale_and_shift(x, scale):
-    """Relative values ignore scale; absolute residuals ignore a row added to every token."""
-    for norm in ("composite", "l1", "linf", "frobenius"):
-        assert float(res.relative_residual(x * scale, norm)) == pytest.approx(
-            float(res.relative_residual(x, norm)), rel=1e-9, abs=1e-12, nan_ok=True
-        )
-        moved = res.matrix_norm(res.residual(x + torch.arange(x.shape[1])), norm)
-        assert float(moved) == pytest.approx(float(res.matrix_norm(res.residual(x), norm)), rel=1e-9, abs=1e-10)
 
 
 def test_floor_follows_the_dtype_of_the_forward_pass():
@@ -161,20 +135,10 @@ def test_what_passes_differ_by_beside_the_first_direction(width: int) -> None:
 @pytest.mark.parametrize("norms", [res.NORMS, ("l1",), ("frobenius", "composite"), ("linf", "spectral"), ()])
 def test_norms_together_are_those_one_by_one(norms: tuple[str, ...]) -> None:
     x = torch.randn(2, 3, 6, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    found = res.matrix_norms(x, norms)
-    assert list(found) == list(norms)
+    together = res.matrix_norms(x, norms)
+    assert list(together) == list(norms)
     best = res.best_residuals(x, [norm for norm in norms if norm != "spectral"])
     assert all(torch.equal(rest, res.residual(x, "best", norm)) for norm, rest in best.items())
-    assert all(torch.equal(found[norm], res.matrix_norm(x, norm)) for norm in norms)
+    assert all(torch.equal(together[norm], res.matrix_norm(x, norm)) for norm in norms)
     with pytest.raises(ValueError, match="unknown norm"):
         res.matrix_norms(x, ("l1", "l3"))
-
-
-def test_leading_axes_are_a_batch():
-    torch.manual_seed(0)
-    x = torch.randn(2, 3, 7, 5, dtype=torch.float64)
-    for norm in ("composite", "l1", "linf", "frobenius", "spectral"):
-        together = res.relative_residual(x, norm)
-        assert together.shape == (2, 3)
-        alone = torch.stack([torch.stack([res.relative_residual(m, norm) for m in row]) for row in x])
-        torch.testing.assert_close(together, alone, rtol=1e-13, atol=0)

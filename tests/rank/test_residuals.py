@@ -1,17 +1,19 @@
-"""The residual table: places, floors and values against a computation by hand."""
+"""Check the residual table: places, floors and values against a computation by hand."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from helpers import by_member, cells, data_of
+from helpers import by_member, data_of, network_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from one_stack import chosen
 from resized import resized
 
 from rankfall.measure.context import Context
-from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.centred.attention import propagate
 from rankfall.rank.law.measure import law
@@ -22,15 +24,7 @@ INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 DATA = data_of(INPUTS)
 
 
-def network(depth: int = 2, **architecture: Any) -> Network:
-    cell = cells(architecture={"depth": depth, "heads": 2, "width": 8} | architecture)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float32)
-    made.initialise([0, 1])
-    return made.requires_grad_(False)
-
-
-def chosen(rows: list[dict[str, Any]], **labels: Any) -> list[dict[str, Any]]:
-    return [row for row in rows if all(row[name] == value for name, value in labels.items())]
+network = partial(network_of, dtype=torch.float32)
 
 
 def test_values_by_hand() -> None:
@@ -80,13 +74,10 @@ def test_amplified_rounding_is_flagged(placement: str, missed: bool) -> None:
     seen = set()
     for member in (0, 1):
         for layer, (state, x) in enumerate(zip(exact, plain)):
-            (row,) = chosen(rows, member=member, layer=layer, place="state", quantity="absolute_residual")
-            (relative,) = chosen(rows, member=member, layer=layer, place="state", quantity="residual")
-            true = state.rest.value()[member]
-            rest = residual.residual(x[member])
-            assert row["value"] == pytest.approx(
-                float(rest.norm()), rel=1e-9
-            )  # of the weights as they are, not of the pass beside
+            about = {"member": member, "layer": layer, "place": "state"}
+            (row,), (relative,) = (chosen(rows, **about, quantity=name) for name in ("absolute_residual", "residual"))
+            true, rest = state.rest.value()[member], residual.residual(x[member])
+            assert row["value"] == pytest.approx(float(rest.norm()), rel=1e-9)  # of the weights as they are
             error = float((rest - true).norm() / true.norm())
             wrong = error > 0.5
             seen.add((wrong, relative["value"] < residual.floor_of(torch.float64)))
@@ -141,22 +132,12 @@ def test_places_are_around_the_norms(placement: str) -> None:
     assert not any(block.norm1._forward_hooks for block in made.blocks)
 
 
-def gated(depth: int = 8) -> Network:
-    """Gated units and nothing else: the state falls to 1e-162 and then to zero, and rows stay apart."""
-    cell = cells(
-        architecture={
-            "depth": depth, "width": 16, "attention": {"name": "gau", "key_width": 16}, "normaliser": "softmax", "residual": "none",
-            "norm": "none", "mlp": "none", "position": "none",
-        }
-    )[0]  # fmt: skip
-    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64)
-    made.initialise([0, 1])
-    return made.requires_grad_(False)
-
-
 def test_underflow_is_no_collapse() -> None:
-    """Layer by layer against states that are brought back to size one by hand wherever they are small."""
-    made = gated()
+    """Of gated units the state falls to 1e-162 and then to zero, and rows stay apart: against states that are brought back to size one."""
+    made = network_of(
+        depth=8, width=16, attention={"name": "gau", "key_width": 16}, normaliser="softmax", residual="none", norm="none",
+        mlp="none", position="none",
+    )  # fmt: skip
     assert not made.states(INPUTS)[-1].any()
     rows = by_member(residuals, Context(made, DATA), norms=["frobenius"], best=False)
     last = chosen(rows, layer=8, place="state")

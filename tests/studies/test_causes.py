@@ -1,6 +1,7 @@
 """The studies of causes: interventions do what they say, runs resume, and committed verdicts follow from committed tables by other code."""
 
 import math
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -51,15 +52,10 @@ def test_knobs_change_what_they_name():
     block, x = small().blocks[0], torch.randn(2, 12, 32)
     away, together = (block(x, knobs(shared=shared, apart=0.0)) - x for shared in (0.0, 1.0))
     assert torch.allclose(away, torch.zeros_like(x), atol=1e-6)
-    assert (
-        torch.allclose(together, together.mean(1, keepdim=True).expand_as(x), atol=1e-5)
-        and together.detach().norm() > 1
-    )
+    assert torch.allclose(together, together.mean(1, keepdim=True).expand_as(x), atol=1e-5)
+    assert together.detach().norm() > 1
     alone = (block(x, knobs(shared=0.0)) - x).detach()
-    assert (
-        float(alone[:, :, :].mean(1).norm()) > 0
-    )  # the MLP's branch has its mean taken off after attention's, so that the sum has none
-    assert torch.allclose(alone.mean(1), torch.zeros(2, 32), atol=1e-5)
+    assert torch.allclose(alone.mean(1), torch.zeros(2, 32), atol=1e-5) and alone.norm() > 1
 
 
 @pytest.mark.parametrize("speed", [0.0, 10.0])
@@ -105,7 +101,8 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     assert done == [0, 1, 2, 3, 4] and list(table.b) == [0, 1, 4, 9, 16]
 
 
-def test_several_processes_measure_the_same(tmp_path):
+def test_several_processes_measure_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(common, "get_context", lambda method: multiprocessing.get_context("fork"))  # which have torch
     units = joint_experiment.units("tiny")[:3]
     alone, together = (common.run_units("joint", units, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2))
     pd.testing.assert_frame_equal(alone, together, rtol=1e-5)
@@ -119,7 +116,7 @@ def test_chunks_of_rows_make_no_difference(monkeypatch):
 
 
 def test_every_change_of_check_can_be_built():
-    said = {
+    changes = {
         "weights of the layers times 0.25": {"gain": 0.25},
         "branches times 1/sqrt(16)": {"branch": 0.25},
         "branches times 0.1, as behind a gate": {"branch": 0.1},
@@ -129,13 +126,10 @@ def test_every_change_of_check_can_be_built():
         "a skip around each layer": {"around": 1.0},
         "a skip around each layer, the layer times 1/sqrt(16)": {"around": 0.25},
     }
-    for name, options in said.items():
+    for name, options in changes.items():
         assert warning.options_of(name) == options
-        assert (
-            warning.make({"placement": "pre", "skip": 1.0, "depth": 2, "gain": 1.0}, options)(common.sorting(0, 0)[0])
-            .isfinite()
-            .all()
-        )
+        model = warning.make({"placement": "pre", "skip": 1.0, "depth": 2, "gain": 1.0}, options)
+        assert model(common.sorting(0, 0)[0]).isfinite().all()
 
 
 # --- rules
@@ -143,23 +137,14 @@ def test_every_change_of_check_can_be_built():
 
 def test_a_growth_is_told_from_another():
     layer = np.arange(1, 33)
-    rows = [
-        pd.DataFrame(
-            {
-                "kind": kind,
-                "depth": 32,
-                "seed": seed,
-                "when": "trained",
-                "layer": layer,
-                "added": added * (1 + 0.01 * seed),
-            }
-        )
+    tables = [
+        pd.DataFrame({"layer": layer, "added": added * (1 + 0.01 * seed)}).assign(kind=kind, seed=seed)
         for kind, added in (("square", layer**2.0), ("exponential", np.exp(0.3 * layer)))
         for seed in range(3)
     ]
-    found = growth.fits(pd.concat(rows)).groupby("kind").mean(numeric_only=True)
-    assert found.power["square"] == pytest.approx(2) and found.rate["exponential"] == pytest.approx(0.3)
-    assert found.ratio["square"] > 0 > found.ratio["exponential"]
+    fits = growth.fits(pd.concat(tables).assign(depth=32, when="trained")).groupby("kind").mean(numeric_only=True)
+    assert fits.power["square"] == pytest.approx(2) and fits.rate["exponential"] == pytest.approx(0.3)
+    assert fits.ratio["square"] > 0 > fits.ratio["exponential"]
 
 
 def test_the_variable_that_decides_is_found():
@@ -171,8 +156,8 @@ def test_the_variable_that_decides_is_found():
         for k in range(2)
     ]
     for column, name in (("gradient", "T/d"), ("stable_rank", "d")):
-        found = joint.shares(pd.DataFrame(grid), column).groupby("variable").share.mean()
-        assert found.idxmax() == name and found[name] == pytest.approx(1)
+        shares = joint.shares(pd.DataFrame(grid), column).groupby("variable").share.mean()
+        assert shares.idxmax() == name and shares[name] == pytest.approx(1)
     assert joint.powers(pd.DataFrame(grid)).a.tolist() == pytest.approx([-0.7] * 4)
 
 
@@ -194,6 +179,12 @@ def interval(values):
     values = np.asarray(values, float)
     low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
     return values.mean(), low, high
+
+
+def flags_of(table, columns):
+    """Return a column of zeros and ones for each combination of these columns' values."""
+    names = table[columns].astype(str).agg(" ".join, axis=1).to_frame()
+    return OneHotEncoder(sparse_output=False).fit_transform(names)
 
 
 def assert_is(verdicts, key, found, holds, against):
@@ -218,44 +209,40 @@ def test_effects_of_interventions_by_other_code():
     sham = table[table.arm == "sham"].groupby(network).score.mean()
     fails = {key for key, mean in sham.items() if mean < limits["trains"]}
 
-    def effect(arm, failing):
-        one = table[table.arm == arm].set_index([*network, "seed"]).score
-        means = (one - base.reindex(one.index)).groupby(network).mean()
-        return interval([value for key, value in means.items() if (key in fails) == failing])
-
-    least = limits["effect"]
-    for key, arm in (("up", "up"), ("apart", "apart")):
-        found = effect(arm, True)
-        assert_is(verdicts, key, found, found[2] < least, found[1] > least)
-    found = effect("fast", True)
-    assert_is(verdicts, "fast", found, found[1] > least, found[2] < least)
-    found = effect("down", False)
-    assert_is(verdicts, "down", found, found[1] > -least, found[2] < -least)
-    found = effect("frozen", False)
-    assert_is(verdicts, "frozen", found, found[2] < -least, found[1] > -least)
+    for key, failing, holds_above in (
+        ("up", True, False),
+        ("apart", True, False),
+        ("fast", True, True),
+        ("down", False, True),
+        ("frozen", False, False),
+    ):
+        scores = table[table.arm == key].set_index([*network, "seed"]).score
+        means = (scores - base.reindex(scores.index)).groupby(network).mean()
+        effect = interval([value for name, value in means.items() if (name in fails) == failing])
+        least = limits["effect"] if failing else -limits["effect"]
+        above, below = effect[1] > least, effect[2] < least
+        assert_is(verdicts, key, effect, above if holds_above else below, below if holds_above else above)
 
 
 def test_early_numbers_beside_flags_of_architecture_and_depth_by_regression():
     table, verdicts, limits = read("cause")
     base = table[table.arm == "base"]
     for key, name in (("residual_within", "residual_step_50"), ("gradient_within", "gradient_queries_step_50")):
-        some = base[base[name] > 0]
-        flags = OneHotEncoder(sparse_output=False).fit_transform(
-            some[["task", "placement", "skip", "depth", "gain"]].astype(str).agg(" ".join, axis=1).to_frame()
+        known = base[base[name] > 0]
+        flags = flags_of(known, cause_analysis.NETWORK)
+        x, y = (
+            values - LinearRegression(fit_intercept=False).fit(flags, values).predict(flags)
+            for values in (np.log(known[name].to_numpy()), known.score.to_numpy())
         )
-        left = [
-            y - LinearRegression(fit_intercept=False).fit(flags, y).predict(flags)
-            for y in (np.log(some[name].to_numpy()), some.score.to_numpy())
-        ]
-        group = flags.argmax(1)
+        # What is left has mean 0 in each network, so Pearson's r of any networks follows from their sums of products.
+        xx, xy, yy = (flags.T @ product for product in (x * x, x * y, y * y))
 
-        def r(chosen, left=left, group=group):
-            rows = np.concatenate([np.flatnonzero(group == one) for one in chosen])
-            return stats.pearsonr(left[0][rows], left[1][rows])[0]
+        def r(networks, axis=-1, xx=xx, xy=xy, yy=yy):
+            return xy[networks].sum(axis) / np.sqrt(xx[networks].sum(axis) * yy[networks].sum(axis))
 
-        found = stats.bootstrap((np.unique(group),), r, vectorized=False, n_resamples=2000, method="percentile", rng=1)
-        row, (low, high) = verdicts.loc[key], found.confidence_interval
-        assert row.number == pytest.approx(r(np.unique(group)), abs=1e-3)
+        networks, row = np.arange(flags.shape[1]), verdicts.loc[key]
+        low, high = stats.bootstrap((networks,), r, n_resamples=2000, method="percentile", rng=1).confidence_interval
+        assert r(networks) == pytest.approx(stats.pearsonr(x, y)[0]) == pytest.approx(row.number, abs=1e-3)
         assert (row.low, row.high) == pytest.approx((low, high), abs=0.06)
         sure = "holds" if row.low > limits["within"] else "contradicted" if row.high < limits["within"] else "undecided"
         assert row.verdict == sure
@@ -326,47 +313,27 @@ def test_growth_by_other_code():
 
 def test_variables_of_the_joint_limit_by_regression():
     table, verdicts, limits = read("joint")
+    table = table.assign(ratio=table.tokens / table.width)
     for key, column, betas in (
         ("gradient_one", "gradient", (0.43, 1.0)),
         ("gradient_one_above", "gradient", (2.0, 3.0)),
         ("rank_one", "stable_rank", (0.43, 1.0, 2.0, 3.0)),
     ):
         shares = []
-        for _, one in table[table.beta.isin(betas)].groupby("replication"):
-            each = []
-            for _, points in one.groupby("beta"):
-                y = np.log(points[column].to_numpy())
-                flags = OneHotEncoder(sparse_output=False).fit_transform((points.tokens / points.width).to_frame())
-                r2 = LinearRegression(fit_intercept=False).fit(flags, y).score(flags, y)
-                each.append(1 - (1 - r2) * (len(y) - 1) / (len(y) - flags.shape[1]))  # adjusted R2 is epsilon squared
-            shares.append(np.mean(each))
-        found = interval(shares)
-        assert_is(verdicts, key, found, found[1] > limits["one"], found[2] < limits["one"])
-
-
-def test_powers_of_the_length_by_regression_with_flags():
-    table, verdicts, limits = read("joint")
-    for key, least, ratio in (("level", 4, False), ("vanish", 1, True)):
-        some = table[table.beta.isin((0.43, 1.0)) & (table.tokens >= least * table.width)]
+        for _, points in table[table.beta.isin(betas)].groupby(["replication", "beta"]):
+            y, flags = np.log(points[column].to_numpy()), flags_of(points, ["ratio"])
+            r2 = LinearRegression(fit_intercept=False).fit(flags, y).score(flags, y)
+            shares.append(1 - (1 - r2) * (len(y) - 1) / (len(y) - flags.shape[1]))  # adjusted R2 is epsilon squared
+        share = interval(np.reshape(shares, (-1, len(betas))).mean(1))
+        assert_is(verdicts, key, share, share[1] > limits["one"], share[2] < limits["one"])
+    for key, least, group in (("level", 4, "width"), ("vanish", 1, "ratio")):
         powers = []
-        for _, one in some.groupby("replication"):
-            group = one.tokens / one.width if ratio else one.width
-            flags = OneHotEncoder(sparse_output=False).fit_transform(
-                pd.DataFrame({"beta": one.beta, "group": group}).astype(str).agg(" ".join, axis=1).to_frame()
-            )
-            x = np.column_stack([np.log(one.tokens), flags])
-            powers.append(LinearRegression(fit_intercept=False).fit(x, np.log(one.gradient)).coef_[0])
-        found = interval(powers)
-        if key == "level":
-            assert_is(
-                verdicts,
-                key,
-                found,
-                max(-found[1], found[2]) < limits["level"],
-                found[1] > limits["level"] or found[2] < -limits["level"],
-            )
-        else:
-            assert_is(verdicts, key, found, found[2] < 0, found[1] > 0)
+        for _, points in table[table.beta.isin((0.43, 1.0)) & (table.ratio >= least)].groupby("replication"):
+            x = np.column_stack([np.log(points.tokens), flags_of(points, ["beta", group])])
+            powers.append(LinearRegression(fit_intercept=False).fit(x, np.log(points.gradient)).coef_[0])
+        power, most = interval(powers), limits["level"] if key == "level" else 0
+        level = max(-power[1], power[2]) < most, power[1] > most or power[2] < -most
+        assert_is(verdicts, key, power, *(level if key == "level" else (power[2] < 0, power[1] > 0)))
 
 
 def test_what_advice_did_by_paired_tests():
@@ -404,7 +371,9 @@ def test_what_advice_did_by_paired_tests():
 
 
 def test_check_quotes_what_the_study_found():
+    """Recompute the counts that `check --explain rank-kept` states, and how many flagged networks learn."""
     table, _, limits = read("warning")
+<<<<<<< HEAD
     first = table.groupby(WARNED)[["flags", "residual"]].first().reset_index()
     networks = outcomes(table, limits).merge(first)
     low = networks.residual < rank.ALIKE
@@ -417,75 +386,42 @@ def test_check_quotes_what_the_study_found():
         (flagged == "harms").sum(),
         len(flagged),
     ) == (rank.HELPED, rank.HARMED, rank.FLAGGED)
+=======
+    rows = outcomes(table, limits).merge(table.groupby(WARNED).residual.first().reset_index())
+    flagged = rows[rows.flagged].says
+    assert [(flagged == "helps").sum(), (flagged == "harms").sum(), len(flagged)] == [
+        rank.HELPED,
+        rank.HARMED,
+        rank.FLAGGED,
+    ]
+    between = rows.query("placement not in @warning.TYPES and .5 < residual < .75")
+    assert [len(between), (between.before >= 0.5).sum()] == [14, 7]
+    details = warning_analysis.details(table, limits)
+    counts = details["counts"].set_index(["flagged", "learns"])
+    assert [counts.loc[(True, learns)].sum() for learns in (False, True)] == [19, 12]
+    assert [counts.helps[True, learns] for learns in (False, True)] == [18, 1]
+    assert details["learn"].set_index(["flagged", "learns"])["sum"][True, False] == 11
+
+
+def test_null_models_by_regression():
+    table, _, limits = read("warning")
+    details = warning_analysis.details(table, limits)
+    flagged = details["outcomes"].query("flagged and placement in ('post', 'pre', 'peri')")
+    flagged = flagged.assign(learns=flagged.before >= 0.5)
+    for columns, explained in zip((["placement", "depth"], ["learns"]), details["null"].explained):
+        flags = flags_of(flagged, columns)
+        r2 = LinearRegression(fit_intercept=False).fit(flags, flagged.effect).score(flags, flagged.effect)
+        assert explained == pytest.approx(1 - (1 - r2) * (len(flags) - 1) / (len(flags) - flags.shape[1]))
+    table, _, _ = read("cause")
+    base = table[table.arm == "base"]
+    flags = flags_of(base, cause_analysis.NETWORK)
+    r2 = LinearRegression(fit_intercept=False).fit(flags, base.score).score(flags, base.score)
+    assert cause_analysis.share_explained(table) == pytest.approx(r2)
+>>>>>>> testsB
 
 
 def test_counts_that_the_page_states():
-    """Recompute counts and ranges that docs/causes.md quotes outside the tables of verdicts."""
-    table, _, limits = read("warning")
-    details = warning_analysis.details(table, limits)
-    counts = details["counts"].set_index(["flagged", "learns"])
-    assert details["learn"].set_index(["flagged", "learns"])["sum"][True, False] == 11
-    assert [counts.loc[(True, learns)].sum() for learns in (False, True)] == [19, 12]
-    assert [counts.helps[True, learns] for learns in (False, True)] == [18, 1]
-    assert counts.loc[(False, False)].sum() == counts.helps[False, False] == 5 and counts.helps[False, True] == 0
-    rows = details["outcomes"]
-    assert set(rows[rows.says == "harms"].change) == {"weights of the layers times 2"}
-    assert rows[rows.says == "harms"].effect.round(2).tolist() == [-0.57, -0.47]
-    fails = rows[~rows.placement.isin(warning.TYPES) & (rows.before < 0.5)]
-    assert (
-        set(fails[~fails.flagged | (fails.after < 0.5)].gain) == {3.0}
-        and len(fails[fails.flagged & (fails.after < 0.5)]) == 8
-    )
-    assert set(fails[~fails.flagged].depth) == {2}
-    other = fails[fails.flagged & (fails.change != warning.QUARTER)]
-    quartered = table.groupby(WARNED).quartered.mean()
-    learn = [quartered[tuple(row[name] for name in WARNED)] >= 0.5 for _, row in other.iterrows()]
-    assert [len(other), (other.after >= 0.5).sum(), sum(learn)] == [13, 5, 3]
-    residual = table.groupby(WARNED).residual.first().reset_index()
-    between = rows.merge(residual).query("placement not in @warning.TYPES and .5 < residual < .75")
-    assert [len(between), (between.before >= 0.5).sum()] == [14, 7]  # `check --explain rank-kept` says so
-    flagged = details["outcomes"].query("flagged and placement in ('post', 'pre', 'peri')")
-    flags = (flagged.placement + flagged.depth.astype(str), flagged.before >= 0.5)
-    for one, found, stated in zip(flags, details["null"].explained, (0.26, 0.51)):
-        x = OneHotEncoder(sparse_output=False).fit_transform(one.to_frame())
-        r2 = LinearRegression(fit_intercept=False).fit(x, flagged.effect).score(x, flagged.effect)
-        adjusted = 1 - (1 - r2) * (len(x) - 1) / (len(x) - x.shape[1])
-        assert found == pytest.approx(adjusted) and found == pytest.approx(stated, abs=0.005)
-    table, _, limits = read("cause")
-    details = cause_analysis.details(table, limits)
-    fails = details["fails"]
-    fails = fails.assign(group=fails.placement.where(fails.skip == 1, fails.skip.astype(str)).replace({"peri": "pre"}))
-    counts = fails.groupby(["group", "depth"])[["sum", "size"]].sum()
-    for group, stated in (
-        ("0.0", [[1, 12], [12, 12], [12, 12]]),
-        ("0.5", [[0, 4], [4, 4]]),
-        ("post", [[1, 4], [2, 4], [4, 4]]),
-        ("pre", [[0, 8], [0, 8], [0, 8]]),
-    ):
-        assert counts.loc[group].to_numpy().tolist() == stated
-    arms = details["arms"].set_index(["failing", "arm"])
-    networks = arms.loc[True].loc[["sham", "up"], ["networks", "rescued", "broken"]]
-    assert networks.to_numpy().tolist() == [[108, 1, 2], [108, 3, 0]]
-    assert arms.effect[True, "faster"] == pytest.approx(-0.017, abs=1e-3)
-    assert arms.effect[False, "faster"] == pytest.approx(-0.018, abs=1e-3)
-    late = arms.loc[False].loc["down late", ["effect", "low", "high"]].astype(float)
-    assert late.to_numpy() == pytest.approx([-0.50, -0.61, -0.39], abs=0.005)
-    effects = cause_analysis.effects(table, limits).query("not failing")
-    up = effects[effects.arm == "up"].groupby("task").effect.agg(["min", "max"]).round(2)
-    assert up.loc["memorization"].tolist() == [-0.01, 0.01] and up.loc["sorting"].tolist() == [-0.50, -0.02]
-    frozen = effects[effects.arm == "frozen"].groupby("task").effect.mean().round(2)
-    assert frozen.to_dict() == {"memorization": 0.0, "sorting": -0.09}
-    base, trains = table[table.arm == "base"], table.score >= limits["trains"]
-    low = base.residual_step_50 < 1e-3
-    assert [low.sum(), (low & trains[base.index]).sum(), (~low & trains[base.index]).sum()] == [97, 1, 132]
-    deep = (table.skip == 0) & (table.depth > 2)
-    assert deep.sum() == 72 * 14 and not trains[deep].any()
-    edge = table.query("placement == 'post' and skip == 1 and depth == 12 and gain == 1")
-    assert [trains[edge.index][edge.arm == arm].sum() for arm in ("base", "up")] == [3, 6]
-    share = float(details["null"].explained.iloc[0])
-    flags = OneHotEncoder().fit_transform(base[cause_analysis.NETWORK].astype(str).agg(" ".join, axis=1).to_frame())
-    regression = LinearRegression(fit_intercept=False).fit(flags, base.score)
-    assert share == pytest.approx(regression.score(flags, base.score)) == pytest.approx(0.98, abs=0.005)
+    """Recompute what docs/causes.md quotes of one type alone."""
     table, _, limits = read("scale")
     post = table.place == "after the addition"
     curve = scale_analysis.curve

@@ -63,44 +63,29 @@ def users_claims() -> dict[str, str]:
 
 
 def test_it_is_found_where_its_experiment_is_measured(tmp_path: Path) -> None:
+    """An edit of the statement or the rule decides again and measures nothing. Another claim may share the experiment."""
     write(tmp_path)
     plan = make_plan(CONFIG)
     assert plan.modules == ["mylab.squares_grow"] and users_claims() == {"squares_grow": "mylab.squares_grow"}
     files = [file for file in plan.measures["claims"].code if "squares_grow" in file]
     assert any(file.endswith("rule.py") for file in files) and any(file.endswith("statement.yaml") for file in files)
-    mine = plan.measures["mine"].code
-    assert not any(file.endswith(("rule.py", "statement.yaml")) for file in mine), "a rule's edit measures nothing"
-    make_plan({"measures": {"orders": {}}})
-    assert users_claims() == {}
-
-
-def test_an_edit_of_the_statement_decides_again(tmp_path: Path) -> None:
-    write(tmp_path)
-    before = make_plan(CONFIG)
-    statement = tmp_path / "mylab" / "squares_grow" / "statement.yaml"
-    statement.write_text(STATEMENT.replace("Three numbers", "Four numbers"))
-    after = make_plan(CONFIG)
-    assert before.measures["claims"].fingerprint != after.measures["claims"].fingerprint
-    assert before.measures["mine"].fingerprint == after.measures["mine"].fingerprint
-
-
-def test_claims_share_an_experiment(tmp_path: Path) -> None:
-    write(tmp_path)
+    assert not any(file.endswith(("rule.py", "statement.yaml")) for file in plan.measures["mine"].code)
+    (tmp_path / "mylab/squares_grow/statement.yaml").write_text(STATEMENT.replace("Three numbers", "Four numbers"))
     other = tmp_path / "mylab" / "squares_shrink"
     other.mkdir()
     (other / "statement.yaml").write_text(f"experiment: squares_grow\n{STATEMENT}")
     (other / "rule.py").write_text(RULE)
-    plan = make_plan(CONFIG)
+    after = make_plan(CONFIG)
+    assert plan.measures["claims"].fingerprint != after.measures["claims"].fingerprint
+    assert plan.measures["mine"].fingerprint == after.measures["mine"].fingerprint
     assert users_claims() == dict.fromkeys(("squares_grow", "squares_shrink"), "mylab.squares_grow")
-    assert any(file.endswith("squares_shrink/rule.py") for file in plan.measures["claims"].code)
+    assert any(file.endswith("squares_shrink/rule.py") for file in after.measures["claims"].code)
+    make_plan({"measures": {"orders": {}}})
+    assert users_claims() == {}
 
 
 WRONG = {
-    "a remembered source": (
-        STATEMENT.replace("[text]", "[memory]"),
-        RULE,
-        r"seen.0 is 'memory': .*'table'",
-    ),
+    "a remembered source": (STATEMENT.replace("[text]", "[memory]"), RULE, r"seen.0 is 'memory': .*'table'"),
     "a remembered number": (
         f"{STATEMENT}published: [{{quantity: q, line: x, x: 1, value: 2, seen: second-hand, place: page 2}}]",
         RULE,
@@ -119,9 +104,9 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_read_is_refused_before_anything_runs(tmp_path: Path, case: str) -> None:
-    statement, rule, said = WRONG[case]
+    statement, rule, message = WRONG[case]
     write(tmp_path, statement, rule)
-    with pytest.raises(RankfallError, match=said):
+    with pytest.raises(RankfallError, match=message):
         make_plan(CONFIG)
 
 
@@ -129,10 +114,10 @@ def test_the_documentation_shows_a_claim_that_works(tmp_path: Path) -> None:
     shown = component_pages.files("claim")
     write(tmp_path, *(shown[f"lab/squares_grow/{file}"] for file in ("statement.yaml", "rule.py", "experiment.py")))
     make_plan(CONFIG)
-    (claim,) = [one for one in claims() if one.name == "squares_grow"]
+    (claim,) = [claim for claim in claims() if claim.name == "squares_grow"]
     rows = pd.DataFrame(load("measure", "mylab.squares_grow")(None))
-    found = decide(claim, {"evidence": rows}.get)
-    assert found is not None and (found.verdict, found.number) == ("holds", 10.0)
+    decision = decide(claim, {"evidence": rows}.get)
+    assert decision is not None and (decision.verdict, decision.number) == ("holds", 10.0)
 
 
 @pytest.mark.slow

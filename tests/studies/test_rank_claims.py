@@ -14,12 +14,15 @@ from rankfall.overview.claims import decide
 from rankfall.report.claim import claims
 from rankfall.report.decision import UNDECIDED
 from studies.claims.affine_rank.experiment import count_affine_rank, draw_tokens
+from studies.claims.cosine_recursion.names import BOTH_SEE, COSINE
 from studies.claims.cosine_recursion.network import states
 from studies.claims.cosine_recursion.recursion import Regime, cosines, mlp
-from studies.claims.gap_gradients.experiment import attention, derivatives, layer_output, scale_and_norm
+from studies.claims.gain_control.experiment import VARIANTS
+from studies.claims.gap_gradients.experiment import KINDS, NAME, attention, derivatives, layer_output, scale_and_norm
 from studies.claims.lambda_skip.experiment import LAW
 from studies.claims.norm_equilibria.experiment import equilibrium, run
 from studies.claims.parts import fit_line
+from studies.claims.query_gradients import experiment as queries
 from studies.claims.query_gradients.experiment import query_gradient
 from studies.claims.rules import slopes
 from studies.claims.score_scales.limits import (
@@ -31,25 +34,22 @@ from studies.claims.score_scales.limits import (
     squares_of_weights,
 )
 from studies.claims.stream_products.maps import free, log10_gains, log10_rates, log10_spread, sinkhorn, stochastic
-from studies.claims.untrained import unit_deviation
+from studies.claims.untrained import linear_map, unit_deviation
 from studies.claims.width_collapse.experiment import attend, orthonormal, stable
 
 
 def test_a_difference_at_its_bound_says_how_many_seeds_it_would_take() -> None:
-    from studies.claims.cosine_recursion.names import BOTH_SEE, COSINE
-
-    # Four seeds at -.07 +- .01: the interval reaches .0184, 1.84 times as far as the bound is: 4 x 1.84^2 seeds would do.
-    rows = pd.DataFrame(
-        [
-            {"claim": BOTH_SEE, "quantity": COSINE, "line": line, "x": 1.0, "seed": seed, "value": value}
-            for seed, off in enumerate((-0.08, -0.08, -0.06, -0.06))
-            for line, value in (("beta 3", 0.5 + off), ("recursion, beta 3", 0.5))
-        ]
-    )
-    (claim,) = (one for one in claims() if one.name == BOTH_SEE)
-    found = decide(claim, {"evidence": rows}.get)
-    assert found is not None and found.verdict == UNDECIDED
-    assert found.wants == "about 10 seeds for beta 3, whose difference lies 0.01 from the bound"
+    """Four seeds at -.07 +- .01: the interval reaches .0184, 1.84 times as far as the bound is, and 4 x 1.84^2 seeds would do."""
+    about = {"claim": BOTH_SEE, "quantity": COSINE, "x": 1.0}
+    rows = [
+        about | {"line": line, "seed": seed, "value": value}
+        for seed, off in enumerate((-0.08, -0.08, -0.06, -0.06))
+        for line, value in (("beta 3", 0.5 + off), ("recursion, beta 3", 0.5))
+    ]
+    (claim,) = (claim for claim in claims() if claim.name == BOTH_SEE)
+    decision = decide(claim, {"evidence": pd.DataFrame(rows)}.get)
+    assert decision is not None and decision.verdict == UNDECIDED
+    assert decision.wants == "about 10 seeds for beta 3, whose difference lies 0.01 from the bound"
 
 
 def test_lines_and_slopes() -> None:
@@ -97,11 +97,11 @@ def test_squares_of_weights_are_those_of_a_poisson_dirichlet_law() -> None:
 def test_squares_of_weights_fall_by_the_derived_power() -> None:
     rng = np.random.default_rng(2)
     sizes = np.array([300, 3000, 30000])
-    found = []
+    squares = []
     for n in sizes:
         weights = np.exp(0.4 * math.sqrt(math.log(n)) * rng.normal(size=(40, n)))
-        found.append(((weights / weights.sum(1, keepdims=True)) ** 2).sum(1).mean())
-    assert np.polyfit(np.log(sizes), np.log(found), 1)[0] == pytest.approx(decay_of_squares(0.4), abs=0.03)
+        squares.append(((weights / weights.sum(1, keepdims=True)) ** 2).sum(1).mean())
+    assert np.polyfit(np.log(sizes), np.log(squares), 1)[0] == pytest.approx(decay_of_squares(0.4), abs=0.03)
     edge = math.sqrt(2) / 2  # where another term leads
     assert decay_of_squares(edge - 1e-9) == pytest.approx(decay_of_squares(edge + 1e-9))
     assert decay_of_squares(math.sqrt(2)) == pytest.approx(0)
@@ -134,16 +134,10 @@ def test_recursion_has_the_published_points_and_the_kernel_of_relu() -> None:
     assert p == pytest.approx(0.7 * (np.maximum(u, 0) * np.maximum(v, 0)).mean() + 0.1, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("layer", "post", "pre", "centred", "centred_pre"), [(10, 1.0, 0.89, 0.24, 0.24), (100, 1.0, 0.99, 0.53, 0.41)]
-)
-def test_recursion_of_stabilisers_has_the_published_points(
-    layer: int, post: float, pre: float, centred: float, centred_pre: float
-) -> None:
-    from studies.claims.gain_control.experiment import VARIANTS
-
-    for name, wanted in zip(VARIANTS, (post, pre, centred, centred_pre), strict=False):
-        assert cosines(0.2, 100, VARIANTS[name])[layer] == pytest.approx(wanted, abs=0.015), name
+@pytest.mark.parametrize(("layer", "cosines_of"), [(10, (1.0, 0.89, 0.24, 0.24)), (100, (1.0, 0.99, 0.53, 0.41))])
+def test_recursion_of_stabilisers_has_the_published_points(layer: int, cosines_of: tuple[float, ...]) -> None:
+    for name, published in zip(VARIANTS, cosines_of, strict=False):
+        assert cosines(0.2, 100, VARIANTS[name])[layer] == pytest.approx(published, abs=0.015), name
 
 
 def test_networks_of_the_recursion_draw_a_layer_by_its_name() -> None:
@@ -170,9 +164,6 @@ def test_products_of_streams_are_those_of_matrices() -> None:
 
 @pytest.mark.parametrize("kind", ["A", "A + skip", "A + skip, doubled as published", "A + skip + norm"])
 def test_derivatives_by_a_value_map_are_those_of_autograd(kind: str) -> None:
-    from studies.claims.gap_gradients.experiment import KINDS, NAME
-    from studies.claims.untrained import linear_map
-
     tokens, depth = 4, 2
     x = orthonormal(0, tokens) * (tokens**0.5 if KINDS[kind][3] else 1.0)
     weights = [attention(kind, 0, layer, tokens) for layer in (1, 2)]
@@ -188,35 +179,32 @@ def test_derivatives_by_a_value_map_are_those_of_autograd(kind: str) -> None:
 
 def test_query_gradient_is_a_difference_quotient_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the loss with a query map that is moved a little in one entry."""
-    from studies.claims.query_gradients import experiment as module
-
     gradient = query_gradient(0, 12, 4, 5, 1.5)
     losses, step = [], 1e-5
-    plain_map, plain_loss = module.linear_map, torch.nn.functional.cross_entropy
+    plain_map, plain_loss = queries.linear_map, torch.nn.functional.cross_entropy
     for move in (step, -step):
 
-        def moved(seed: int, rows: int, columns: int, variance: float, name: str, move: float = move) -> torch.Tensor:
-            found = plain_map(seed, rows, columns, variance, name)
-            if name.endswith("query"):
-                found[1, 2] += move
-            return found
+        def moved_map(
+            seed: int, rows: int, columns: int, variance: float, name: str, move: float = move
+        ) -> torch.Tensor:
+            weights = plain_map(seed, rows, columns, variance, name)
+            weights[1, 2] += move * name.endswith("query")
+            return weights
 
-        def kept(*given: Any) -> torch.Tensor:
-            loss = plain_loss(*given)
-            losses.append(loss.item())
-            return loss
+        def recorded_loss(*given: Any) -> torch.Tensor:
+            losses.append(plain_loss(*given).item())
+            return plain_loss(*given)
 
-        monkeypatch.setattr(module, "linear_map", moved)
-        monkeypatch.setattr(torch.nn.functional, "cross_entropy", kept)
+        monkeypatch.setattr(queries, "linear_map", moved_map)
+        monkeypatch.setattr(torch.nn.functional, "cross_entropy", recorded_loss)
         query_gradient(0, 12, 4, 5, 1.5)
     assert (losses[0] - losses[1]) / (2 * step) == pytest.approx(float(gradient[1, 2]), rel=1e-5, abs=1e-9)
 
 
 def test_usual_stable_rank_after_a_layer_of_independent_scores_is_two() -> None:
     """Weights of variance (e^(log 2) - 1) / T^2 about 1 / T leave, of T rows of length one, |rest|^2 = 1 beside |common|^2 = 1."""
-    found = [stable(torch.linalg.svdvals(attend(orthonormal(seed, 256), seed, 1, "independent scores", "every token", False)), 2)
-             for seed in range(4)]  # fmt: skip
-    assert np.mean(found) == pytest.approx(2, abs=0.1)
+    layers = (attend(orthonormal(seed, 256), seed, 1, "independent scores", "every token", False) for seed in range(4))
+    assert np.mean([stable(torch.linalg.svdvals(x), 2) for x in layers]) == pytest.approx(2, abs=0.1)
     assert stable(torch.tensor([2.0, 1.0]), 4) == pytest.approx(1 + 1 / 16)
 
 
@@ -238,25 +226,23 @@ def test_affine_rank_by_hand() -> None:
 
 def test_what_a_skip_connection_loses_by_averaging_is_the_closed_form() -> None:
     rows = pd.DataFrame(components.load("measure", "lambda_skip")(Context(), seeds=1, depth=8, tokens=5, width=8))
-    found = {x: value for x, value, name in zip(rows.x, rows.value, rows.line, strict=True) if name == LAW}
+    closed_form = rows[rows.line == LAW].set_index("x").value
     generator = torch.Generator().manual_seed(0)
     width, tokens, strength = 512, 64, 2.0
     common, rest = (torch.randn(count, width, generator=generator, dtype=torch.float64) for count in (1, tokens))
-    rest = rest - rest.mean(0)
     w = torch.randn(width, width, generator=generator, dtype=torch.float64) * width**-0.5
-    x = common + 1e-3 * rest
+    x = common + 1e-3 * (rest - rest.mean(0))
     y = strength * x + x.mean(0, keepdim=True) @ w
     after = (y - y.mean(0)).norm() / y.norm() / ((x - x.mean(0)).norm() / x.norm())
-    assert float(after.log10()) == pytest.approx(found[strength], abs=0.02)
+    assert float(after.log10()) == pytest.approx(closed_form[strength], abs=0.02)
 
 
 def test_products_of_free_maps_grow_by_their_lyapunov_exponent() -> None:
     """N is as likely as N turned, so a map lengthens any vector by |(1 + d g, d h)|, g and the three h normal: a mean in closed form."""
     g, weights = np.polynomial.hermite_e.hermegauss(60)
     r, heavier = np.polynomial.laguerre.laggauss(60)  # |h|^2 / 2 has the density 2 sqrt(r / pi) e^-r
-    for d, found in zip((0.1, 0.3), log10_rates(0, 20_000, 4, (0.1, 0.3)), strict=True):
+    for d, rate in zip((0.1, 0.3), log10_rates(0, 20_000, 4, (0.1, 0.3)), strict=True):
         lengths = (1 + d * g[:, None]) ** 2 + 2 * d**2 * r
         both = weights[:, None] / math.sqrt(2 * math.pi) * heavier * 2 * np.sqrt(r / math.pi)
-        assert found == pytest.approx(
-            float((both * np.log10(lengths) / 2).sum()), abs=3 * d / math.sqrt(20_000) / math.log(10)
-        )
+        expected, error = float((both * np.log10(lengths) / 2).sum()), d / math.sqrt(20_000) / math.log(10)
+        assert rate == pytest.approx(expected, abs=3 * error)

@@ -75,9 +75,8 @@ def test_scores_of_polar_and_rotary_parts() -> None:
 
 
 def test_gradients_of_the_first_token_are_difference_quotients() -> None:
-    network = make(
-        [0], 5, norm="rms", norm_placement="pre", residual="add", mlp="gelu", mask="causal", width=8, heads=2
-    )
+    parts = {"norm": "rms", "norm_placement": "pre", "residual": "add", "mlp": "gelu", "mask": "causal"}
+    network = make([0], 5, width=8, heads=2, **parts)
     network.blocks[0].attention.position = First(2.0)
     x, function = draw([0], 1, 5, 8, name="x"), draw([0], 1, 5, 8, name="function")
     block, step = network.blocks[0], 1e-5
@@ -137,10 +136,8 @@ def test_correlation_leaves_the_diagonal_out() -> None:
     pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
     x, y = ([float(one[i, j]) for i, j in pairs] for one in (a, b))
     mx, my = sum(x) / 12, sum(y) / 12
-    want = sum((p - mx) * (q - my) for p, q in zip(x, y, strict=True)) / math.sqrt(
-        sum((p - mx) ** 2 for p in x) * sum((q - my) ** 2 for q in y)
-    )
-    assert correlation(a, b) == pytest.approx(want)
+    size = math.sqrt(sum((p - mx) ** 2 for p in x) * sum((q - my) ** 2 for q in y))
+    assert correlation(a, b) == pytest.approx(sum((p - mx) * (q - my) for p, q in zip(x, y, strict=True)) / size)
 
 
 @pytest.mark.parametrize(("floor", "power"), [(0.05, 1.0), (0.0, 0.5), (0.2, 2.0)])

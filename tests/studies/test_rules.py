@@ -21,16 +21,10 @@ def test_a_part_without_an_answer_decides_nothing(parts, verdict):
     assert judge("said", None, "more seeds", **by_parts(parts)).verdict == verdict
 
 
-def test_one_part_that_fails_is_enough_and_one_without_an_answer_is_not():
-    assert true_of_all((True, True)) is True
-    assert true_of_all((True, None)) is None
-    assert true_of_all((None, False)) is False
-
-
-def test_one_part_that_holds_is_enough_for_any() -> None:
-    assert true_of_any((None, True)) is True
-    assert true_of_any((None, False)) is None
-    assert true_of_any((False, False)) is False
+def test_one_part_is_enough_to_fail_all_or_to_hold_for_any() -> None:
+    """A part without an answer decides neither."""
+    assert [true_of_all(parts) for parts in ((True, True), (True, None), (None, False))] == [True, None, False]
+    assert [true_of_any(parts) for parts in ((None, True), (None, False), (False, False))] == [True, None, False]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Guards the circle task: its geometry, and that each way of joining input and output is trained as it is rolled out."""
+"""Check the circle task: its geometry, and that each way of joining input and output is trained as it is rolled out."""
 
 import math
 
@@ -13,22 +13,18 @@ def made(**options):
     return circle(stream(0, "data"), **options)
 
 
-@pytest.mark.parametrize("part", ["train", "test"])
-def test_two_points_opposite_each_other_move_one_step(part):
+def test_two_points_opposite_each_other_move_one_step_and_are_tested_between_the_training_points():
     data = made(points=200, radius=0.5)
-    inputs, targets = data.splits[part].inputs.double(), data.splits[part].targets.double()
-    assert inputs.shape == targets.shape == (200, 2, 2)
-    assert torch.allclose(inputs.norm(dim=-1), torch.tensor(0.5, dtype=torch.float64), atol=1e-7)
-    assert torch.allclose(inputs[:, 0], -inputs[:, 1], atol=1e-7)  # antipodal
-    turn = torch.atan2(targets[..., 1], targets[..., 0]) - torch.atan2(inputs[..., 1], inputs[..., 0])
-    assert torch.allclose(turn.remainder(2 * math.pi), torch.tensor(2 * math.pi / 200, dtype=torch.float64), atol=1e-5)
-
-
-def test_starts_at_the_right_and_tests_between_the_training_points():
-    data = made(points=8, radius=0.3)
-    assert torch.allclose(data.train.inputs[0], torch.tensor([[0.3, 0.0], [-0.3, 0.0]]), atol=1e-7)
-    nearest = torch.cdist(data.test.inputs[:, 0], data.train.inputs[:, 0]).min(1).values
-    assert torch.allclose(nearest, torch.tensor(0.6 * math.sin(math.pi / 16)))  # chord of half a step
+    for split in (data.train, data.test):
+        inputs, targets = split.inputs.double(), split.targets.double()
+        assert inputs.shape == targets.shape == (200, 2, 2)
+        assert torch.allclose(inputs.norm(dim=-1), torch.tensor(0.5).double(), atol=1e-7)
+        assert torch.allclose(inputs[:, 0], -inputs[:, 1], atol=1e-7)  # antipodal
+        turn = torch.atan2(targets[..., 1], targets[..., 0]) - torch.atan2(inputs[..., 1], inputs[..., 0])
+        assert torch.allclose(turn.remainder(2 * math.pi), torch.tensor(2 * math.pi / 200).double(), atol=1e-5)
+    assert torch.allclose(data.train.inputs[0], torch.tensor([[0.5, 0.0], [-0.5, 0.0]]), atol=1e-7)
+    nearest = torch.cdist(*(split.inputs[:, 0].double() for split in (data.test, data.train))).min(1).values
+    assert torch.allclose(nearest, torch.tensor(math.sin(math.pi / 400)).double())  # chord of half a step
     assert math.isnan(data.chance)
 
 

@@ -1,27 +1,19 @@
-"""Guards the hull task: its labels against scipy and against hulls known by hand, their invariances, and the worth of a guess."""
+"""Check the hull task: its labels against scipy and against hulls known by hand, and its published geometry."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
 from rankfall.random_streams import stream
 from rankfall.tasks.convex_hull import convex_hull, corners
 
 
-def scipy_corners(points: np.ndarray) -> np.ndarray:
-    found = np.zeros(len(points), dtype=bool)
-    found[ConvexHull(points).vertices] = True
-    return found
-
-
 @pytest.mark.parametrize("points", [3, 4, 10, 40])
 def test_labels_are_those_of_scipy(points):
     data = convex_hull(stream(0, "data"), train=300, test=10, points=points)
-    for inputs, targets in zip(data.train.inputs, data.train.targets):
-        assert targets.bool().tolist() == scipy_corners(inputs.double().numpy()).tolist()
+    for inputs, targets in zip(data.train.inputs.double().numpy(), data.train.targets):
+        assert set(targets.nonzero().flatten().tolist()) == set(ConvexHull(inputs).vertices.tolist())
 
 
 def test_hulls_known_by_hand():
@@ -37,22 +29,6 @@ def test_hulls_known_by_hand():
     line = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]])
     assert corners(line).tolist() == [True, False, True]
     assert corners(line[:2]).all()
-
-
-def sets(size: int = 10) -> st.SearchStrategy[np.ndarray]:
-    return st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).normal(size=(size, 2)))
-
-
-@settings(max_examples=50, deadline=None)
-@given(sets(), st.integers(0, 2**32 - 1))
-def test_order_place_and_stretching_do_not_matter(points, seed):
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(points))
-    assert (corners(points[order]) == corners(points)[order]).all()
-    angle = rng.uniform(0, 2 * np.pi)
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    stretch = np.diag(rng.uniform(0.2, 5.0, 2))
-    assert (corners(points @ turn @ stretch + rng.normal(size=2)) == corners(points)).all()
 
 
 def test_sizes_and_published_geometry():

@@ -1,4 +1,4 @@
-"""Guards the task of one far token: what is asked, and that it cannot be guessed from the rest."""
+"""Check the task of one far token: what is asked, and that it cannot be guessed from the rest."""
 
 import numpy as np
 import torch
@@ -14,10 +14,5 @@ def test_the_last_token_is_asked_for_the_first() -> None:
         assert (split.targets[:, :-1] == -1).all()
         assert split.inputs[:, 0].max() == 3 and split.inputs[:, 1:].min() == 4 and split.inputs[:, 1:].max() == 6
     assert (made.size_in, made.size_out, made.length) == (7, 4, 6)
-
-
-def test_chance_is_the_most_frequent_letter() -> None:
-    made = far_token(np.random.default_rng(1), train=1000, test=400, length=3, letters=5)
-    most = torch.bincount(made.train.inputs[:, 0], minlength=5).argmax()
+    most = torch.bincount(made.train.inputs[:, 0], minlength=4).argmax()
     assert made.chance == float((made.test.inputs[:, 0] == most).double().mean())
-    assert 0.1 < made.chance < 0.3

@@ -1,4 +1,4 @@
-"""Guards the memorization task: labels that cannot be guessed, evaluation on training samples, padding that asks for nothing."""
+"""Check the memorization task: labels that cannot be guessed, evaluation on training samples, padding that asks for nothing."""
 
 import pytest
 import torch
@@ -25,9 +25,8 @@ def pairs(tmp_path):
 
 def test_is_measured_on_its_first_training_samples(pairs):
     data = made(text=pairs, padded=True, train=40, length=20)
-    assert torch.equal(data.test.inputs, data.train.inputs[:16]) and torch.equal(
-        data.test.targets, data.train.targets[:16]
-    )
+    assert torch.equal(data.test.inputs, data.train.inputs[:16])
+    assert torch.equal(data.test.targets, data.train.targets[:16])
     with pytest.raises(RankfallError, match="test is 41, but it is measured on the training samples and train is 40"):
         made(text=pairs, padded=True, train=40, length=20, test=41)
 

@@ -19,16 +19,15 @@ def test_tokens_are_equal_and_answers_are_places() -> None:
 
 
 class Lengths(nn.Module):
-    """Remembers at which lengths it was asked."""
+    """Remembers the lengths of its inputs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(1, 1))
         self.asked: list[int] = []
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         self.asked.append(inputs.shape[2])
-        return self.weight.view(1, 1, 1, 1) * torch.ones(*inputs.shape, 9)
+        return torch.ones(*inputs.shape, 9)
 
 
 def test_training_meets_all_lengths_and_evaluation_is_whole() -> None:

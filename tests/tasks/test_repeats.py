@@ -1,4 +1,4 @@
-"""Tokens of which a share is the same, the two tasks that are asked about them, and what a guess is worth."""
+"""Check tokens of which a share is the same, the two tasks about them, and what a guess is worth."""
 
 from math import floor
 
@@ -92,25 +92,13 @@ def test_share_of_the_most_frequent_symbol_against_simulation(rho: float, length
     assert most_frequent(length, symbols, rho) == pytest.approx(float(shares.mean()), abs=4 * error + 1e-12)
 
 
-class Answers(nn.Module):
-    """Says for each token the scores that a table has for its symbol."""
-
-    def __init__(self, table: torch.Tensor) -> None:
-        super().__init__()
-        self.table = table
-
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        return self.table[inputs]
-
-
 def test_the_two_halves_add_up() -> None:
     """Accuracy is the mean of both, weighted by how many are asked, whatever the answers."""
     made = EvenTokens(length=7, symbols=4)
     inputs, targets = made.batch(stream(0, "batch", 0), 60)
     table = torch.from_numpy(np.random.Generator(np.random.PCG64(0)).normal(size=(4, 5)))
-    graded = classes(
-        Answers(table), Samples(inputs.expand(2, -1, -1), targets.expand(2, -1, -1), [0, 1], ("test", 0), 4, 0, 4)
-    )
+    batch = Samples(inputs.expand(2, -1, -1), targets.expand(2, -1, -1), [0, 1], ("test", 0), 4, 0, 4)
+    graded = classes(table.__getitem__, batch)
     sums = {"asked": graded.asked, **graded.sums, **{f"{name}.asked": n for name, n in graded.asked_of.items()}}
     assert (graded.sums["accuracy"] == graded.sums["accuracy_informative"] + graded.sums["accuracy_constant"]).all()
     assert sums[count_of("accuracy_informative", sums)].tolist() == [60 * 3] * 2

@@ -30,8 +30,8 @@ def test_chance_is_the_best_guess_by_position() -> None:
 
 
 def test_a_seed_names_its_data() -> None:
-    one, again, other = (sorting(stream(seed, "data"), train=9, test=9) for seed in (3, 3, 4))
-    assert torch.equal(one.train.inputs, again.train.inputs)
-    assert torch.equal(one.test.inputs, again.test.inputs)
-    assert not torch.equal(one.train.inputs, other.train.inputs)
-    assert not torch.equal(one.train.inputs, one.test.inputs)
+    first, again, other = (sorting(stream(seed, "data"), train=9, test=9) for seed in (3, 3, 4))
+    for name in ("train", "test"):
+        assert torch.equal(first.splits[name].inputs, again.splits[name].inputs)
+    assert not torch.equal(first.train.inputs, other.train.inputs)
+    assert not torch.equal(first.train.inputs, first.test.inputs)
