@@ -373,7 +373,6 @@ def test_what_advice_did_by_paired_tests():
 def test_check_quotes_what_the_study_found():
     """Recompute the counts that `check --explain rank-kept` states, and how many flagged networks learn."""
     table, _, limits = read("warning")
-<<<<<<< HEAD
     first = table.groupby(WARNED)[["flags", "residual"]].first().reset_index()
     networks = outcomes(table, limits).merge(first)
     low = networks.residual < rank.ALIKE
@@ -386,21 +385,6 @@ def test_check_quotes_what_the_study_found():
         (flagged == "harms").sum(),
         len(flagged),
     ) == (rank.HELPED, rank.HARMED, rank.FLAGGED)
-=======
-    rows = outcomes(table, limits).merge(table.groupby(WARNED).residual.first().reset_index())
-    flagged = rows[rows.flagged].says
-    assert [(flagged == "helps").sum(), (flagged == "harms").sum(), len(flagged)] == [
-        rank.HELPED,
-        rank.HARMED,
-        rank.FLAGGED,
-    ]
-    between = rows.query("placement not in @warning.TYPES and .5 < residual < .75")
-    assert [len(between), (between.before >= 0.5).sum()] == [14, 7]
-    details = warning_analysis.details(table, limits)
-    counts = details["counts"].set_index(["flagged", "learns"])
-    assert [counts.loc[(True, learns)].sum() for learns in (False, True)] == [19, 12]
-    assert [counts.helps[True, learns] for learns in (False, True)] == [18, 1]
-    assert details["learn"].set_index(["flagged", "learns"])["sum"][True, False] == 11
 
 
 def test_null_models_by_regression():
@@ -417,11 +401,47 @@ def test_null_models_by_regression():
     flags = flags_of(base, cause_analysis.NETWORK)
     r2 = LinearRegression(fit_intercept=False).fit(flags, base.score).score(flags, base.score)
     assert cause_analysis.share_explained(table) == pytest.approx(r2)
->>>>>>> testsB
 
 
 def test_counts_that_the_page_states():
-    """Recompute what docs/causes.md quotes of one type alone."""
+    """Recompute counts and ranges that docs/causes.md quotes outside the tables of verdicts."""
+    table, _, limits = read("warning")
+    details = warning_analysis.details(table, limits)
+    counts = details["counts"].set_index(["flagged", "learns"])
+    assert details["learn"].set_index(["flagged", "learns"])["sum"][True, False] == 11
+    assert [counts.loc[(True, learns)].sum() for learns in (False, True)] == [19, 12]
+    assert [counts.helps[True, learns] for learns in (False, True)] == [18, 1]
+    assert counts.loc[(False, False)].sum() == counts.helps[False, False] == 5 and counts.helps[False, True] == 0
+    networks = details["outcomes"]
+    harmed = networks[networks.says == "harms"]
+    assert set(harmed.change) == {"weights of the layers times 2"} and harmed.effect.round(2).tolist() == [-0.57, -0.47]
+    fails = networks[~networks.placement.isin(warning.TYPES) & (networks.before < 0.5)]
+    left = fails[~fails.flagged | (fails.after < 0.5)]
+    assert set(left.gain) == {3.0} and left.flagged.sum() == 8 and set(left[~left.flagged].depth) == {2}
+    quartered = table.groupby(WARNED).quartered.mean().rename("quartered").reset_index()
+    flagged = fails[fails.flagged].merge(quartered)
+    for part, learn in ((flagged[flagged.change != warning.QUARTER], [13, 5, 3]), (flagged, [19, 11, 9])):
+        assert [len(part), (part.after >= 0.5).sum(), (part.quartered >= 0.5).sum()] == learn
+    table, _, limits = read("cause")
+    details = cause_analysis.details(table, limits)
+    fails = details["fails"]
+    fails = fails.assign(group=fails.placement.where(fails.skip == 1, fails.skip.astype(str)).replace({"peri": "pre"}))
+    counts = fails.groupby(["group", "depth"])[["sum", "size"]].sum()
+    for group, stated in (
+        ("0.0", [[1, 12], [12, 12], [12, 12]]),
+        ("0.5", [[0, 4], [4, 4]]),
+        ("post", [[1, 4], [2, 4], [4, 4]]),
+        ("pre", [[0, 8], [0, 8], [0, 8]]),
+    ):
+        assert counts.loc[group].to_numpy().tolist() == stated
+    arms = details["arms"].set_index(["failing", "arm"])
+    networks = arms.loc[True].loc[["sham", "up"], ["networks", "rescued", "broken"]]
+    assert networks.to_numpy().tolist() == [[108, 1, 2], [108, 3, 0]]
+    base, trains = table[table.arm == "base"], table.score >= limits["trains"]
+    low = base.residual_step_50 < 1e-3
+    assert [low.sum(), (low & trains[base.index]).sum(), (~low & trains[base.index]).sum()] == [97, 1, 132]
+    deep = (table.skip == 0) & (table.depth > 2)
+    assert deep.sum() == 72 * 14 and not trains[deep].any()
     table, _, limits = read("scale")
     post = table.place == "after the addition"
     curve = scale_analysis.curve
