@@ -31,7 +31,8 @@ def results(tmp_path: Path) -> Path:
         "threads": 1,
     }
     ended = {"status": "done", "reason": "", "steps": 14, "seconds": 0.5, "final": {"test": {"loss": 1.25}}}
-    records = [PLAN.origin(cell) | machine | ended | {"commit": "abc-dirty"} for cell in PLAN.cells]
+    code = {"code": {**CELL.code, "installed:lab": "1.0"}, "commit": "abc-dirty"}
+    records = [PLAN.origin(cell) | machine | ended | code for cell in PLAN.cells]
     keys = [cell.key for cell in PLAN.cells]
     store.save_stack(CELL.group, keys, {"w": torch.zeros(8)}, records)
     for path, rows in {
@@ -56,10 +57,12 @@ def test_a_cell_is_told_from_the_start_of_its_key(results: Path, capsys: pytest.
     assert show(results, CELL.key[:8], "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["key"], found["seed"], found["host"], found["commit"]) == (CELL.key, 3, "here", "abc-dirty")
-    assert found["code"] == dict(CELL.code)
+    assert found["code"] == dict(CELL.code) and found["installed"] == {"lab": "1.0"}
     assert found["rows"] == {"orders": 2}
     assert found["log"] == "8 cells: 0 in store, 8 to train"
     assert found["final"] == {"test": {"loss": 1.25}}
+    assert show(results, CELL.key) == 0
+    assert "\ninstalled lab 1.0\n" in capsys.readouterr().out
 
 
 def test_the_snippet_is_a_configuration_of_this_cell(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
