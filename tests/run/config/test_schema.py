@@ -1,4 +1,4 @@
-"""Guards the presets, and the JSON schema: it is that of the types, accepts what the plan accepts and refuses what has no business there."""
+"""Guards the presets, and the JSON schema: it is that of the types, accepts what the plan accepts and refuses what it refuses."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,8 @@ def test_our_own_configurations_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(p, id=p.stem, marks=[pytest.mark.long] * (p.stem not in ("smoke", "config"))) for p in PRESETS]
+    "path",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.long] * (p.stem not in ("smoke", "config"))) for p in PRESETS],
 )
 def test_presets_can_be_planned_and_keep_to_their_own_folder(path: Path) -> None:
     plan = make_plan(path)
