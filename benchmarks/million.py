@@ -30,8 +30,7 @@ print(f"{'together':10} {times[-1] - times[0]:6.2f} s {megabytes:6.0f} MiB")
 """
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "workflow")]
-    from increments import grid
+    from benchmarks.increments import grid
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=1_000_000, help="a thousand networks, or fewer, with seeds")

@@ -18,7 +18,8 @@ PLAN = "import sys; from rankfall.run.plan import make_plan; print(len(make_plan
 
 def measure(results: Results) -> None:
     from checkout import Checkout
-    from increments import count, finished, grid, run_measured
+
+    from benchmarks.increments import dry_run, grid, make_finished, run_measured
 
     sizes = (20,) if results.tiny else SIZES
     times = defaultdict(list)
@@ -29,7 +30,7 @@ def measure(results: Results) -> None:
             fresh = Checkout.make(Path(folder) / "fresh", config)
             _, start, _ = run_measured([sys.executable, "-c", START], fresh)
             _, plan, _ = run_measured([sys.executable, "-c", PLAN, "config.yaml"], fresh)
-            dry, nothing = count(fresh, config), count(finished(Path(folder) / "finished", config), config)
+            dry, nothing = dry_run(fresh, config), dry_run(make_finished(Path(folder) / "finished", config), config)
         for variant, seconds in (("plan", plan), ("dry run", dry.seconds), ("nothing to do", nothing.seconds)):
             times[variant].append(seconds)
             ratio = {"ratio": seconds / start, "against": "starting Python, importing it"}

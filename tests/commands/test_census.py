@@ -13,11 +13,11 @@ from rankfall.cli import main
 
 def census(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str]:
     code = main(["census", *map(str, words)])
-    said = capsys.readouterr()
-    return code, said.out + said.err
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
 
 
-def rows(file: Path) -> dict[str, dict[str, str]]:
+def read_rows(file: Path) -> dict[str, dict[str, str]]:
     with file.open(newline="") as text:
         return {row["type"]: row for row in csv.DictReader(text)}
 
@@ -27,11 +27,11 @@ def test_a_few_types_are_measured_kept_and_compared(tmp_path: Path, capsys: pyte
     torch.set_num_threads(2)  # as in a process that nobody has told otherwise
     about = ("--results", tmp_path / "results", "--depth", "2", "--tokens", "8")
     types = ("--types", "bert", "llama", "layoutxlm")
-    code, said = census(capsys, *types, *about, "--out", tmp_path / "a.csv", "--layers", tmp_path / "layers.csv")
+    code, output = census(capsys, *types, *about, "--out", tmp_path / "a.csv", "--layers", tmp_path / "layers.csv")
     assert code == 0
-    assert "3 items: 0 in store" in said and "2 measured, 1 no model; 100.0% of 2 eligible types measured" in said
-    found = rows(tmp_path / "a.csv")
-    bert, llama = found["bert"], found["llama"]
+    assert "3 items: 0 in store" in output and "2 measured, 1 no model; 100.0% of 2 eligible types measured" in output
+    rows = read_rows(tmp_path / "a.csv")
+    bert, llama = rows["bert"], rows["llama"]
     assert (bert["mask"], bert["norm"], bert["norm_place"], bert["position"]) == (
         "bidirectional", "layer", "after the addition", "in the states",
     )  # fmt: skip
@@ -49,15 +49,15 @@ def test_a_few_types_are_measured_kept_and_compared(tmp_path: Path, capsys: pyte
     ]  # fmt: skip
 
     # one more: only that is measured, and the rest is as it was
-    code, said = census(capsys, *types, "gpt2", *about, "--against", tmp_path / "a.csv")
-    assert code == 0 and "4 items: 3 in store" in said and "gpt2: new, measured" in said
-    assert "bert:" not in said and "llama:" not in said
+    code, output = census(capsys, *types, "gpt2", *about, "--against", tmp_path / "a.csv")
+    assert code == 0 and "4 items: 3 in store" in output and "gpt2: new, measured" in output
+    assert "bert:" not in output and "llama:" not in output
 
     # an earlier census in which bert began with other weights
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "b.csv").write_text(text.replace(bert["init_std"], "0.04"))
-    code, said = census(capsys, *types, *about, "--against", tmp_path / "b.csv")
-    assert code == 0 and "census_layers: in store" in said and "bert: init_std 0.04 -> 0.0199" in said
+    code, output = census(capsys, *types, *about, "--against", tmp_path / "b.csv")
+    assert code == 0 and "census_layers: in store" in output and "bert: init_std 0.04 -> 0.0199" in output
 
 
 def test_a_type_that_takes_too_long_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:

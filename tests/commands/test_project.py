@@ -49,12 +49,12 @@ def test_an_example_of_each_kind_is_written(kind: str, project: Path, capsys: py
         (project / file).unlink(missing_ok=True)
     capsys.readouterr()
     assert cli.main(["new", kind]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for file in example(kind).files:
-        assert file in told
+        assert file in output
         if file.endswith(".py"):
             compile((project / file).read_text(), file, "exec")
-    assert isinstance(yaml.safe_load(told.partition("\n\n")[2]), dict)
+    assert isinstance(yaml.safe_load(output.partition("\n\n")[2]), dict)
 
 
 def test_an_example_gets_another_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,18 +20,13 @@ CELL = PLAN.cells[3]
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A run of eight cells with a table, a shard and a log."""
+    """Write the results of a run of eight cells: a table, a shard and a log."""
     store = Store(tmp_path / "store")
-    machine = {
-        "host": "here",
-        "processor": "a processor",
-        "versions": {"torch": "2.13"},
-        "device": "cpu",
-        "dtype": "float32",
-        "threads": 1,
-    }
+    machine = {"host": "here", "processor": "a processor", "device": "cpu", "dtype": "float32", "threads": 1}
+    machine["versions"] = {"torch": "2.13"}
     ended = {"status": "done", "reason": "", "steps": 14, "seconds": 0.5, "final": {"test": {"loss": 1.25}}}
-    records = [PLAN.origin(cell) | machine | ended | {"commit": "abc-dirty"} for cell in PLAN.cells]
+    code = {"code": {**CELL.code, "installed:lab": "1.0"}, "commit": "abc-dirty"}
+    records = [PLAN.origin(cell) | machine | ended | code for cell in PLAN.cells]
     keys = [cell.key for cell in PLAN.cells]
     store.save_stack(CELL.group, keys, {"w": torch.zeros(8)}, records)
     for path, rows in {
@@ -52,14 +47,16 @@ def show(results: Path, *words: str) -> int:
     return cli.main(["show", *words, "--results", str(results)])
 
 
-def test_a_cell_is_told_from_the_start_of_its_key(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_is_shown_by_the_start_of_its_key(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show(results, CELL.key[:8], "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["key"], found["seed"], found["host"], found["commit"]) == (CELL.key, 3, "here", "abc-dirty")
-    assert found["code"] == dict(CELL.code)
-    assert found["rows"] == {"orders": 2}
-    assert found["log"] == "8 cells: 0 in store, 8 to train"
-    assert found["final"] == {"test": {"loss": 1.25}}
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["key"], facts["seed"], facts["host"], facts["commit"]) == (CELL.key, 3, "here", "abc-dirty")
+    assert facts["code"] == dict(CELL.code) and facts["installed"] == {"lab": "1.0"}
+    assert facts["rows"] == {"orders": 2}
+    assert facts["log"] == "8 cells: 0 in store, 8 to train"
+    assert facts["final"] == {"test": {"loss": 1.25}}
+    assert show(results, CELL.key) == 0
+    assert "\ninstalled lab 1.0\n" in capsys.readouterr().out
 
 
 def test_the_snippet_is_a_configuration_of_this_cell(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,12 +66,12 @@ def test_the_snippet_is_a_configuration_of_this_cell(results: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [("", "key '': 8 cells have keys that start with it"), ("xyz", "key 'xyz': no cell of "), ("*", "no cell of")],
 )
 def test_a_start_that_fits_none_or_several_is_refused(
-    results: Path, capsys: pytest.CaptureFixture[str], start: str, said: str
+    results: Path, capsys: pytest.CaptureFixture[str], start: str, message: str
 ) -> None:
     assert show(results, start) == 2
     error = capsys.readouterr().err
-    assert said in error and len(error.splitlines()) <= 2
+    assert message in error and len(error.splitlines()) <= 2

@@ -12,27 +12,23 @@ from rankfall import cli
 from rankfall.commands import open as opening
 from rankfall.report import tables
 
-ROWS: list[dict[str, Any]] = [
-    {"task": "sorting", "seed": 0, "data_key": "a", "split": "test", "samples": 3, "length": 5, "size_in": 6}
-    | {"size_out": 6, "chance": 1 / 3},
-    {
-        "task": 'a "quoted", task',
-        "seed": None,
-        "data_key": "b",
-        "split": "test",
-        "samples": 3,
-        "length": 5,
-        "size_in": 6,
-    }
-    | {"size_out": 6, "chance": math.nan},
-    {"task": "sorting", "seed": 0, "data_key": "a", "split": "train", "samples": 3, "length": 5, "size_in": 6}
-    | {"size_out": 6, "chance": None},
-]
+ROW: dict[str, Any] = {
+    "task": "sorting",
+    "seed": 0,
+    "data_key": "a",
+    "split": "test",
+    "samples": 3,
+    "length": 5,
+    "size_in": 6,
+    "size_out": 6,
+}
+QUOTED = {"task": 'a "quoted", task', "seed": None, "data_key": "b", "chance": math.nan}
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    tables.write("datasets", ROWS, tmp_path / "tables" / "datasets.parquet", {"made": "digest"})
+    rows = [ROW | {"chance": 1 / 3}, ROW | QUOTED, ROW | {"split": "train", "chance": None}]
+    tables.write("datasets", rows, tmp_path / "tables" / "datasets.parquet", {"made": "digest"})
     return tmp_path
 
 
@@ -44,13 +40,12 @@ def test_csv_on_the_screen_is_the_table(results: Path, capfdbinary: pytest.Captu
     """All digits, quoted text, and a null is an empty field where NaN is written out."""
     assert table(results, "datasets", "--csv") == 0
     text = capfdbinary.readouterr().out.decode()
-    again = pd.read_csv(io.StringIO(text))
-    given = tables.read_frame(results / "tables" / "datasets.parquet")
-    assert list(again.columns) == list(given.columns)
-    assert list(again.task) == list(given.task)
-    assert again.chance.dropna().tolist() == [1 / 3]
-    assert sum(line.endswith(",nan,") for line in text.splitlines()) == 1
-    assert sum(line.endswith(",,") for line in text.splitlines()) == 1
+    printed = pd.read_csv(io.StringIO(text))
+    expected = tables.read_frame(results / "tables" / "datasets.parquet")
+    assert list(printed.columns) == list(expected.columns)
+    assert list(printed.task) == list(expected.task)
+    assert printed.chance.dropna().tolist() == [1 / 3]
+    assert [sum(line.endswith(end) for line in text.splitlines()) for end in (",nan,", ",,")] == [1, 1]
 
 
 def test_a_table_that_is_not_there_is_named_with_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,14 +60,15 @@ def test_a_page_is_opened_where_there_is_a_screen(
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    assert cli.main(["open", "--results", str(tmp_path)]) == 2
+    command = ["open", "--results", str(tmp_path)]
+    assert cli.main(command) == 2
     assert "make run" in capsys.readouterr().err
     page = tmp_path / "report" / "index.html"
     page.parent.mkdir()
     page.write_text("<html>")
     monkeypatch.setattr(opening, "has_screen", lambda: False)
-    assert cli.main(["open", "--results", str(tmp_path)]) == 0
+    assert cli.main(command) == 0
     assert (capsys.readouterr().out, opened) == (f"{page}\n", [])
     monkeypatch.setattr(opening, "has_screen", lambda: True)
-    assert cli.main(["open", "--results", str(tmp_path)]) == 0
+    assert cli.main(command) == 0
     assert opened == [page.as_uri()]

@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(one, marks=[pytest.mark.long] * ("bands add" in one)) for one in COMMANDS]
+    "command", [pytest.param(command, marks=[pytest.mark.long] * ("bands add" in command)) for command in COMMANDS]
 )
 def test_every_command_of_the_page_runs(command, folder, capsys, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
@@ -37,13 +37,13 @@ def test_every_command_of_the_page_runs(command, folder, capsys, monkeypatch):
         lines, below = re.findall(r"```\n(mymodel.py:build: .*?)\n```.*?```\n(.*?)\n```", PAGE, re.DOTALL)[0]
         assert out.startswith(lines) and out.strip().endswith(below)
         headings = next(line for line in out.splitlines() if line.startswith("layer")).split("  ")
-        shown = {one.strip() for one in headings} - {"", "layer"}
+        shown = {heading.strip() for heading in headings} - {"", "layer"}
         table = PAGE[PAGE.index("| column |") : PAGE.index("A column that has no value")]
         assert shown <= set(re.findall(r"`([^`]+)`", table))
 
 
 def test_the_page_has_every_check_with_its_limits_and_their_origin():
-    for one in all_checks():
-        (row,) = re.findall(rf"^\| `{one.name}` \| (.*)\|$", PAGE, re.MULTILINE)
-        assert row.startswith(one.question)
-        assert all(f"{limit:g}: {limit.meaning} *({limit.origin})*" in row for limit in one.limits)
+    for check in all_checks():
+        (row,) = re.findall(rf"^\| `{check.name}` \| (.*)\|$", PAGE, re.MULTILINE)
+        assert row.startswith(check.question)
+        assert all(f"{limit:g}: {limit.meaning} *({limit.origin})*" in row for limit in check.limits)

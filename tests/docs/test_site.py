@@ -13,39 +13,28 @@ from rankfall.run.config.schema import document_fields
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-OUTSIDE = {
-    "readme.md": ROOT / "README.md",
-    "contributing.md": ROOT / "CONTRIBUTING.md",
-    "changelog.md": ROOT / "CHANGELOG.md",
-}
-GENERATED = {
-    "tables.md": document(),
-    "configuration.md": document_fields(),
-    "claims.md": page_of_verdicts(DOCS / "claims.csv"),
-}  # by docs/hooks.py
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+OUTSIDE = {f"{name.lower()}.md": ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")}
+# By docs/hooks.py.
+CLAIMS = page_of_verdicts(DOCS / "claims.csv")
+GENERATED = {"tables.md": document(), "configuration.md": document_fields(), "claims.md": CLAIMS}
 
 
-def config():
-    return yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-
-
-def listed(entries):
+def list_pages(entries):
     for entry in entries:
         if isinstance(entry, str):
             yield entry
         else:
             for value in entry.values():
-                yield from [value] if isinstance(value, str) else listed(value)
+                yield from list_pages([value] if isinstance(value, str) else value)
 
 
 def test_every_page_is_in_the_navigation_once():
-    pages = list(listed(config()["nav"]))
+    pages = list_pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
     assert sorted(pages) == sorted([*(str(page.relative_to(DOCS)) for page in PAGES), *OUTSIDE, *GENERATED])
 
 
 def slug(heading):
-    """As GitHub and mkdocs both have it, for headings of letters, digits and punctuation."""
+    """Return the anchor of a heading of letters, digits and punctuation, as GitHub and mkdocs both have it."""
     return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading.replace("`", "").lower()).strip())
 
 
@@ -53,7 +42,7 @@ def slug(heading):
 def test_links_of_a_page_lead_to_files_and_headings(page):
     """In the repository, without the site."""
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    for target in LINK.findall(text):
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if "://" in target:
             continue
         name, _, anchor = target.partition("#")
@@ -67,10 +56,10 @@ def test_links_of_a_page_lead_to_files_and_headings(page):
 
 def test_errors_that_the_questions_quote_are_said():
     """Each bold piece of code is in a source file, its parts in one line each."""
-    said = " ".join(file.read_text() for file in [*(ROOT / "src").rglob("*.py"), ROOT / "Makefile"])
-    said = re.sub(r"\"\s*\n\s*f?\"", "", said)  # a text that goes over two lines
+    sources = " ".join(file.read_text() for file in [*(ROOT / "src").rglob("*.py"), ROOT / "Makefile"])
+    sources = re.sub(r"\"\s*\n\s*f?\"", "", sources)  # a text that goes over two lines
     quoted = re.findall(r"\*\*`([^`]+)`", (DOCS / "questions.md").read_text())
     assert len(quoted) >= 12
     parts = [(quote, part.strip()) for quote in quoted for part in re.split(r"'?\.\.\.'?", quote) if part.strip(" :'")]
-    assert [quote for quote, part in parts if part not in said and part.split(" ", 1)[0] != "unknown"] == []
-    assert "unknown {" in said
+    assert [quote for quote, part in parts if part not in sources and part.split(" ", 1)[0] != "unknown"] == []
+    assert "unknown {" in sources

@@ -13,22 +13,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-INHERITED = (
-    *(
-        "MAKEFLAGS",
-        "MAKELEVEL",
-        "MFLAGS",
-        "ARGS",
-        "CONFIG",
-        "PROFILE",
-        "PYTHON",
-    ),  # what `make test` was given is not for these
-    *("PYTHONPATH", "SNAKEMAKE_PROFILE"),
-)
+# What `make test` was given is not for these.
+MAKES = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ARGS", "CONFIG", "PROFILE", "PYTHON", "PYTHONPATH", "SNAKEMAKE_PROFILE")
 
 
 def clone(folder: Path) -> Path:
-    """The files that a clone has; its .venv runs the copy with the interpreter of the tests, as `make setup` would have left it."""
+    """Copy the files that a clone has. Its .venv runs the copy with the interpreter of the tests, as `make setup` would have left it."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
     for name in listed.stdout.splitlines():
         if (ROOT / name).is_file():
@@ -40,16 +30,15 @@ def clone(folder: Path) -> Path:
         wrapper = bin_ / name
         wrapper.write_text(f'#!/bin/sh\nPYTHONPATH={folder / "src"} exec {sys.executable} {command}"$@"\n')
         wrapper.chmod(0o755)
-    stamp = re.search(r"^STAMP := .venv/installed-\$\(shell (.*)\)$", (folder / "Makefile").read_text(), re.MULTILINE)[
-        1
-    ]
-    number = subprocess.run(stamp, shell=True, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    makefile = (folder / "Makefile").read_text()
+    stamp = re.search(r"^STAMP := .venv/installed-\$\(shell (.*)\)$", makefile, re.MULTILINE)
+    number = subprocess.run(stamp[1], shell=True, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
     (folder / ".venv" / f"installed-{number}").touch()
     return folder
 
 
-def typed(block: str, folder: Path) -> str:
-    left = {name: value for name, value in os.environ.items() if name not in INHERITED} | {"OMP_NUM_THREADS": "1"}
+def run_block(block: str, folder: Path) -> str:
+    left = {name: value for name, value in os.environ.items() if name not in MAKES} | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block], cwd=folder, env=left, stdin=subprocess.DEVNULL, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
@@ -58,9 +47,9 @@ def typed(block: str, folder: Path) -> str:
     return done.stdout
 
 
-def first_words(said: str) -> set[str]:
-    """The rows' names in tables that were printed."""
-    return set(re.findall(r"^  (\w+) ", said, re.MULTILINE))
+def first_words(output: str) -> set[str]:
+    """Return the rows' names in tables that were printed."""
+    return set(re.findall(r"^  (\w+) ", output, re.MULTILINE))
 
 
 @pytest.mark.slow
@@ -68,15 +57,14 @@ def first_words(said: str) -> set[str]:
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     folder = clone(tmp_path / "rankfall")
     setup, plan, run, normaliser, task, measure, question = BLOCKS
-    typed(setup, folder)
-    assert "8 cells" in typed(plan, folder)
-    assert {"plain", "skip"} <= first_words(typed(run, folder))
+    run_block(setup, folder)
+    assert "8 cells" in run_block(plan, folder)
+    assert {"plain", "skip"} <= first_words(run_block(run, folder))
     tables, figures = folder / "results/mine/tables", folder / "results/mine/figures"
     before = pd.read_parquet(tables / "cells.parquet")
     assert len(before) == 8
 
-    said = typed(normaliser, folder)
-    assert "mine" in first_words(said)
+    assert "mine" in first_words(run_block(normaliser, folder))
     after = pd.read_parquet(tables / "cells.parquet")
     assert set(before.key) < set(after.key)
     assert len(after) == 12
@@ -84,12 +72,12 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     orders = pd.read_parquet(tables / "orders.parquet")
     assert orders[orders.normaliser.fillna("").str.startswith("square")].order.notna().any()
 
-    typed(task, folder)
+    run_block(task, folder)
     cells = pd.read_parquet(tables / "cells.parquet")
     assert (cells.task == "parity").sum() == 12
     assert set(cells.status) == {"done"}
 
-    typed(measure, folder)
+    run_block(measure, folder)
     alike = pd.read_parquet(tables / "mylab.alike.parquet")
     assert len(alike) == 24 * 5
     assert alike.cosine.between(-1, 1).all()
@@ -97,7 +85,7 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     assert plain.cosine.min() > 0.99  # attention alone: all tokens point the same way after four layers
     assert (figures / "alike.png").stat().st_size > 5000
 
-    assert "plain" in typed(question, folder)
+    assert "plain" in run_block(question, folder)
 
 
 def test_every_block_is_of_the_tutorial() -> None:

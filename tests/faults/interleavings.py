@@ -48,7 +48,7 @@ class Interleaving:
         return "\n".join([*lines, f"  at last {self.ends}{', and once more from the store' * self.again}"])
 
 
-def interleaving(seed: int) -> Interleaving:
+def draw_interleaving(seed: int) -> Interleaving:
     """Draw an interleaving. Most steps happen during a run, mostly of the configuration that runs last."""
     dice = random.Random(seed)
     begins = dice.choice(("nothing", *CONFIGS))
@@ -58,16 +58,15 @@ def interleaving(seed: int) -> Interleaving:
         kind = dice.choices(list(KINDS), [often[not live] for often in KINDS.values()])[0]
         if number == 0 and dice.random() < 0.5:
             kind = "start"
-        step = Step(kind, _detail(kind, dice, last if begins != "nothing" or number else ""))
-        steps.append(step)
+        steps.append(Step(kind, _draw_detail(kind, dice, last if begins != "nothing" or number else "")))
         live = kind == "start" or (live and kind != "kill")
         if kind in ("start", "run"):
-            last = step.detail["config"]
+            last = steps[-1].detail["config"]
     ends = last if dice.random() < 0.8 else dice.choice(list(CONFIGS))
     return Interleaving(seed, begins, tuple(steps), ends, dice.random() < 0.5)
 
 
-def _detail(kind: str, dice: random.Random, last: str) -> dict[str, Any]:
+def _draw_detail(kind: str, dice: random.Random, last: str) -> dict[str, Any]:
     """Draw the details of a step. `last`: the configuration that ran last, for which there is less to do than for another."""
     config = dice.choice([name for name in CONFIGS if name != last or dice.random() < 0.3] or [last])
     where = round(dice.random(), 3)  # chooses among the files of that moment
@@ -80,5 +79,5 @@ def _detail(kind: str, dice: random.Random, last: str) -> dict[str, Any]:
         edit: dict[str, Any] = {"file": dice.choice(list(EDITS))}
         return edit if kind == "edit" else edit | {"seconds": round(dice.choice((0.05, 0.2, 0.5, 0.9)), 2)}
     if kind == "remove":
-        return {"what": dice.choice(LOST), "one": where, "all": dice.random() < 0.3}
+        return {"what": dice.choice(LOST), "where": where, "all": dice.random() < 0.3}
     return {}

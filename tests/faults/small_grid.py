@@ -6,13 +6,11 @@ the texts of the three files alone.
 
 import os
 import re
-import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
-from checkout import ROOT
+from checkout import Checkout
 
 MIX = '''"""A normaliser of one's own."""
 
@@ -24,7 +22,6 @@ SHARPNESS = 1.0
 def sharp(logits: Tensor) -> Tensor:
     return (SHARPNESS * logits).softmax(-1)
 '''
-
 LOOK = '''"""A measure and a figure of one's own."""
 
 from matplotlib.figure import Figure
@@ -48,27 +45,26 @@ def drawing(read):
     figure.subplots().plot(frame["test_loss"], frame["accuracy"], "o")
     return Picture(figure, f"{len(frame)} cells.")
 '''
-
-L2 = "src/rankfall/nets/normalisers/l2.py"
 EDITS = {  # file -> (a text in it, the same after an edit)
     "lab_mix.py": ("SHARPNESS = 1.0", "SHARPNESS = 2.0"),
     "lab_look.py": ("SCALE = 1.0", "SCALE = 3.0"),
-    L2: ("return weights / weights.norm", "return weights * weights.norm"),
+    "src/rankfall/nets/normalisers/l2.py": ("return weights / weights.norm", "return weights * weights.norm"),
 }
 Texts = tuple[int, ...]  # 0 or 1 for each file of EDITS
+SMALL = {"heads": 2, "width": 8, "depth": 1}
 
 
-def _config(name: str, lr: float, architectures: list[str], seeds: list[int], power: int) -> dict[str, Any]:
+def _config(name: str, rate: float, architectures: list[str], seeds: list[int], power: int) -> dict[str, Any]:
     return {
         "name": name,
         "page": False,
         "results": "results",
         "tasks": {"sorting": {"train": 40, "test": 10, "length": 6, "symbols": 5}},
         "architectures": {
-            "own": {"normaliser": "lab_mix:sharp", "mlp": "none", "heads": 2, "width": 8, "depth": 1},
-            "far": {"normaliser": "l2", "mlp": "gelu", "heads": 2, "width": 8, "depth": 1},
+            "own": {"normaliser": "lab_mix:sharp", "mlp": "none"} | SMALL,
+            "far": {"normaliser": "l2", "mlp": "gelu"} | SMALL,
         },
-        "trainings": {"short": {"lr": lr, "epochs": 12, "batch": 10}},
+        "trainings": {"short": {"lr": rate, "epochs": 12, "batch": 10}},
         "grid": [{"task": "sorting", "architecture": architectures, "training": "short", "seed": seeds}],
         "measures": {"look": {"measure": "lab_look:look", "power": power}},
         "figures": {"drawing": {"figure": "lab_look:drawing"}},
@@ -82,37 +78,30 @@ CONFIGS = {
     "c": _config("c", 1.0e-3, ["own"], [1, 2], 2),  # some of the cells of a, measured otherwise
 }
 TABLES = ("cells", "datasets", "paths", "training")
+PATTERNS = {  # kind of results -> their files
+    "data": "store/data/*.safetensors",
+    "stack": "store/stacks/*/*.safetensors",
+    "rows": "store/measures/*/*.parquet",
+    "work": "work/**/*.*",
+    "table": "tables/*.parquet",
+    "figure": "figures/*.*",
+}
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Checkout):
     """A checkout with these configurations in it."""
 
-    folder: Path
-
     @classmethod
-    def make(cls, folder: Path, texts: Texts = (0, 0, 0)) -> "Grid":
-        dirt = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        for part in ("src", "engine", "studies", "workflow", "envs"):
-            shutil.copytree(ROOT / part, folder / part, ignore=dirt)
-        shutil.copy2(ROOT / "Snakefile", folder)
-        (folder / "lab_mix.py").write_text(MIX)
-        (folder / "lab_look.py").write_text(LOOK)
+    def prepare(cls, folder: Path, texts: Texts = (0, 0, 0)) -> Self:
+        """Make a checkout with these texts of the three files."""
+        grid = cls.make(folder)
         for name, config in CONFIGS.items():
             (folder / f"{name}.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-        grid = cls(folder)
+        (folder / "lab_mix.py").write_text(MIX)
+        (folder / "lab_look.py").write_text(LOOK)
         for file, text in zip(EDITS, texts):
             grid.write(file, text)
         return grid
-
-    def copy(self, folder: Path) -> "Grid":
-        """Copy the checkout with its results and Snakemake's records."""
-        shutil.copytree(self.folder, folder, symlinks=True)
-        return Grid(folder)
-
-    @property
-    def results(self) -> Path:
-        return self.folder / "results"
 
     def texts(self) -> Texts:
         return tuple(int(new in (self.folder / file).read_text()) for file, (_, new) in EDITS.items())
@@ -129,15 +118,8 @@ class Grid:
 
     def files(self, kind: str) -> list[Path]:
         """Return the results of a kind in the order of their names."""
-        pattern = {
-            "data": "store/data/*.safetensors",
-            "stack": "store/stacks/*/*.safetensors",
-            "rows": "store/measures/*/*.parquet",
-            "work": "work/**/*.*",
-            "table": "tables/*.parquet",
-            "figure": "figures/*.*",
-        }
-        return sorted(path for path in self.results.glob(pattern[kind]) if path.is_file() and path.name[0] != ".")
+        paths = self.results.glob(PATTERNS[kind])
+        return sorted(path for path in paths if path.is_file() and path.name[0] != ".")
 
     def tracebacks(self) -> list[str]:
         """Return the tracebacks of all logs."""
@@ -147,10 +129,10 @@ class Grid:
                 text = path.read_text(errors="replace")
             except FileNotFoundError:  # a running job is about to replace it
                 continue
-            lines += [f"{path.relative_to(self.folder)}: {traceback}" for traceback in unforeseen(text)]
+            lines += [f"{path.relative_to(self.folder)}: {traceback}" for traceback in find_tracebacks(text)]
         return lines
 
 
-def unforeseen(text: str) -> list[str]:
+def find_tracebacks(text: str) -> list[str]:
     """Return the tracebacks in a program's output."""
     return [match.group() for match in re.finditer(r"Traceback \(most recent call last\):\n(?: .*\n)*.*\n?", text)]

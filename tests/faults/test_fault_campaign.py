@@ -18,28 +18,26 @@ from small_grid import EDITS
 
 COUNT, SECONDS = 18, 120.0  # of the sample, if there is time
 
+pytestmark = pytest.mark.slow
 
-def seeds() -> Iterator[int]:
+
+def draw_seeds() -> Iterator[int]:
     """Yield the requested seeds, or the sample of this version of the sources."""
+    began, first = time.monotonic(), seed_of()
     requested = os.environ.get("RANKFALL_CAMPAIGN")
-    if requested:
-        for part in requested.split(","):
-            first, _, last = part.partition("..")
-            yield from range(int(first), int(last or first) + 1)
-        return
-    began, first_seed = time.monotonic(), seed_of()
-    for seed in range(first_seed, first_seed + COUNT):
-        if time.monotonic() - began < SECONDS:
-            yield seed
+    for part in (requested or f"{first}..{first + COUNT - 1}").split(","):
+        start, _, last = part.partition("..")
+        for seed in range(int(start), int(last or start) + 1):
+            if requested or time.monotonic() - began < SECONDS:
+                yield seed
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    """Its runs from nothing serve both tests."""
+    """Return a campaign whose runs from nothing serve both tests."""
     return Campaign(tmp_path_factory.mktemp("campaign"))
 
 
-@pytest.mark.slow
 def test_what_is_compared_depends_on_every_edit(campaign: Campaign, tmp_path: Path) -> None:
     """Check that tables from before an edit of any file are found to be wrong."""
     for file in EDITS:
@@ -51,14 +49,13 @@ def test_what_is_compared_depends_on_every_edit(campaign: Campaign, tmp_path: Pa
         shutil.rmtree(grid.folder)
 
 
-@pytest.mark.slow
 def test_campaign(campaign: Campaign) -> None:
     failed, began = {}, time.monotonic()
-    for count, seed in enumerate(seeds(), 1):
+    for count, seed in enumerate(draw_seeds(), 1):
         wrong = campaign.attempt(seed)
         print(f"{time.monotonic() - began:5.0f} s {count:4}  RANKFALL_CAMPAIGN={seed}: {wrong or 'ok'}", flush=True)
         if wrong:
             failed[seed] = wrong
     # All of it once more at the end, where it is still seen when only the end of a long log is kept.
-    told = "\n\n".join(f"RANKFALL_CAMPAIGN={seed}: {wrong}" for seed, wrong in failed.items())
-    assert not failed, f"{len(failed)} interleavings went wrong:\n{told}"
+    summary = "\n\n".join(f"RANKFALL_CAMPAIGN={seed}: {wrong}" for seed, wrong in failed.items())
+    assert not failed, f"{len(failed)} interleavings went wrong:\n{summary}"

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster import install, said, wait_for
+from cluster import install, run_command, wait_for
+from gridengine import free_port
 
 NEEDED = ("swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server")
 PACKAGES = ("swift-proxy", "swift-account", "swift-container", "swift-object")
@@ -39,10 +40,8 @@ def make(settings, **more):
 '''
 MIDDLE = ("lengths", "catch_errors", "gatekeeper", "cache", "listing_formats", "s3api", "tempauth", "slo")
 EGGS = {"cache": "memcache", "tempauth": "tempauth"}
-PROXY = (
-    COMMON
-    + "[pipeline:main]\npipeline = {middle} proxy-server\n[app:proxy-server]\nuse = egg:swift#proxy\naccount_autocreate = true\n"
-)
+PROXY = COMMON + "[pipeline:main]\npipeline = {middle} proxy-server\n[app:proxy-server]\nuse = egg:swift#proxy\n"
+PROXY += "account_autocreate = true\n"
 
 
 class Swift:
@@ -68,9 +67,9 @@ class Swift:
             if kind != "proxy":
                 (etc / f"{kind}.conf").write_text(SERVER.format(port=port, folder=self.folder, kind=kind))
                 ring = str(etc / f"{kind}.builder")
-                said("swift-ring-builder", ring, "create", "2", "1", "1")
-                said("swift-ring-builder", ring, "add", f"r1z1-127.0.0.1:{port}/d1", "1")
-                said("swift-ring-builder", ring, "rebalance")
+                run_command("swift-ring-builder", ring, "create", "2", "1", "1")
+                run_command("swift-ring-builder", ring, "add", f"r1z1-127.0.0.1:{port}/d1", "1")
+                run_command("swift-ring-builder", ring, "rebalance")
         proxy = PROXY.format(port=self.ports["proxy"], middle=" ".join(MIDDLE))
         for name in MIDDLE:
             egg = f"use = egg:swift#{EGGS.get(name, name)}"
@@ -96,28 +95,18 @@ class Swift:
 
     def _spawn(self, kind: str) -> None:
         inside = f'mount --bind "{self.folder}/etc" /etc/swift && exec swift-{kind}-server /etc/swift/{kind}.conf'
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(self.folder / "etc")}
         with (self.folder / f"{kind}.out").open("ab") as out:
-            self.servers.append(
-                subprocess.Popen(
-                    ["unshare", "--mount", "sh", "-c", inside],
-                    env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self.folder / "etc")},
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=out,
-                    start_new_session=True,
-                )
-            )
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+            server = subprocess.Popen(
+                ["unshare", "--mount", "sh", "-c", inside], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                start_new_session=True,
+            )  # fmt: skip
+        self.servers.append(server)
 
 
 def answers(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager

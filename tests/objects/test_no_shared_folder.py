@@ -12,6 +12,7 @@ import pytest
 import yaml
 from checkout import CONFIG, Checkout, changed
 from cluster import Unavailable, wait_for
+from runs import SLOW
 from swift_server import BUCKET, KEY, SECRET, Swift, swift
 from test_gc import clean_bucket, plans  # noqa: F401
 
@@ -33,13 +34,6 @@ def cubes(logits: Tensor) -> Tensor:
     weights = logits.masked_fill(logits.isneginf(), 0.0).abs() ** 3 + 1e-3 * logits.isfinite()
     return weights / weights.sum(-1, keepdim=True)
 '''
-# Three cells that share a job, one after the other, each two seconds long and checkpointed every quarter of a second.
-SLOW = changed(
-    CONFIG,
-    trainings={"slow": {"lr": 1.0e-3, "epochs": 300, "batch": 30}},
-    grid=[{"task": "sorting", "architecture": "soft", "training": "slow", "seed": [0, 1, 2]}],
-    compute={"engine": "plain", "threads": 1, "stack": 1, "checkpoint_seconds": 0.25},
-)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +76,7 @@ class StoredCheckout(Checkout):
 
     @property
     def jobs(self) -> Path:
-        """The folders of jobs, which lie outside of the checkout."""
+        """Return the folder of the jobs' folders, which lies outside of the checkout."""
         return self.folder.with_name(f"{self.folder.name}.jobs")
 
     def command(self, *arguments: str) -> list[str]:
@@ -102,11 +96,11 @@ class StoredCheckout(Checkout):
         )
 
     def objects(self, folder: str) -> dict[str, str]:
-        """Name of each object -> its time of writing."""
+        """Return name of each object -> its time of writing."""
         objects = find_objects(self.results)
         assert objects is not None
-        found = objects.system.find(objects.root, detail=True, prefix=f"{folder}/")
-        return {name.removeprefix(f"{objects.root}/"): str(about["LastModified"]) for name, about in found.items()}
+        details = objects.system.find(objects.root, detail=True, prefix=f"{folder}/")
+        return {name.removeprefix(f"{objects.root}/"): str(about["LastModified"]) for name, about in details.items()}
 
     def job_folders(self) -> list[str]:
         return sorted(path.name for path in self.jobs.iterdir() if path.is_dir())
@@ -117,24 +111,23 @@ def stored(server: Swift, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> St
     monkeypatch.setenv("SNAKEMAKE_STORAGE_S3_ACCESS_KEY", KEY)
     monkeypatch.setenv("SNAKEMAKE_STORAGE_S3_SECRET_KEY", SECRET)
     made = StoredCheckout.make(tmp_path / "checkout")
-    assert isinstance(made, StoredCheckout)
     (made.folder / "lab.py").write_text(OWN)
     made.prepare(server, tmp_path.name)
     return made
 
 
-def same_tables(one: Checkout, other: Checkout) -> None:
-    names = sorted(path.stem for path in (other.results / "tables").glob("*.parquet"))
+def check_same_tables(checkout: Checkout, local: Checkout) -> None:
+    names = sorted(path.stem for path in (local.results / "tables").glob("*.parquet"))
     assert {"cells", "training", "paths"} <= set(names)
     for name in names:
-        assert not differences(one.table(name), other.table(name))
+        assert not differences(checkout.table(name), local.table(name))
 
 
 def test_a_killed_job_loses_only_what_is_unfinished_and_another_machine_finds_all(
     stored: StoredCheckout, tmp_path: Path
 ) -> None:
     """Kill a job with a component of the user's: only what is unfinished is lost, and another machine makes the tables of a local run."""
-    config = changed(SLOW)
+    config = changed(SLOW, measures=CONFIG["measures"])
     config["architectures"]["soft"]["normaliser"] = "lab:cubes"
     stored.configure(config)
     local = Checkout.make(tmp_path / "local", config)
@@ -150,7 +143,7 @@ def test_a_killed_job_loses_only_what_is_unfinished_and_another_machine_finds_al
     assert 0 < len(finished) < 3
     done = stored.run_all()
     assert done.returncode == 0, done.stdout + done.stderr
-    same_tables(stored, local)
+    check_same_tables(stored, local)
     now = stored.objects("store/stacks")
     assert {name: now[name] for name in finished} == finished, "finished cells were trained again"
     assert len(now) == 3
@@ -167,7 +160,7 @@ def test_a_killed_job_loses_only_what_is_unfinished_and_another_machine_finds_al
     shutil.rmtree(stored.folder / ".snakemake")
     elsewhere = stored.run_all()
     assert elsewhere.returncode == 0, elsewhere.stdout + elsewhere.stderr
-    same_tables(stored, local)
+    check_same_tables(stored, local)
     assert stored.job_folders() == jobs
     assert stored.objects("store") | stored.objects("work") == before
 

@@ -95,8 +95,8 @@ def wait_for(what: str, true: Callable[[], object], seconds: float = 60.0, every
         time.sleep(every)
 
 
-def said(*command: str) -> str:
-    """What a command prints; it must succeed."""
+def run_command(*command: str) -> str:
+    """Run a command, which must succeed. Return its output."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
     return done.stdout
@@ -123,14 +123,14 @@ class Cluster:
         self._start_munge()
         self.start_controller()
         self._spawn("slurmd", "slurmd", "-D")
-        wait_for("the node to be idle", lambda: "idle" in said("sinfo", "-h", "-o", "%T"))
+        wait_for("the node to be idle", lambda: "idle" in run_command("sinfo", "-h", "-o", "%T"))
 
     def stop(self) -> None:
         if "slurmctld" in self.daemons:
             subprocess.run(["scancel", "--full", "--user", "root"], capture_output=True, timeout=30, check=False)
             time.sleep(1)
-        for name in ("slurmd", "slurmctld", "munged"):
-            self._end(name)
+        for process in reversed(self.daemons.values()):
+            end(process)
 
     def start_controller(self) -> None:
         self._spawn("slurmctld", "slurmctld", "-D")
@@ -142,50 +142,41 @@ class Cluster:
     # What is queued and running.
 
     def jobs(self, states: str = "all") -> dict[str, str]:
-        """{job id: state}, tasks of an array one by one."""
-        lines = said("squeue", "-h", "-r", f"--states={states}", "-o", "%i %T").splitlines()
+        """Return job id -> state, tasks of an array one by one."""
+        lines = run_command("squeue", "-h", "-r", f"--states={states}", "-o", "%i %T").splitlines()
         return dict(line.split() for line in lines)
 
     def running(self, rule: str) -> list[str]:
-        """Running jobs of a rule; the plugin puts its name into the comment."""
-        lines = said("squeue", "-h", "-r", "--states=RUNNING", "-o", "%i %k").splitlines()
+        """Return the running jobs of a rule; the plugin puts its name into the comment."""
+        lines = run_command("squeue", "-h", "-r", "--states=RUNNING", "-o", "%i %k").splitlines()
         return [line.split()[0] for line in lines if f"rule_{rule}" in line]
 
     def clear(self) -> None:
         """Cancel everything, and wait until it is gone."""
         subprocess.run(["scancel", "--user", "root"], capture_output=True, timeout=30, check=False)
-        wait_for("the queue to empty", lambda: not said("squeue", "-h").strip())
+        wait_for("the queue to empty", lambda: not run_command("squeue", "-h").strip())
 
     def details(self, job: str) -> str:
-        return said("scontrol", "show", "job", "-d", job)
+        return run_command("scontrol", "show", "job", "-d", job)
 
     def node(self, state: str) -> None:
         command = ("scontrol", "update", f"NodeName={self.host}", f"State={state}", "Reason=test")
         if state != "RESUME":
-            said(*command)
+            run_command(*command)
             return
         succeeds(*command)  # it fails for a node that has come back by itself
-        wait_for("the node", lambda: said("sinfo", "-h", "-o", "%T").split()[0] in ("idle", "mixed", "allocated"))
+        wait_for(
+            "the node", lambda: run_command("sinfo", "-h", "-o", "%T").split()[0] in ("idle", "mixed", "allocated")
+        )
 
     # How it is made.
 
     def _configure(self) -> None:
-        devices = []
-        for index in range(GPUS):
-            path = self.folder / f"gpu{index}"
+        devices = [self.folder / f"gpu{index}" for index in range(GPUS)]
+        for path in devices:
             os.mknod(path, 0o20666, os.makedev(1, 3))  # a character device: that is all that SLURM looks at
-            devices.append(path)
-        conf = CONF.format(
-            ours=OURS,
-            host=self.host,
-            folder=self.folder,
-            port=16817,
-            port_node=16818,
-            cpus=CPUS,
-            memory=MEGABYTES,
-            gpus=GPUS,
-        )
-        (ETC / "slurm.conf").write_text(conf)
+        sizes = {"cpus": CPUS, "memory": MEGABYTES, "gpus": GPUS, "port": 16817, "port_node": 16818}
+        (ETC / "slurm.conf").write_text(CONF.format(ours=OURS, host=self.host, folder=self.folder, **sizes))
         lines = [f"NodeName={self.host} Name=gpu Type=fake File={path}" for path in devices]
         (ETC / "gres.conf").write_text("\n".join(lines) + "\n")
 
@@ -211,19 +202,19 @@ class Cluster:
         time.sleep(0.2)
         assert self.daemons[name].poll() is None, (self.folder / f"{name}.out").read_text(errors="replace")
 
-    def _end(self, name: str) -> None:
-        process = self.daemons.pop(name, None)
-        if process is not None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """Ask a daemon to end; kill one that does not."""
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def clear_away() -> None:
-    """What a session of tests that was killed left behind: its daemons, found by their own process files, and its configuration."""
+    """Remove what a session of tests that was killed left behind: its daemons, by their process files, and its configuration."""
     conf = ETC / "slurm.conf"
     if not conf.exists() or not conf.read_text().startswith(OURS):
         return
@@ -243,7 +234,7 @@ def clear_away() -> None:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """A running cluster, and the system's configuration as it was afterwards. One at a time: a second session waits."""
+    """Run a cluster, and put the system's configuration back afterwards. One at a time: a second session waits."""
     install()
     with (Path(tempfile.gettempdir()) / "rankfall-slurm.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -23,7 +23,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm.Cluster]
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A local run that nothing happened to."""
+    """Run on this machine, without disturbance."""
     made = Checkout.make(tmp_path_factory.mktemp("undisturbed") / "checkout", SLOW)
     made.run()
     return made
@@ -31,9 +31,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 @pytest.fixture
 def checkout(cluster: slurm.Cluster, undisturbed: Checkout, tmp_path: Path) -> Iterator[ClusterCheckout]:
-    """A checkout whose next run is on the cluster; afterwards nothing of it runs any more, whatever became of the test."""
+    """Make a checkout whose next run is on the cluster; afterwards nothing of it runs any more, whatever became of the test."""
     made = ClusterCheckout.make(tmp_path / "checkout", SLOW)
-    assert isinstance(made, ClusterCheckout)
     yield made
     made.abandon()
     cluster.clear()

@@ -9,17 +9,15 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
-from cluster import CPUS, install, said, succeeds, wait_for
+from cluster import CPUS, end, install, run_command, succeeds, wait_for
 
 DEBIAN, SHARE = Path("/usr/lib/gridengine"), Path("/usr/share/gridengine")
 NEEDED = ("sge_qmaster", "sge_execd", "qsub", "qstat", "qdel")
 PACKAGES = ("gridengine-master", "gridengine-exec", "gridengine-client")
-SETTINGS = {
-    "min_uid": "0",
-    "min_gid": "0",
-    "load_report_time": "00:00:02",
-}  # root may run jobs; a load that is seconds old
+# Root may run jobs; a load that is seconds old.
+SETTINGS = {"min_uid": "0", "min_gid": "0", "load_report_time": "00:00:02"}
 BOOTSTRAP = """\
 admin_user root
 default_domain none
@@ -35,26 +33,11 @@ worker_threads 2
 scheduler_threads 1
 """
 LIMITS = ("cpu", "fsize", "data", "stack", "core", "rss", "vmem", "rt")
-QUEUE = {
-    "qname": "all.q",
-    "hostlist": "localhost",
-    "seq_no": "0",
-    "nsuspend": "1",
-    "suspend_interval": "00:05:00",
-    "priority": "0",
-    "min_cpu_interval": "00:05:00",
-    "processors": "UNDEFINED",
-    "qtype": "BATCH",
-    "pe_list": "smp",
-    "rerun": "FALSE",
-    "slots": str(CPUS),
-    "tmpdir": "/tmp",
-    "shell": "/bin/sh",
-    "shell_start_mode": "posix_compliant",
-    "notify": "00:00:20",
-    "initial_state": "default",
-    **{f"{kind}_{limit}": "INFINITY" for kind in "sh" for limit in LIMITS},
-}
+QUEUE = (
+    "qname=all.q hostlist=localhost seq_no=0 nsuspend=1 suspend_interval=00:05:00 priority=0 min_cpu_interval=00:05:00 "
+    "processors=UNDEFINED qtype=BATCH pe_list=smp rerun=FALSE tmpdir=/tmp shell=/bin/sh shell_start_mode=posix_compliant "
+    f"notify=00:00:20 initial_state=default slots={CPUS}"
+)
 EMPTY = (
     "load_thresholds suspend_thresholds ckpt_list prolog epilog starter_method suspend_method resume_method terminate_method owner_list "
     "user_lists xuser_lists subordinate_list complex_values projects xprojects calendar"
@@ -67,12 +50,13 @@ class GridEngine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.daemons: list[subprocess.Popen[bytes]] = []
+        ports = {"SGE_QMASTER_PORT": str(free_port()), "SGE_EXECD_PORT": str(free_port())}
         self.environment = {
             "SGE_ROOT": str(folder),
             "SGE_CELL": "default",
             "SGE_ND": "1",
+            **ports,
         }  # no daemon forks itself away
-        self.environment |= {"SGE_QMASTER_PORT": free_port(), "SGE_EXECD_PORT": free_port()}
 
     def start(self) -> None:
         common = self.folder / "default" / "common"
@@ -84,68 +68,65 @@ class GridEngine:
         (common / "act_qmaster").write_text("localhost\n")
         (common / "host_aliases").write_text(f"localhost {os.uname().nodename}\n")
         settings = SETTINGS | {"execd_spool_dir": str(self.folder / "execd")}
-        default = [
-            line.split(maxsplit=1)
-            for line in (SHARE / "default-configuration").read_text().splitlines()
-            if line[0] != "#"
-        ]
-        lines = [f"{name} {settings.get(name, value)}" for name, value in default]
-        (self.folder / "configuration").write_text("\n".join(lines) + "\n")
-        said(str(DEBIAN / "spoolinit"), "berkeleydb", "libspoolb", str(self.folder / "spool"), "init")
+        default = (line for line in (SHARE / "default-configuration").read_text().splitlines() if line[0] != "#")
+        configuration = dict(line.split(maxsplit=1) for line in default) | settings
+        (self.folder / "configuration").write_text(as_lines(configuration))
+        run_command(str(DEBIAN / "spoolinit"), "berkeleydb", "libspoolb", str(self.folder / "spool"), "init")
         for what, source in (
             ("configuration", self.folder / "configuration"),
             ("complexes", SHARE / "util/resources/centry"),
             ("usersets", SHARE / "util/resources/usersets"),
             ("managers", "root"),
         ):
-            said(str(DEBIAN / "spooldefaults"), what, str(source))
+            run_command(str(DEBIAN / "spooldefaults"), what, str(source))
         self._spawn("sge_qmaster")
         wait_for("the master", lambda: succeeds("qconf", "-sh"))
-        said("qconf", "-as", "localhost")
-        said("qconf", "-Ap", str(SHARE / "util/resources/pe/smp"))
-        self._change(
-            "-Aq",
-            "\n".join(f"{name} {value}" for name, value in {**QUEUE, **dict.fromkeys(EMPTY.split(), "NONE")}.items()),
-        )
+        run_command("qconf", "-as", "localhost")
+        run_command("qconf", "-Ap", str(SHARE / "util/resources/pe/smp"))
+        limits = {f"{kind}_{limit}": "INFINITY" for kind in "sh" for limit in LIMITS}
+        queue = dict(pair.split("=") for pair in QUEUE.split()) | limits | dict.fromkeys(EMPTY.split(), "NONE")
+        self._change("-Aq", queue)
         hurry = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
-        scheduler = dict(line.split(maxsplit=1) for line in said("qconf", "-ssconf").splitlines())
-        self._change("-Msconf", "\n".join(f"{name} {value}" for name, value in (scheduler | hurry).items()))
+        scheduler = dict(line.split(maxsplit=1) for line in run_command("qconf", "-ssconf").splitlines())
+        self._change("-Msconf", scheduler | hurry)
         self._spawn("sge_execd")
-        wait_for("the node", lambda: "lx-" in said("qstat", "-f") and "au" not in said("qstat", "-f").split()[-1])
+        wait_for(
+            "the node",
+            lambda: "lx-" in run_command("qstat", "-f") and "au" not in run_command("qstat", "-f").split()[-1],
+        )
 
     def stop(self) -> None:
         for process in reversed(self.daemons):
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
 
     def running(self, rule: str) -> list[str]:
         """Return the numbers of running jobs of a rule."""
-        jobs = [line.split()[0] for line in said("qstat", "-s", "r").splitlines()[2:]]
-        return [job for job in jobs if f"rankfall.{rule}\n" in said("qstat", "-j", job)]
+        jobs = [line.split()[0] for line in run_command("qstat", "-s", "r").splitlines()[2:]]
+        return [job for job in jobs if f"rankfall.{rule}\n" in run_command("qstat", "-j", job)]
 
     def clear(self) -> None:
         """Cancel everything, and wait until it is gone."""
         succeeds("qdel", "-f", "-u", "root")
-        wait_for("the queue to empty", lambda: not said("qstat").strip())
+        wait_for("the queue to empty", lambda: not run_command("qstat").strip())
 
-    def _change(self, option: str, text: str) -> None:
+    def _change(self, option: str, settings: dict[str, str]) -> None:
         file = self.folder / f"change{option}"
-        file.write_text(text + "\n")
-        said("qconf", option, str(file))
+        file.write_text(as_lines(settings))
+        run_command("qconf", option, str(file))
 
     def _spawn(self, name: str) -> None:
         with (self.folder / f"{name}.out").open("ab") as out:
             self.daemons.append(subprocess.Popen([name], stdin=subprocess.DEVNULL, stdout=out, stderr=out))
 
 
-def free_port() -> str:
+def as_lines(settings: dict[str, str]) -> str:
+    return "".join(f"{name} {value}\n" for name, value in settings.items())
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
+        return int(free.getsockname()[1])
 
 
 @contextmanager
@@ -153,15 +134,9 @@ def grid_engine(folder: Path) -> Iterator[GridEngine]:
     """Run a cluster, and name it in the environment meanwhile."""
     install(NEEDED, PACKAGES)
     made = GridEngine(folder)
-    before = {name: os.environ.get(name) for name in made.environment}
-    os.environ.update(made.environment)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
+    with patch.dict(os.environ, made.environment):
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()

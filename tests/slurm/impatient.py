@@ -19,10 +19,9 @@ async def wait_for_the_end(executor: Any) -> None:
 
 
 if __name__ == "__main__":
-    asked = [
-        value for name, value in zip(sys.argv, sys.argv[1:]) if name == "--slurm-init-seconds-before-status-checks"
-    ]
+    pairs = zip(sys.argv, sys.argv[1:])
+    *_, seconds = (value for name, value in pairs if name == "--slurm-init-seconds-before-status-checks")
     Executor.next_seconds_between_status_checks = property(lambda self: 0.5, lambda self, value: None)
-    if asked[-1:] != ["1"]:
+    if seconds != "1":
         Executor._wait_for_jobs = wait_for_the_end
     main()

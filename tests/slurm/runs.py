@@ -14,12 +14,8 @@ from rankfall.report.runs import differences
 
 PROFILE = "workflow/profiles/slurm"
 
-HURRY = (
-    "--latency-wait",
-    "15",
-    "--slurm-init-seconds-before-status-checks",
-    "1",
-)  # a real queue and file system want more
+# A real queue and file system want more.
+HURRY = ("--latency-wait", "15", "--slurm-init-seconds-before-status-checks", "1")
 
 # While Snakemake asks SLURM about its jobs it forgets them for that moment, and Ctrl-C then takes none of them out of the queue
 # (`active_jobs.clear()` in snakemake_interface_executor_plugins/executors/remote.py). A real run asks once in 40 s and more, these tests
@@ -60,13 +56,13 @@ class ClusterCheckout(Checkout):
                 process.wait()
 
     def log(self) -> str:
-        """Of the training jobs."""
+        """Return the logs of the training jobs."""
         logs = (self.results / "logs" / "train").rglob("*.log")
         return "\n".join(path.read_text(errors="replace") for path in logs)
 
     def pids(self, verb: str = "train") -> list[int]:
-        """Processes of a stage that work on this checkout's results."""
-        found = []
+        """Return the processes of a stage that work on this checkout's results."""
+        pids = []
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 words = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -74,31 +70,28 @@ class ClusterCheckout(Checkout):
             except OSError:
                 continue
             if here and words[1:4] == ["-m", "rankfall.cli", verb]:
-                found.append(int(path.name))
-        return found
+                pids.append(int(path.name))
+        return pids
 
     def workers(self) -> list[int]:
         """Return the workers that a training job has started."""
         return [pid for pid in self.pids() if b"--worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
 
     def finished(self) -> dict[str, tuple[int, int]]:
-        """Stacks in the store: name -> (inode, time of writing). A stack that is trained again gets others."""
-        found = {}
-        for path in self.stacks():
-            about = path.stat()
-            found[path.name] = (about.st_ino, about.st_mtime_ns)
-        return found
+        """Return name of each stack in the store -> (inode, time of writing). A stack that is trained again gets others."""
+        stats = {path.name: path.stat() for path in self.stacks()}
+        return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
     def checkpoints(self) -> list[Path]:
         return list((self.results / "store" / "checkpoints").glob("*.safetensors"))
 
     def begun(self) -> bool:
-        """Whether an unfinished cell has a checkpoint, beside one that is finished."""
+        """Return whether an unfinished cell has a checkpoint, beside one that is finished."""
         kept = self.kept() if self.stacks() else set()
         return any(cells and not kept.issuperset(cells) for cells in self.store.find_checkpoints().values() if kept)
 
     def wait_until_in_the_middle(self) -> None:
-        """Until one cell is finished and another has got as far as a checkpoint. There the training process stands still, so that what
+        """Wait until one cell is finished and another has got as far as a checkpoint. There the training process stands still, so that what
         a test sees is what it acts on, on a slow machine as well: until SLURM ends its job, which sets it going first, or `go_on`."""
         wait_for("a finished cell and a checkpoint", self._held, 180, 0.02)
 
@@ -121,14 +114,14 @@ class ClusterCheckout(Checkout):
         return held
 
     def go_on(self) -> None:
-        """What stands still is set going, if it is still there."""
+        """Set going what stands still, if it is still there."""
         for pid in self.pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
 
 def stands(pid: int) -> bool:
-    """Whether a process was stopped, or has ended."""
+    """Return whether a process was stopped, or has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -136,8 +129,8 @@ def stands(pid: int) -> bool:
     return next(line.split()[1] in "TZX" for line in status.splitlines() if line.startswith("State:"))
 
 
-def nothing_lost(checkout: ClusterCheckout, finished: dict[str, tuple[int, int]], undisturbed: Checkout) -> None:
-    """What was finished is as it was, nothing is there twice, and the tables are those of the undisturbed run."""
+def check_nothing_lost(checkout: ClusterCheckout, finished: dict[str, tuple[int, int]], undisturbed: Checkout) -> None:
+    """Check that what was finished is as it was, nothing is there twice, and the tables are those of the undisturbed run."""
     now = checkout.finished()
     assert {name: now.get(name) for name in finished} == finished, "finished cells were trained again"
     assert len(now) == len(undisturbed.stacks())

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,35 +18,26 @@ from rankfall.run.screen.child import cancel_left, name_in
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def place(cluster: Cluster, tmp_path: Path) -> Iterator[ClusterCheckout]:
-    made = ClusterCheckout.make(tmp_path / "checkout")
-    assert isinstance(made, ClusterCheckout)
-    yield made
-    made.abandon()
-    cluster.clear()
-
-
-def test_smoke_preset_gives_the_tables_of_a_local_run(place: ClusterCheckout, tmp_path: Path) -> None:
+def test_smoke_preset_gives_the_tables_of_a_local_run(checkout: ClusterCheckout, tmp_path: Path) -> None:
     """On one processor, bit by bit; and a second run does nothing."""
     smoke = yaml.safe_load((ROOT / "workflow" / "presets" / "smoke.yaml").read_text()) | {"results": "results"}
-    place.configure(smoke)
-    done = place.run()
+    checkout.configure(smoke)
+    done = checkout.run()
     assert done.jobs["train"] and done.jobs["measure"]
     local = Checkout.make(tmp_path / "local", smoke)
     local.run()
     names = sorted(path.stem for path in (local.results / "tables").glob("*.parquet"))
     assert {"cells", "training", "paths"} <= set(names)
     for name in names:
-        assert not differences(place.table(name), local.table(name))
-    assert not place.run().jobs
+        assert not differences(checkout.table(name), local.table(name))
+    assert not checkout.run().jobs
 
 
-def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, place: ClusterCheckout) -> None:
-    place.configure(changed(CONFIG, trainings={"short": {"lr": 1.0e-3, "epochs": 300, "batch": 30}}, figures={}))
-    process = place.start("--set-resources", "train:gpu=1", "train:gpu_model=fake", "train:slurm_partition=gpu")
-    wait_for("the training process", place.pids, 120)
-    (pid,) = place.hold()
+def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, checkout: ClusterCheckout) -> None:
+    checkout.configure(changed(CONFIG, trainings={"short": {"lr": 1.0e-3, "epochs": 300, "batch": 30}}, figures={}))
+    process = checkout.start("--set-resources", "train:gpu=1", "train:gpu_model=fake", "train:slurm_partition=gpu")
+    wait_for("the training process", checkout.pids, 120)
+    (pid,) = checkout.hold()
     (job,) = cluster.running("train")
     details = cluster.details(job)
     assert "gres:gpu:fake:1" in details
@@ -55,28 +45,28 @@ def test_gpu_is_asked_for_by_training_alone_and_reaches_it(cluster: Cluster, pla
     assert re.search(r"GRES=gpu(:fake)?:1\(IDX:[01]\)", details)
     environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     assert any(line in (b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=1") for line in environment)
-    place.go_on()
+    checkout.go_on()
     measuring: list[str] = []
     wait_for("the measuring job", lambda: measuring.extend(cluster.running("measure")) or measuring, 120)
     details = cluster.details(measuring[0])
     assert "gres:" not in details and "GRES=gpu" not in details and "Partition=main" in details
-    assert place.finish(process).code == 0
+    assert checkout.finish(process).code == 0
 
 
 @pytest.mark.parametrize(
     ("device", "gres", "requested"), [("cuda", "", True), ("cuda", "gpu:fake:1", True), ("cpu", "", False)]
 )
 def test_the_configuration_decides_whether_a_gpu_is_requested(
-    cluster: Cluster, place: ClusterCheckout, device: str, gres: str, requested: bool
+    cluster: Cluster, checkout: ClusterCheckout, device: str, gres: str, requested: bool
 ) -> None:
     """On a node that takes no jobs: a training job on `cuda` would find no GPU here."""
-    place.configure(changed(CONFIG, compute={"device": device}))
+    checkout.configure(changed(CONFIG, compute={"device": device}))
     cluster.node("DRAIN")
     try:
-        place.start(*(("--set-resources", f"train:gres={gres}") if gres else ()))
+        checkout.start(*(("--set-resources", f"train:gres={gres}") if gres else ()))
         wait_for("the submission", lambda: cluster.jobs("PENDING"), 120)
         assert all((f"gres:{gres or 'gpu:1'}" in cluster.details(job)) is requested for job in cluster.jobs("PENDING"))
-        place.abandon()
+        checkout.abandon()
         cluster.clear()
     finally:
         cluster.node("RESUME")
@@ -91,26 +81,26 @@ MANY = changed(
 )
 
 
-def submissions(place: ClusterCheckout) -> int:
-    """Arrays that Snakemake says it has submitted."""
-    logs = (place.folder / ".snakemake" / "log").glob("*.log")
+def count_submissions(checkout: ClusterCheckout) -> int:
+    """Return the number of arrays that Snakemake says it has submitted."""
+    logs = (checkout.folder / ".snakemake" / "log").glob("*.log")
     return sum(path.read_text().count("Submitted array job") for path in logs)
 
 
-def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterCheckout) -> None:
+def test_a_hundred_jobs_in_one_submission(cluster: Cluster, checkout: ClusterCheckout) -> None:
     """On a node that takes no jobs, so that they can be counted; Ctrl-C takes all of them out of the queue again."""
-    place.configure(MANY)
+    checkout.configure(MANY)
     jobs = len(make_plan(MANY).shards)
     assert jobs >= 100
     cluster.node("DRAIN")
     try:
-        process = place.start("--slurm-array-jobs", "train", "--jobs", "200", "--quiet", "rules", *UNASKED)
+        process = checkout.start("--slurm-array-jobs", "train", "--jobs", "200", "--quiet", "rules", *UNASKED)
         wait_for("the submission", lambda: len(cluster.jobs("PENDING")) == jobs, 120)
         waiting = cluster.jobs("PENDING")
         assert len({job.split("_")[0] for job in waiting}) <= 2, "Snakemake hands over a hundred jobs a second"
-        wait_for("Snakemake to hear of both arrays", lambda: submissions(place) == 2)
+        wait_for("Snakemake to hear of both arrays", lambda: count_submissions(checkout) == 2)
         os.kill(process.pid, signal.SIGINT)
-        done = place.finish(process)
+        done = checkout.finish(process)
         name = name_in(done.output)
         assert done.code != 0 and name
         cancel_left(name)  # as `rankfall run` does, since Snakemake forgets those that it is just asking about

@@ -15,7 +15,7 @@ PROFILE = ROOT / "workflow" / "profiles" / "slurm"
 
 
 def doctor(folder: Path, **changes: Any) -> tuple[int, dict[str, list[dict[str, str]]]]:
-    """Exit code, and findings by name, for the profile with some of its keys changed."""
+    """Return exit code, and findings by name, for the profile with some of its keys changed."""
     settings = yaml.safe_load((PROFILE / "config.yaml").read_text())
     for key, value in changes.items():
         settings[key.replace("_", "-")] = value
@@ -27,42 +27,44 @@ def doctor(folder: Path, **changes: Any) -> tuple[int, dict[str, list[dict[str, 
         [*command, "--profile", str(profile), "--results", str(folder)], capture_output=True, text=True, check=False
     )
     assert done.stdout, done.stderr
-    found: dict[str, list[dict[str, str]]] = {}
+    findings: dict[str, list[dict[str, str]]] = {}
     for check in json.loads(done.stdout):
-        found.setdefault(check["name"], []).append(check)
-    return done.returncode, found
+        findings.setdefault(check["name"], []).append(check)
+    return done.returncode, findings
 
 
-def failed(found: dict[str, list[dict[str, str]]], name: str) -> str:
-    """The one finding of this name that is not fine."""
-    (bad,) = [check for check in found[name] if check["state"] != "ok"]
+def failed(findings: dict[str, list[dict[str, str]]], name: str) -> str:
+    """Return the only finding of this name that is not fine."""
+    (bad,) = [check for check in findings[name] if check["state"] != "ok"]
     return bad["text"]
 
 
 @pytest.mark.slow
 def test_content_with_a_profile_that_fits(cluster: Cluster, tmp_path: Path) -> None:
-    code, found = doctor(tmp_path)
+    code, findings = doctor(tmp_path)
     assert code == 0
     names = {"partition", "account", "gpu", "status", "preemption", "memory", "job", "shared", "clock"}
-    assert names <= set(found)
-    assert {check["state"] for checks in found.values() for check in checks} == {"ok"}, found
+    assert names <= set(findings)
+    assert {check["state"] for checks in findings.values() for check in checks} == {"ok"}, findings
     assert not list((tmp_path / "logs").iterdir()), "the probe leaves nothing behind"
 
 
 @pytest.mark.slow
 def test_says_what_to_change(cluster: Cluster, tmp_path: Path) -> None:
-    code, found = doctor(
+    code, findings = doctor(
         tmp_path,
         default_resources={"slurm_partition": "long", "slurm_account": "mine"},
         set_resources={"train": {"gres": "gpu:a100:1"}},
         slurm_status_command="sacct",
     )
     assert code == 1
-    assert "'long', which does not exist: change it to one of main, urgent, gpu" in failed(found, "partition")
-    assert "default-resources: slurm_account" in failed(found, "account")
-    assert "--gres=gpu:a100:1 is refused" in failed(found, "gpu") and "nodes have gpu:fake:2" in failed(found, "gpu")
-    assert "set slurm-status-command: squeue" in failed(found, "status")
-    assert "sbatch refuses" in failed(found, "job")
+    assert "'long', which does not exist: change it to one of main, urgent, gpu" in failed(findings, "partition")
+    assert "default-resources: slurm_account" in failed(findings, "account")
+    assert "--gres=gpu:a100:1 is refused" in failed(findings, "gpu") and "nodes have gpu:fake:2" in failed(
+        findings, "gpu"
+    )
+    assert "set slurm-status-command: squeue" in failed(findings, "status")
+    assert "sbatch refuses" in failed(findings, "job")
 
 
 @pytest.mark.slow
@@ -82,6 +84,6 @@ def test_gpus_are_tried_in_their_partition(cluster: Cluster, tmp_path: Path) -> 
 
 def test_without_slurm_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    code, found = doctor(tmp_path)
+    code, findings = doctor(tmp_path)
     assert code == 1
-    assert "run this on a login node" in failed(found, "slurm")
+    assert "run this on a login node" in failed(findings, "slurm")

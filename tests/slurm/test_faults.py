@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from checkout import Checkout, Run, changed
-from cluster import CPUS, Cluster, said, wait_for
-from runs import CELLS, SLOW, ClusterCheckout, nothing_lost
+from cluster import CPUS, Cluster, run_command, wait_for
+from runs import CELLS, SLOW, ClusterCheckout, check_nothing_lost
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +23,9 @@ def finish(checkout: ClusterCheckout, process: "subprocess.Popen[str]") -> Run:
     return done
 
 
-def only(found: list[Any]) -> Any:
-    assert len(found) == 1
-    return found[0]
+def only(items: list[Any]) -> Any:
+    (item,) = items
+    return item
 
 
 def state(cluster: Cluster, job: str) -> str:
@@ -33,7 +33,7 @@ def state(cluster: Cluster, job: str) -> str:
 
 
 def resumed(checkout: ClusterCheckout) -> bool:
-    """Whether the last attempt began in the middle of a cell."""
+    """Return whether the last attempt began in the middle of a cell."""
     return "resuming a stack of 1 at step" in checkout.log()
 
 
@@ -41,7 +41,7 @@ def test_scancel(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Check
     process = checkout.start()
     checkout.wait_until_in_the_middle()
     finished, job = checkout.finished(), only(cluster.running("train"))
-    said("scancel", job)
+    run_command("scancel", job)
     checkout.go_on()
     wait_for("the end of the job", lambda: not checkout.pids())
     assert "checkpointed on SIGTERM" in checkout.log()
@@ -49,7 +49,7 @@ def test_scancel(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Check
     assert done.trained == CELLS - len(finished)
     assert resumed(checkout)
     assert state(cluster, job) == "CANCELLED"
-    nothing_lost(checkout, finished, undisturbed)
+    check_nothing_lost(checkout, finished, undisturbed)
 
 
 def test_killed_without_warning(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
@@ -62,11 +62,11 @@ def test_killed_without_warning(cluster: Cluster, checkout: ClusterCheckout, und
     finish(checkout, process)
     assert resumed(checkout)
     assert state(cluster, job) == "FAILED"
-    nothing_lost(checkout, finished, undisturbed)
+    check_nothing_lost(checkout, finished, undisturbed)
 
 
 def warned(pid: int) -> bool:
-    """Whether a stopped process has a SIGTERM waiting for it, or was set going by one."""
+    """Return whether a stopped process has a SIGTERM waiting for it, or was set going by one."""
     try:
         status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     except OSError:
@@ -82,7 +82,7 @@ def test_warned_before_the_time_limit(cluster: Cluster, checkout: ClusterCheckou
     checkout.wait_until_in_the_middle()
     finished, job, pid = checkout.finished(), only(cluster.running("train")), only(checkout.pids())
     assert not warned(pid)
-    said("scontrol", "update", f"JobId={job}", "TimeLimit=2")
+    run_command("scontrol", "update", f"JobId={job}", "TimeLimit=2")
     wait_for("the warning", lambda: warned(pid), 90, 0.02)
     began = time.monotonic()
     checkout.go_on()
@@ -92,16 +92,16 @@ def test_warned_before_the_time_limit(cluster: Cluster, checkout: ClusterCheckou
     assert done.trained == CELLS - len(finished)
     assert resumed(checkout)
     assert state(cluster, job) == "FAILED", "it ended before the limit, by itself"
-    nothing_lost(checkout, finished, undisturbed)
+    check_nothing_lost(checkout, finished, undisturbed)
 
 
 def test_memory_exceeded(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
     """The second attempt gets more. That of the profile grows with the attempt in the same way, from an estimate that suffices."""
     checkout.store.root.mkdir(parents=True)
     first = undisturbed.stacks()[0]
-    there = checkout.store.root / first.relative_to(undisturbed.store.root)
-    there.parent.mkdir(parents=True)
-    there.write_bytes(first.read_bytes())
+    copy = checkout.store.root / first.relative_to(undisturbed.store.root)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(first.read_bytes())
     before = checkout.finished()
     process = checkout.start("--set-resources", "train:mem_mb=350 if attempt == 1 else 2000")
     wait_for("the first attempt", lambda: cluster.running("train"))
@@ -112,7 +112,7 @@ def test_memory_exceeded(cluster: Cluster, checkout: ClusterCheckout, undisturbe
     assert re.search(rf"StepId={job}\.\w+ exceeded memory limit", cluster.log("slurmd"))
     assert before and before.items() <= finished.items()
     assert done.trained == CELLS - len(finished) > 0
-    nothing_lost(checkout, finished, undisturbed)
+    check_nothing_lost(checkout, finished, undisturbed)
 
 
 def test_preempted(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
@@ -120,7 +120,7 @@ def test_preempted(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Che
     process = checkout.start()
     checkout.wait_until_in_the_middle()
     finished, job = checkout.finished(), only(cluster.running("train"))
-    urgent = said(
+    urgent = run_command(
         "sbatch", "--parsable", "--partition=urgent", f"--cpus-per-task={CPUS}", "--output=/dev/null", "--wrap=sleep 5"
     )
     wait_for("the urgent job", lambda: state(cluster, urgent.strip()) == "RUNNING")
@@ -129,7 +129,7 @@ def test_preempted(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Che
     finish(checkout, process)
     assert state(cluster, job) == "COMPLETED"
     assert resumed(checkout)
-    nothing_lost(checkout, finished, undisturbed)
+    check_nothing_lost(checkout, finished, undisturbed)
 
 
 def test_node_fails(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
@@ -143,7 +143,7 @@ def test_node_fails(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Ch
     finally:
         cluster.node("RESUME")
     finish(checkout, process)
-    nothing_lost(checkout, finished, undisturbed)
+    check_nothing_lost(checkout, finished, undisturbed)
 
 
 def test_snakemake_killed_and_started_again(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
@@ -160,7 +160,7 @@ def test_snakemake_killed_and_started_again(cluster: Cluster, checkout: ClusterC
     checkout.go_on()
     finish(checkout, second)
     wait_for("the job left over", lambda: not checkout.pids())
-    nothing_lost(checkout, finished, undisturbed)
+    check_nothing_lost(checkout, finished, undisturbed)
 
 
 def test_workers_of_a_whole_node(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
@@ -173,9 +173,9 @@ def test_workers_of_a_whole_node(cluster: Cluster, checkout: ClusterCheckout, un
     assert len(workers) == CELLS
     assert f"NumCPUs={CELLS}" in cluster.details(job)
     environments = [Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") for pid in workers]
-    seen = [line for one in environments for line in one if line.startswith(b"CUDA_VISIBLE_DEVICES=")]
-    assert sorted(seen) == [b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=1"]
-    said("scancel", job)
+    gpus = [line for lines in environments for line in lines if line.startswith(b"CUDA_VISIBLE_DEVICES=")]
+    assert sorted(gpus) == [b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=0", b"CUDA_VISIBLE_DEVICES=1"]
+    run_command("scancel", job)
     checkout.go_on()
     wait_for("the end of the job", lambda: not checkout.pids())
     assert checkout.log().count("checkpointed on SIGTERM at step") == CELLS
@@ -191,4 +191,4 @@ def test_workers_of_a_whole_node(cluster: Cluster, checkout: ClusterCheckout, un
     finished = checkout.finished()
     finish(checkout, process)
     assert resumed(checkout)
-    nothing_lost(checkout, finished, undisturbed)
+    check_nothing_lost(checkout, finished, undisturbed)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from checkout import Checkout
-from cluster import Unavailable, said, wait_for
+from cluster import Unavailable, run_command, wait_for
 from gridengine import GridEngine, grid_engine
-from runs import CELLS, SLOW, ClusterCheckout, nothing_lost
+from runs import CELLS, SLOW, ClusterCheckout, check_nothing_lost
 
 pytestmark = pytest.mark.slow
 PLUGIN = "snakemake_executor_plugin_cluster_generic"
@@ -43,14 +43,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngine]:
 @pytest.mark.parametrize("how", ["cancelled", "killed"])
 def test_a_job_that_ends_early_is_resumed(engine: GridEngine, undisturbed: Checkout, tmp_path: Path, how: str) -> None:
     checkout = GridEngineCheckout.make(tmp_path / "checkout", SLOW)
-    assert isinstance(checkout, GridEngineCheckout)
     try:
         process = checkout.start()
         checkout.wait_until_in_the_middle()
         finished = checkout.finished()
         (job,), (pid,) = engine.running("train"), checkout.pids()
         if how == "cancelled":
-            said("qdel", job)
+            run_command("qdel", job)
         else:
             os.killpg(os.getpgid(pid), signal.SIGKILL)  # with the script around it, which then says nothing
         checkout.go_on()
@@ -60,8 +59,8 @@ def test_a_job_that_ends_early_is_resumed(engine: GridEngine, undisturbed: Check
         assert done.code == 0, done.output
         assert done.trained == CELLS - len(finished)
         assert "resuming a stack of 1 at step" in checkout.log()
-        nothing_lost(checkout, finished, undisturbed)
-        assert not said("qstat").strip()
+        check_nothing_lost(checkout, finished, undisturbed)
+        assert not run_command("qstat").strip()
     finally:
         checkout.abandon()
         engine.clear()

@@ -10,20 +10,16 @@ from torch import Tensor, nn
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Dropout, Initial, Linear, Sizes, constant, no_dropout, parameter
-from rankfall.tasks._dataset import Dataset, majority_chance, split_samples
 
 ACCEPTS = "tokens"
 COUNT = 2
-INPUTS = "tokens"
-TARGETS = "classes"
 
 
 def sparsemax(logits: Tensor) -> Tensor:
     """The point of the simplex that is nearest to the scores; most weights are exactly zero."""
     scores = logits - logits.amax(-1, keepdim=True)
-    ordered = scores.sort(-1, descending=True).values.masked_fill(
-        scores.sort(-1, descending=True).values.isneginf(), -1e9
-    )
+    ordered = scores.sort(-1, descending=True).values
+    ordered = ordered.masked_fill(ordered.isneginf(), -1e9)
     counts = torch.arange(1, scores.shape[-1] + 1, dtype=scores.dtype)
     support = (1 + counts * ordered > ordered.cumsum(-1)).sum(-1, keepdim=True)
     threshold = (ordered.cumsum(-1).gather(-1, support - 1) - 1) / support
@@ -111,22 +107,10 @@ class Averaging(nn.Module):
         return (weights / weights.sum(-1, keepdim=True)) @ self.map(x)
 
 
-def convex(x: Tensor, branch: Tensor, depth: int) -> Tensor:
-    return (1 - 1 / depth) * x + branch / depth
-
-
 def orthogonal(
     rng: np.random.Generator, role: str, kind: str, shape: tuple[int, ...], fan_in: int, *, gain: float = 1.0
 ) -> np.ndarray:
     if kind == "bias":
         return np.zeros(shape)
-    drawn = rng.normal(size=(shape[-2], shape[-1]))
-    return np.broadcast_to(
-        gain * np.linalg.svd(drawn, full_matrices=False)[0] @ np.eye(min(drawn.shape), shape[-1]), shape
-    )
-
-
-def copying(rng: np.random.Generator, *, length: int = 5) -> Dataset:
-    inputs = torch.from_numpy(rng.integers(4, size=(40, length)))
-    chance = majority_chance(inputs[:30], inputs[30:], 4)
-    return Dataset(split_samples(inputs, inputs, 30), size_in=4, size_out=4, chance=chance)
+    left, _, right = np.linalg.svd(rng.normal(size=(shape[-2], shape[-1])), full_matrices=False)
+    return np.broadcast_to(gain * left @ right, shape)

@@ -51,9 +51,9 @@ BAD = [
 def test_is_refused_in_two_lines_that_name_it_and_the_fix(kind: str, name: str, what: str) -> None:
     with pytest.raises(Refused) as refused:
         try_component(kind, Component(name=f"mylab_{name}"), Surroundings())
-    found, fix = str(refused.value).splitlines()
+    mistake, fix = str(refused.value).splitlines()
     module, function = name.split(":")
-    assert found.startswith(f"{kind} 'mylab_{name}' (tests/trial/mylab_{module}.py, {function}) ") and what in found
+    assert mistake.startswith(f"{kind} 'mylab_{name}' (tests/trial/mylab_{module}.py, {function}) ") and what in mistake
     assert fix.startswith("  fix: ")
 
 

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import yaml
@@ -42,16 +42,12 @@ CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Run:
-    """What one call of Snakemake did."""
+    """The outcome of one call of Snakemake."""
 
     code: int
     output: str
     jobs: Counter[str]  # rule -> jobs finished
     trained: int  # cells that jobs began to train, by their own logs
-
-    @property
-    def labelled(self) -> dict[str, int]:
-        return dict(sorted(self.jobs.items()))
 
 
 class Checkout:
@@ -63,7 +59,7 @@ class Checkout:
         self.folder = folder
 
     @classmethod
-    def make(cls, folder: Path, config: dict[str, Any] | None = None) -> "Checkout":
+    def make(cls, folder: Path, config: dict[str, Any] | None = None) -> Self:
         folder.mkdir(parents=True, exist_ok=True)
         dirt = shutil.ignore_patterns("__pycache__", "*.egg-info")
         for part in ("src", "engine", "studies", "workflow", "envs"):
@@ -73,22 +69,16 @@ class Checkout:
         made.configure(config or CONFIG)
         return made
 
-    def copy(self, folder: Path) -> "Checkout":
-        """The same checkout elsewhere, with its results and with what Snakemake remembers."""
+    def copy(self, folder: Path) -> Self:
+        """Copy the checkout with its results and with what Snakemake remembers."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Checkout(folder)
+        return type(self)(folder)
 
     def configure(self, config: dict[str, Any]) -> None:
         (self.folder / "config.yaml").write_text(yaml.safe_dump({"page": False} | config, sort_keys=False))
 
     def source(self, name: str) -> Path:
         return self.folder / "src" / "rankfall" / name
-
-    def replace(self, name: str, old: str, new: str) -> None:
-        """Edit one source file; the text must be there, or the test tests nothing."""
-        text = self.source(name).read_text()
-        assert old in text, f"{name} no longer has {old!r}: adapt the test"
-        self.source(name).write_text(text.replace(old, new, 1))
 
     def command(self, *arguments: str) -> list[str]:
         profile = ("--workflow-profile", "workflow/profiles/default")
@@ -100,23 +90,17 @@ class Checkout:
         kept = {name: value for name, value in os.environ.items() if name not in left_out}
         return kept | {"OMP_NUM_THREADS": "1", "PATH": path}
 
-    def start(self, *arguments: str, path: str | None = None) -> "subprocess.Popen[str]":
-        """Snakemake in the background, in a process group of its own, so that a test can kill all of it."""
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start Snakemake in a process group of its own, so that a test can kill all of it."""
         shutil.rmtree(self.results / "logs", ignore_errors=True)
-        return self.start_beside(*arguments, path=path)
+        return self.start_beside(*arguments)
 
-    def start_beside(self, *arguments: str, path: str | None = None) -> "subprocess.Popen[str]":
-        """The same beside another that is running, whose logs are left alone."""
+    def start_beside(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start Snakemake beside another that is running, whose logs are left alone."""
         return subprocess.Popen(
-            self.command(*arguments),
-            cwd=self.folder,
-            env=self.environment() | ({"PATH": path} if path else {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+            self.command(*arguments), cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )  # fmt: skip
 
     def finish(self, process: "subprocess.Popen[str]") -> Run:
         output, _ = process.communicate(timeout=600)
@@ -141,11 +125,11 @@ class Checkout:
         return Store(self.results / "store")
 
     def kept(self) -> set[str]:
-        """Keys of the cells that the store holds."""
+        """Return the keys of the cells that the store holds."""
         return {record.key for record in self.store.records()}
 
     def table(self, name: str) -> pa.Table:
-        """A result table."""
+        """Read a result table."""
         return tables.read(self.results / "tables" / f"{name}.parquet", name)
 
     def stacks(self) -> list[Path]:
@@ -153,6 +137,6 @@ class Checkout:
 
 
 def changed(config: dict[str, Any], **values: Any) -> dict[str, Any]:
-    """A deep copy of a configuration with some top-level keys replaced."""
+    """Copy a configuration with some top-level keys replaced."""
     copied: dict[str, Any] = json.loads(json.dumps(config))
     return copied | values

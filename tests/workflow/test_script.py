@@ -2,7 +2,7 @@
 `rankfall plan --script`, where bash alone makes what Snakemake makes, in an order in which nothing is missing."""
 
 import json
-import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,106 +13,90 @@ from checkout import CONFIG, ROOT, Checkout, changed
 from rankfall.report import tables
 from rankfall.report.runs import differences
 
+pytestmark = pytest.mark.slow
+
 SMOKE = "workflow/presets/smoke.yaml"
-
-
-USER = """
+SNAKEFILE = f"""
 configfile: "config/config.yaml"
 
 
 module rankfall:
     snakefile:
-        {snakefile!r}
+        {str(ROOT / "workflow" / "Snakefile")!r}
     config:
         config
 
 
 use rule * from rankfall
+
+
+onstart:
+    open("theirs.txt", "w").write("began")
 """
 
 
-def user(folder: Path) -> Path:
-    """Another workflow in a folder of its own, with a small configuration."""
-    for part in ("workflow", "config"):
-        (folder / part).mkdir(parents=True)
-    text = USER.format(snakefile=str(ROOT / "workflow" / "Snakefile"))
-    (folder / "workflow" / "Snakefile").write_text(text)
-    (folder / "config" / "config.yaml").write_text((ROOT / "workflow" / "presets" / "smoke.yaml").read_text())
-    return folder
+def run(folder: Path, command: list[str], **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command, cwd=folder, env=Checkout(folder).environment() | environment, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True,
+    )  # fmt: skip
 
 
-def snakemake(folder: Path) -> str:
-    left = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SNAKEMAKE_PROFILE")}
-    command = [sys.executable, "-m", "snakemake", "--cores", "2"]
-    done = subprocess.run(command, cwd=folder, env=left | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+def run_theirs(folder: Path) -> str:
+    done = run(folder, [sys.executable, "-m", "snakemake", "--cores", "2"])
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
-def write_script(checkout: Checkout, config: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "rankfall.cli", "plan", "--config", config, "--script"],
-        cwd=checkout.folder,
-        env=checkout.environment() | {"PYTHONPATH": "src"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def run_script(checkout: Checkout, config: str, changes: dict[str, object] | None = None) -> tuple[int, str]:
+    """Write the script of a configuration, change the configuration, and run the script."""
+    command = [sys.executable, "-m", "rankfall.cli", "plan", "--config", config, "--script"]
+    done = run(checkout.folder, command, PYTHONPATH="src")
+    assert done.returncode == 0, done.stderr
     (checkout.folder / "run.sh").write_text(done.stdout)
-
-
-def bash(checkout: Checkout) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        ["bash", "run.sh"],
-        cwd=checkout.folder,
-        env=checkout.environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    if changes:
+        checkout.configure(changed(CONFIG, **changes))
+    done = run(checkout.folder, ["bash", "run.sh"])
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The smoke preset, run by another workflow."""
-    folder = user(tmp_path_factory.mktemp("module") / "theirs")
-    (folder / "workflow" / "Snakefile").open("a").write('\n\nonstart:\n    open("theirs.txt", "w").write("began")\n')
-    snakemake(folder)
+    """Run the smoke preset by another workflow in a folder of its own."""
+    folder = tmp_path_factory.mktemp("module") / "theirs"
+    for part in ("workflow", "config"):
+        (folder / part).mkdir(parents=True)
+    (folder / "workflow" / "Snakefile").write_text(SNAKEFILE)
+    shutil.copy(ROOT / SMOKE, folder / "config" / "config.yaml")
+    run_theirs(folder)
     return folder
 
 
-@pytest.mark.slow
 def test_another_workflow_runs_it_as_a_module(theirs: Path) -> None:
     assert (theirs / "theirs.txt").read_text() == "began"  # their own handler, not ours
     assert (theirs / "results/smoke/figures/paths.png").is_file()
     (plan,) = (theirs / "results/smoke/plan").glob("*/config.json")
     assert json.loads(plan.read_text())["name"] == "smoke"
-    assert "Nothing to be done" in snakemake(theirs)
+    assert "Nothing to be done" in run_theirs(theirs)
 
 
-@pytest.mark.slow
 def test_bash_makes_the_tables_that_snakemake_makes(theirs: Path, tmp_path: Path) -> None:
     other = Checkout.make(tmp_path / "bash")
-    write_script(other, SMOKE)
-    done = bash(other)
-    assert done.returncode == 0, done.stdout + done.stderr
-    results = Path("results") / "smoke"
-    for folder, pattern in (("tables", "*.parquet"), ("figures", "*.*")):
-        first, second = (sorted((each / results / folder).glob(pattern)) for each in (theirs, other.folder))
-        assert [path.name for path in first] == [path.name for path in second] != []
-        for path, copy in zip(first, second):
-            if folder == "tables":
-                assert differences(tables.read(path), tables.read(copy)) == []
+    code, output = run_script(other, SMOKE)
+    assert code == 0, output
+    first, second = (folder / "results" / "smoke" for folder in (theirs, other.folder))
+    for pattern in ("tables/*.parquet", "figures/*.*"):
+        names = sorted(path.relative_to(first) for path in first.glob(pattern))
+        assert names == sorted(path.relative_to(second) for path in second.glob(pattern)) != []
+        for name in names if pattern.startswith("tables") else ():
+            assert not differences(tables.read(first / name), tables.read(second / name))
     again = other.run("--configfile", SMOKE)
     assert "Nothing to be done" in again.output, "Snakemake finds all that the script made right"
 
 
-@pytest.mark.slow
 def test_an_edit_after_the_script_was_written_stops_it(tmp_path: Path) -> None:
     checkout = Checkout.make(tmp_path / "checkout")
-    write_script(checkout, "config.yaml")
-    checkout.configure(changed(CONFIG, tasks={"sorting": {"train": 90, "test": 20, "length": 5, "symbols": 6}}))
-    done = bash(checkout)
-    assert done.returncode != 0
-    assert "changed since this run was planned" in done.stderr
+    tasks = {"sorting": CONFIG["tasks"]["sorting"] | {"train": 90}}
+    code, output = run_script(checkout, "config.yaml", {"tasks": tasks})
+    assert code != 0 and "changed since this run was planned" in output
     assert not (checkout.results / "tables").exists()

@@ -12,57 +12,30 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def pins() -> dict[str, str]:
-    lines = (ROOT / "envs" / "constraints.txt").read_text().splitlines()
-    found = dict(line.split("==") for line in lines if not line.startswith("#"))
-    assert len(found) == len(lines) - 1
-    return found
-
-
-def canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def test_every_declared_dependency_is_pinned() -> None:
+    lines = (ROOT / "envs" / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert len(pins) == len(lines) - 1, "a package is pinned twice"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = [
-        *project["dependencies"],
-        *(need for extra in project["optional-dependencies"].values() for need in extra),
-    ]
-    names = {canonical(re.split(r"[\[<>=!~ ]", need)[0]) for need in declared}
-    names -= {"rankfall", "thousandfold"}  # of this repository
-    assert len(names) > 15
-    assert names <= set(pins())
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """What `make setup` looks at, and nothing else."""
-    shutil.copy2(ROOT / "Makefile", tmp_path)
-    shutil.copy2(ROOT / "pyproject.toml", tmp_path)
-    shutil.copytree(ROOT / "envs", tmp_path / "envs")
-    return tmp_path
-
-
-def make(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    # As a person types it, also when these tests were themselves started by make.
-    typed = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
-    return subprocess.run(["make", *arguments], cwd=folder, env=typed, capture_output=True, text=True, check=False)
-
-
-def interpreter(folder: Path, body: str) -> Path:
-    script = folder / "fake-python"
-    script.write_text(f"#!/bin/sh\n{body}\n")
-    script.chmod(0o755)
-    return script
+    extras = [need for extra in project["optional-dependencies"].values() for need in extra]
+    declared = (re.split(r"[\[<>=!~ ]", need)[0] for need in (*project["dependencies"], *extras))
+    names = {re.sub(r"[-_.]+", "-", name).lower() for name in declared} - {"rankfall", "thousandfold"}
+    assert len(names) > 15 and names <= set(pins)
 
 
 @pytest.mark.parametrize("python", ["an old one", "none"])
-def test_an_interpreter_that_will_not_do_is_one_clear_line(checkout: Path, python: str) -> None:
-    path = interpreter(checkout, "exit 1") if python == "an old one" else checkout / "missing"
-    done = make(checkout, "run", f"PYTHON={path}")
+def test_an_interpreter_that_will_not_do_is_one_clear_line(tmp_path: Path, python: str) -> None:
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy2(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "envs", tmp_path / "envs")
+    script = tmp_path / "old-python"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    # As a person types it, also when these tests were themselves started by make.
+    typed = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    command = ["make", "run", f"PYTHON={script if python == 'an old one' else tmp_path / 'missing'}"]
+    done = subprocess.run(command, cwd=tmp_path, env=typed, capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert len(done.stdout.splitlines()) == 1
-    assert "needs Python 3.11 or newer" in done.stdout
-    assert "PYTHON=" in done.stdout
-    assert not (checkout / ".venv").exists()
+    (line,) = done.stdout.splitlines()
+    assert "needs Python 3.11 or newer" in line and "PYTHON=" in line
+    assert not (tmp_path / ".venv").exists()

@@ -16,17 +16,11 @@ from snakemake_interface_executor_plugins.settings import CommonSettings
 FOLDERS = "RANKFALL_TEST_FOLDERS"  # environment variable: where the folders of jobs are
 SEEN = ("PATH", "LANG", "OMP_NUM_THREADS")  # environment variables that a job has from here
 
-common_settings = (
-    CommonSettings(  # those of snakemake-executor-plugin-kubernetes, except that nothing is installed by pip
-        non_local_exec=True,
-        implies_no_shared_fs=True,
-        job_deploy_sources=True,
-        pass_default_storage_provider_args=True,
-        pass_default_resources_args=True,
-        pass_envvar_declarations_to_cmd=False,
-        auto_deploy_default_storage_provider=False,
-    )
-)
+# Those of snakemake-executor-plugin-kubernetes, except that nothing is installed by pip.
+common_settings = CommonSettings(
+    non_local_exec=True, implies_no_shared_fs=True, job_deploy_sources=True, pass_default_storage_provider_args=True,
+    pass_default_resources_args=True, pass_envvar_declarations_to_cmd=False, auto_deploy_default_storage_provider=False,
+)  # fmt: skip
 
 
 class Executor(RemoteExecutor):
@@ -37,12 +31,9 @@ class Executor(RemoteExecutor):
         with folder.with_suffix(folder.suffix + ".out").open("wb") as out:
             process = subprocess.Popen(
                 ["unshare", "--mount", "sh", "-c", alone, "job", os.getcwd(), str(folder), self.format_job_exec(job)],
-                env=seen | self.envvars() | {"HOME": str(folder)},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+                env=seen | self.envvars() | {"HOME": str(folder)}, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
         self.report_job_submission(SubmittedJobInfo(job, external_jobid=str(process.pid), aux={"process": process}))
 
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncGenerator[SubmittedJobInfo, None]:

@@ -1,4 +1,4 @@
-"""Guards the JSON schema: it is that of the types, accepts what the plan accepts and refuses what has no business in a config."""
+"""Guards the presets, and the JSON schema: it is that of the types, accepts what the plan accepts and refuses what it refuses."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,10 @@ import yaml
 from plans import changed
 
 from rankfall.run.config.schema import as_text, config_schema
+from rankfall.run.plan import make_plan
 
 ROOT = Path(__file__).parents[3]
+PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
 VALIDATOR = jsonschema.Draft202012Validator(config_schema())
 
 
@@ -19,11 +21,20 @@ def test_file_is_up_to_date() -> None:
     assert path.read_text() == as_text(), f"run: rankfall plan --schema {path.relative_to(ROOT)}"
 
 
+def test_our_own_configurations_fit() -> None:
+    for path in PRESETS:
+        VALIDATOR.validate(yaml.safe_load(path.read_text()))
+
+
 @pytest.mark.parametrize(
-    "path", [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))], ids=lambda p: p.name
+    "path",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.long] * (p.stem not in ("smoke", "config"))) for p in PRESETS],
 )
-def test_our_own_configurations_fit(path: Path) -> None:
-    VALIDATOR.validate(yaml.safe_load(path.read_text()))
+def test_presets_can_be_planned_and_keep_to_their_own_folder(path: Path) -> None:
+    plan = make_plan(path)
+    assert plan.cells or all(measure.needs != "cells" for measure in plan.measures.values())
+    assert plan.figures
+    assert plan.config.results == ("results" if path.name == "config.yaml" else f"results/{path.stem}")
 
 
 BAD = {
@@ -46,11 +57,8 @@ def test_holds_no_defaults_that_a_validator_could_fill_in() -> None:
 
     def walk(node: object) -> None:
         if isinstance(node, dict):
-            assert not (isinstance(node.get("default"), str | int | float | bool | None) and "default" in node), node
-            for item in node.values():
-                walk(item)
-        elif isinstance(node, list):
-            for item in node:
-                walk(item)
+            assert "default" not in node or isinstance(node["default"], dict | list), node
+        for item in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            walk(item)
 
     walk(json.loads(as_text()))

@@ -5,12 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from cluster import wait_for
 from helpers import config
 
 import rankfall
@@ -39,39 +38,35 @@ class Run:
     """A folder with a configuration, and the server of a run of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.package = folder, Path(rankfall.__file__).parents[1]
+        self.folder = folder
         measures = {name: {"measure": "forked_lab:steps", "waits": name == "waits"} for name in ("quick", "waits")}
         (folder / "config.json").write_text(json.dumps(config(measures=measures)))
         (folder / "forked_lab.py").write_text(LAB)
-        self.environment = os.environ | {"PYTHONPATH": str(self.package)} | dict.fromkeys(THREADS, "1")
+        package = str(Path(rankfall.__file__).parents[1])
+        self.environment = os.environ | {"PYTHONPATH": package} | dict.fromkeys(THREADS, "1")
 
-    def job(self, *words: str, **about: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "rankfall.cli", words[0], "--config", "config.json", *words[1:]]
-        about = {"cwd": self.folder, "env": self.environment, "stdout": subprocess.PIPE} | about
-        return subprocess.Popen(command, stderr=subprocess.STDOUT, text=True, **about)
+    def start(self, verb: str, *words: str, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "rankfall.cli", verb, "--config", "config.json", *words],
+            cwd=self.folder, env=self.environment | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
 
-    def done(self, *words: str, **about: Any) -> tuple[int, str]:
-        """The exit code, and all that was said."""
-        job = self.job(*words, **about)
-        said, _ = job.communicate(timeout=60)
-        return job.returncode, said
+    def finish(self, *words: str, **environment: str) -> tuple[int, str]:
+        """Return the exit code of a job, and its output."""
+        job = self.start(*words, **environment)
+        output, _ = job.communicate(timeout=60)
+        return job.returncode, output
 
-    def waiting(self) -> tuple[subprocess.Popen[str], int]:
-        """A job that is at work, and the process that does it."""
-        (self.folder / "pid").unlink(missing_ok=True)
-        job = self.job("measure", "--measure", "waits", "--out", "waits.parquet")
-        until(lambda: (self.folder / "pid").is_file() and (self.folder / "pid").read_text())
-        return job, int((self.folder / "pid").read_text())
-
-
-def until(there: Any) -> None:
-    limit = time.monotonic() + 60
-    while not there():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+    def start_waiting(self) -> tuple[subprocess.Popen[str], int]:
+        """Start a job. Return it when it is at work, and the process that does its work."""
+        pid = self.folder / "pid"
+        pid.unlink(missing_ok=True)
+        job = self.start("measure", "--measure", "waits", "--out", "waits.parquet")
+        wait_for("the measure", lambda: pid.is_file() and pid.read_text(), every=0.01)
+        return job, int(pid.read_text())
 
 
-def alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -81,15 +76,11 @@ def alive(process: int) -> bool:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     made = Run(tmp_path_factory.mktemp("forks"))
-    before = os.getcwd(), dict(os.environ)
-    os.chdir(made.folder)
-    os.environ.update(made.environment)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made.folder)
+        for name, value in made.environment.items():
+            patch.setenv(name, value)
         forks = Forks(made.folder / "config.json", 1, ["data", "measure quick"])
-    finally:
-        os.chdir(before[0])
-        os.environ.clear()
-        os.environ.update(before[1])
     made.environment[ADDRESS] = forks.address
     yield made
     process = forks.process
@@ -98,51 +89,41 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 def test_the_same_file_is_written_and_the_same_is_said(run: Run) -> None:
-    said = {}
-    for name, environment in (("forked", run.environment), ("alone", run.environment | {ADDRESS: ""})):
-        said[name] = run.done("data", "--task", "sorting", "--out", f"{name}.parquet", env=environment)
-    assert (
-        said["forked"]
-        == said["alone"]
-        == (0, "sorting: 1 data sets; at most 0.0% of the test samples are training samples\n")
-    )
-    forked, alone = (tables.read(run.folder / f"{name}.parquet", "datasets") for name in said)
+    for name, address in (("forked", run.environment[ADDRESS]), ("alone", "")):
+        ending = run.finish("data", "--task", "sorting", "--out", f"{name}.parquet", **{ADDRESS: address})
+        assert ending == (0, "sorting: 1 data sets; at most 0.0% of the test samples are training samples\n")
+    forked, alone = (tables.read(run.folder / f"{name}.parquet", "datasets") for name in ("forked", "alone"))
     assert forked.equals(alone)
 
 
-def test_the_work_is_done_by_another_process_which_has_imported_the_libraries(run: Run) -> None:
-    job, worker = run.waiting()
+def test_the_work_is_done_by_another_process_which_ends_when_the_job_is_killed(run: Run) -> None:
+    """It has imported the libraries, and the job has not."""
+    job, worker = run.start_waiting()
     assert worker != job.pid
     assert Path(f"/proc/{worker}/cmdline").read_bytes().split(b"\0")[2] == b"rankfall.run.forks.server"
     assert "libtorch" in Path(f"/proc/{worker}/maps").read_text()
     assert "libtorch" not in Path(f"/proc/{job.pid}/maps").read_text()
     job.kill()
     job.communicate()
+    wait_for("the end of the worker", lambda: not is_alive(worker))
 
 
 def test_a_signal_is_passed_on(run: Run) -> None:
     """The measure keeps its rows and says that it can go on."""
-    job, worker = run.waiting()
+    job, worker = run.start_waiting()
     job.send_signal(signal.SIGTERM)
-    said, _ = job.communicate(timeout=60)
-    assert job.returncode == 75 and "checkpointed on SIGTERM" in said
-    assert not alive(worker)
-
-
-def test_whoever_kills_the_job_kills_its_work(run: Run) -> None:
-    job, worker = run.waiting()
-    job.kill()
-    job.communicate()
-    until(lambda: not alive(worker))
+    output, _ = job.communicate(timeout=60)
+    assert job.returncode == 75 and "checkpointed on SIGTERM" in output
+    assert not is_alive(worker)
 
 
 def test_an_edit_after_the_server_began_is_seen(run: Run) -> None:
     """By a job's own plan, as without a server: of a component, and of a module that the server has imported."""
-    first = run.done("measure", "--measure", "quick", "--out", "quick.parquet")
-    assert first == (0, "")
+    words = ("measure", "--measure", "quick", "--out", "quick.parquet")
+    assert run.finish(*words) == (0, "")
     lab = run.folder / "forked_lab.py"
     lab.write_text(LAB.replace('"length": n', '"length": n + 1'))
-    assert run.done("measure", "--measure", "quick", "--out", "quick.parquet")[0] == 0
+    assert run.finish(*words)[0] == 0
     assert tables.read(run.folder / "quick.parquet", "path_counts")["length"].to_pylist() == [1, 2]
     lab.write_text(LAB)
 

@@ -11,11 +11,10 @@ from plans import changed
 from rankfall import cli
 from rankfall.report.tables import read_frame
 
-NORMALISER = '''
-def own(logits):
-    """Weights that sum to one."""
-    return (logits * {factor}).softmax(-1)
-'''
+NORMALISER = """
+def sharp(logits, *, power: int = 1):
+    return (logits * {factor} * power).softmax(-1)
+"""
 MEASURE = """
 import torch
 from rankfall import components
@@ -24,94 +23,70 @@ from rankfall.design import Component
 TABLE = "path_counts"
 NEEDS = "nothing"
 PARTS = {"normalisers": "normaliser"}
+USED, NUMBERED = None, False
 
-def own(context, *, normalisers: list[str | dict] = [], length: int = 3):
-    def rows_of(one):
+def count(context, *, normalisers: list[str | dict] = [], length: int = 3):
+    parts = [Component.parse(written) for written in normalisers]
+    part_of = lambda item: parts[item] if NUMBERED else item
+    def rows_of(item):
+        part = part_of(item)
         with open("calls", "a") as calls:
-            calls.write(one.name + " ")
-        weights = components.bound("normaliser", USED or one)(torch.arange(float(length)))
-        return [{"model": one.name, "depth": 1, "heads": 1, "length": length, "log10_paths": float(weights[-1]), "proportion": 0.5}]
+            calls.write(part.name.removeprefix("keptlab_")[0])
+        weights = components.bound("normaliser", USED or part)(torch.arange(float(length)))
+        return [{"model": part.name, "depth": 1, "heads": part.options["power"], "length": length, "log10_paths": float(weights[-1]),
+                 "proportion": 0.5}]
 
-    return context.rows(map(Component.parse, normalisers), rows_of, made_of=lambda one: [("normaliser", one)])
+    return context.rows(range(len(parts)) if NUMBERED else parts, rows_of, made_of=lambda item: [("normaliser", part_of(item))])
 """
-NONE = "\nUSED = None\n"
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A measure of two normalisers."""
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "keptlab.py").write_text(MEASURE + NONE)
+def measured(lab: Path) -> Path:
+    """Write a measure of two normalisers."""
+    (lab / "keptlab.py").write_text(MEASURE)
     for name in "ab":
-        (tmp_path / f"keptlab_{name}.py").write_text(NORMALISER.format(factor=1))
-    return tmp_path
+        (lab / f"keptlab_{name}.py").write_text(NORMALISER.format(factor=1))
+    return lab
 
 
-def measure(names: str = "ab", results: str = "results", **options: Any) -> int:
+def measure(parts: str, results: str = "results", code: int = 0, **options: Any) -> str:
+    """Measure normalisers, each a letter and its power. Return the letters of those whose rows are computed."""
     for module in ("keptlab", "keptlab_a", "keptlab_b"):
         sys.modules.pop(module, None)
     Path("calls").write_text("")
-    own = {"measure": "keptlab:own", "normalisers": [f"keptlab_{name}:own" for name in names]} | options
-    Path("own.json").write_text(json.dumps(changed("measures", {"own": own})))
-    return cli.main(
-        ["measure", "--config", "own.json", "--results", results, "--measure", "own", "--out", f"{results}.parquet"]
-    )
-
-
-def called(folder: Path) -> str:
-    """Of which normalisers rows were computed."""
-    return "".join(name.removeprefix("keptlab_")[0] for name in (folder / "calls").read_text().split())
+    normalisers = [{"name": f"keptlab_{part[0]}:sharp", "power": int(part[1])} for part in parts.split()]
+    entry = {"measure": "keptlab:count", "normalisers": normalisers} | options
+    Path("own.json").write_text(json.dumps(changed("measures", {"own": entry})))
+    words = ["measure", "--config", "own.json", "--results", results, "--measure", "own", "--out", f"{results}.parquet"]
+    assert cli.main(words) == code
+    return Path("calls").read_text()
 
 
 @pytest.mark.long
-def test_an_edit_measures_what_is_made_of_it(lab: Path) -> None:
-    assert measure() == 0
-    assert called(lab) == "ab"
-    (lab / "keptlab_b.py").write_text(NORMALISER.format(factor=2))
-    assert measure() == 0
-    assert called(lab) == "b"
-    assert measure(results="other") == 0  # from nothing
-    assert called(lab) == "ab"
-    edited, anew = (read_frame(lab / f"{name}.parquet", "path_counts") for name in ("results", "other"))
+def test_an_edit_measures_what_is_made_of_it(measured: Path) -> None:
+    assert measure("a1 b1") == "ab"
+    (measured / "keptlab_b.py").write_text(NORMALISER.format(factor=2))
+    assert measure("a1 b1") == "b"
+    assert measure("a1 b1", results="other") == "ab"  # from nothing
+    edited, anew = (read_frame(measured / f"{name}.parquet", "path_counts") for name in ("results", "other"))
     assert edited.equals(anew) and edited.log10_paths.nunique() == 2
 
 
 @pytest.mark.long
-def test_what_an_item_depends_on_is_in_its_key(lab: Path) -> None:
-    assert measure("a") == 0
-    assert measure("ba") == 0  # a choice of items
-    assert called(lab) == "b"
-    assert measure(length=4) == 0  # an option that is more than that
-    assert called(lab) == "ab"
-    (lab / "keptlab.py").write_text(MEASURE.replace("0.5", "0.25") + NONE)  # the measure's own code
-    assert measure() == 0
-    assert called(lab) == "ab"
+def test_what_an_item_depends_on_is_in_its_key(measured: Path) -> None:
+    assert measure("a1") == "a"
+    assert measure("b1 a1") == "b"  # a choice of items
+    assert measure("b1 a1", length=4) == "ba"  # an option that is more than that
+    (measured / "keptlab.py").write_text(MEASURE.replace("0.5", "0.25"))  # the measure's own code
+    assert measure("b1 a1") == "ba"
+    (measured / "keptlab.py").write_text(MEASURE.replace("False", "True"))  # items are places in a list
+    assert measure("a1") == "a"
+    assert measure("a2 b1") == "ab"  # an option of what it is made of
 
 
-def test_an_item_cannot_use_what_it_is_not_made_of(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_item_cannot_use_what_it_is_not_made_of(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Although the key of the whole measure has it."""
-    (lab / "keptlab.py").write_text(MEASURE + '\nUSED = Component("keptlab_b:own")\n')
-    assert measure("b") == 0
-    assert measure("ba") == 2
+    (measured / "keptlab.py").write_text(MEASURE.replace("= None", '= Component("keptlab_b:sharp")'))
+    measure("b1")
+    measure("b1 a1", code=2)
     assert "runs keptlab_b.py, which no key knows, so nothing is kept" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_options_of_what_an_item_is_made_of_are_in_its_key(lab: Path) -> None:
-    """Also where items are places in a list, and not its components."""
-    text = MEASURE.replace("map(Component.parse, normalisers)", "range(len(normalisers))").replace(
-        "rows_of(one)", "rows_of(place)"
-    )
-    text = text.replace("with open", "one = Component.parse(normalisers[place])\n        with open")
-    text = text.replace('one: [("normaliser", one)]', 'place: [("normaliser", Component.parse(normalisers[place]))]')
-    (lab / "keptlab.py").write_text(text.replace('"length": length', '"length": one.options["power"]') + NONE)
-    for name in "ab":
-        text = NORMALISER.replace("(logits)", "(logits, *, power: int = 1)").format(factor="power")
-        (lab / f"keptlab_{name}.py").write_text(text)
-    own = [{"name": f"keptlab_{name}:own", "power": power} for name, power in (("a", 1), ("a", 2), ("b", 1))]
-    assert measure(normalisers=own[:1]) == 0
-    assert measure(normalisers=own[1:]) == 0
-    assert called(lab) == "ab"
-    assert measure(normalisers=own[::-1]) == 0
-    assert called(lab) == "baa"  # at other places

@@ -2,16 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from helpers import config
+from training_jobs import find_records, load_tensors, train
 
-from rankfall.run.jobs.engine import Settings
-from rankfall.run.jobs.progress import Progress
-from rankfall.run.jobs.training import train_cells
-from rankfall.run.plan import make_plan
+from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 
 TASK = """
@@ -19,74 +16,50 @@ import torch
 from rankfall.tasks._dataset import Dataset, split_samples
 INPUTS = "tokens"
 TARGETS = "classes"
-ONLINE = {online}
-def some(rng, *, samples: int = 30):
-    x = torch.from_numpy(rng.integers(0, {symbols}, size=(samples, 6)))
-    return x, {targets}
-class Drawn:
-    def __call__(self, rng) -> Dataset:
-        x, y = some(rng)
-        return Dataset(split_samples(x, y, 20), size_in={size_in}, size_out=3)
-    if ONLINE:
-        def batch(self, rng, samples):
-            return some(rng, samples=samples)
+def draw(rng) -> Dataset:
+    x = torch.from_numpy(rng.integers(0, {symbols}, size=(30, 6)))
+    return Dataset(split_samples(x, {targets}, 20), size_in={size_in}, size_out=3)
 """
-FITTING = {"symbols": "rng.integers(4, 9)", "targets": "x % 3", "size_in": "int(x.max()) + 1", "online": "False"}
-SEEDS = range(6)
+FITTING = {"symbols": "rng.integers(4, 9)", "targets": "x % 3", "size_in": "int(x.max()) + 1"}
 
 
-class Quiet(Progress):
-    def note(self, text: str) -> None:
-        pass
-
-
-def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: str, **task: str) -> dict[int, Any]:
-    """Seed -> what the store has of its cell, and its tensors."""
-    (folder / "mytask_ranges.py").write_text(TASK.format(**FITTING | task))
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+def train_seeds(lab: Path, seeds: str, **task: str) -> tuple[Plan, Store]:
+    (lab / "mytask_ranges.py").write_text(TASK.format(**FITTING | task))
     sys.modules.pop("mytask_ranges", None)
     raw = config(training={"epochs": 1}, architecture={"position": "none"}, grid={"task": "drawn", "seed": seeds})
-    raw["tasks"] = {"drawn": {"task": "mytask_ranges:Drawn"}}
-    cells, store = make_plan(raw).cells, Store(folder / f"store {seeds}")
-    train_cells(cells, store, Settings(torch.device("cpu")), Quiet(), lambda cell: {})
-    tensors = {
-        key: {name: value[k] for name, value in stack.tensors.items()}
-        for stack in store.load_cells([cell.key for cell in cells], cells[0].group)
-        for k, key in enumerate(stack.keys)
-    }
-    found = store.find_cells([cell.key for cell in cells])
-    return {cell.seed: (found[cell.key], tensors[cell.key]) for cell in cells}
+    plan, store = make_plan(raw | {"tasks": {"drawn": {"task": "mytask_ranges:draw"}}}), Store(lab / f"store {seeds}")
+    train(plan, store)
+    return plan, store
 
 
 @pytest.mark.long
-def test_a_seed_with_more_symbols_has_a_network_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_with_more_symbols_has_a_network_of_its_own(lab: Path) -> None:
     """All members of a stack had the sizes of the first: symbols beyond them were looked up among the next member's weights."""
-    together = trained(tmp_path, monkeypatch, "0..5")
-    sizes = {seed: len(tensors["embedding.table.weight"]) for seed, (_, tensors) in together.items()}
-    assert len(set(sizes.values())) > 1
-    for seed in SEEDS:
-        ((_, alone),) = trained(tmp_path, monkeypatch, f"{seed}..{seed}").values()
-        record, tensors = together[seed]
-        assert record.status == "done" and tensors.keys() == alone.keys()
-        assert all(tensors[name].shape == value.shape for name, value in alone.items())
-        torch.testing.assert_close(tensors["embedding.table.weight"], alone["embedding.table.weight"])
+    plan, store = train_seeds(lab, "0..5")
+    together, table = load_tensors(plan, store), "embedding.table.weight"
+    assert {record["status"] for record in find_records(plan, store).values()} == {"done"}
+    assert len({len(tensors[table]) for tensors in together.values()}) > 1
+    for cell in plan.cells:
+        (alone,) = load_tensors(*train_seeds(lab, f"{cell.seed}..{cell.seed}")).values()
+        tensors = together[cell.key]
+        assert {name: value.shape for name, value in tensors.items()} == {name: alone[name].shape for name in alone}
+        torch.testing.assert_close(tensors[table], alone[table])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("seeds", "task", "said"),
+    ("seeds", "task", "message"),
     [
         ("0..3", {"symbols": "4 + (rng.random() < 0.5)", "size_in": "4"}, "inputs from 0 to 4 with size_in = 4"),
         ("5..8", {"symbols": "4", "size_in": "4", "targets": "x % 2 - 2 * (rng.random() < 0.5)"}, "from -2 to -1 with size_out = 3"),
     ],
 )  # fmt: skip
 def test_a_seed_whose_data_leave_their_range_fails_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: str, task: dict[str, str], said: str
+    lab: Path, seeds: str, task: dict[str, str], message: str
 ) -> None:
     """The trial of a task draws the data of the first seed, which are right."""
-    found = trained(tmp_path, monkeypatch, seeds, **task)
-    ends = {record.status for record, _ in found.values()}
-    assert ends == {"done", "failed"}
-    reasons = {seed: record.record["reason"] for seed, (record, _) in found.items() if record.status == "failed"}
-    assert all(said in reason and f"seed {seed}:" in reason for seed, reason in reasons.items()), reasons
+    plan, store = train_seeds(lab, seeds, **task)
+    records = find_records(plan, store)
+    assert {record["status"] for record in records.values()} == {"done", "failed"}
+    reasons = {cell.seed: records[cell.key]["reason"] for cell in plan.cells if records[cell.key]["status"] == "failed"}
+    assert all(message in reason and f"seed {seed}:" in reason for seed, reason in reasons.items()), reasons

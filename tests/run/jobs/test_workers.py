@@ -1,4 +1,4 @@
-"""Workers of a job: every stack is computed once, a killed one loses its own alone, and all of them hear a signal."""
+"""Stacks of a job follow the memory of a GPU. Workers compute each stack once, all of them hear a signal, and each sees one GPU."""
 
 import os
 import signal
@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import torch
 from cluster import wait_for
+from helpers import cells
 
-from rankfall.errors import RankfallError
 from rankfall.run.jobs import workers
-from rankfall.run.jobs.engine import Interrupted, Settings, stop_signals
+from rankfall.run.jobs.engine import SHARE, Interrupted, Settings, members_at_once, stacks, stop_signals
+from rankfall.run.plan.cost import member_megabytes
 
 # Appends what it was given and what it sees to a file. The name of a cell says what befalls its worker.
 WORKER = """
@@ -26,8 +27,6 @@ for line in sys.stdin:
     (key, *_), done, total = json.loads(line)
     with open("seen", "a") as seen:
         print(key, done, total, os.environ.get("CUDA_VISIBLE_DEVICES"), os.getpid(), file=seen)
-    if key == "killed":
-        os.kill(os.getpid(), signal.SIGKILL)
     if key == "full":
         sys.exit(2)
     if key == "slow":
@@ -38,15 +37,10 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
-def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def start_other_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def start(self: workers.Workers, environment: dict[str, str]) -> "subprocess.Popen[str]":
-        worker = subprocess.Popen(
-            [sys.executable, "-c", WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
-        )
+        command, pipe = [sys.executable, "-c", WORKER], subprocess.PIPE
+        worker = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=os.environ | environment)
         self.running.add(worker)
         return worker
 
@@ -54,14 +48,14 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def compute(names: str, number: int = 2, device: torch.device = CPU) -> int:
+def compute(names: str, number: int = 2) -> int:
     """Compute stacks of one cell each. Return how many are finished."""
     finished: list[int] = []
-    stacks: Sequence[Any] = [[SimpleNamespace(key=name)] for name in names.split()]
+    work: Sequence[Any] = [[SimpleNamespace(key=name)] for name in names.split()]
     with stop_signals() as stopped:
-        team = workers.Workers(Settings(device, workers=number), stopped, lambda: (0, len(stacks)), finished.append)
+        team = workers.Workers(Settings(CPU, workers=number), stopped, lambda: (0, len(work)), finished.append)
         try:
-            team.compute(stacks)
+            team.compute(work)
         finally:
             assert not team.running
     return sum(finished)
@@ -71,17 +65,23 @@ def read_seen() -> list[list[str]]:
     return [line.split() for line in Path("seen").read_text().splitlines()]
 
 
+def test_stacks_of_a_gpu_follow_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = cells(grid={"seed": "0..39"})
+    member = member_megabytes(many[0].task, many[0].architecture, many[0].training)
+    monkeypatch.setattr("rankfall.run.jobs.engine.free_megabytes", lambda device: 20 * member / SHARE)
+    for device, limit, sizes in (
+        ("cuda", 4096, [16, 16, 8]), ("cuda", 12, [12, 12, 12, 4]), ("cpu", 4096, [40]), ("cpu", 12, [12, 12, 12, 4]),
+    ):  # fmt: skip
+        settings = Settings(torch.device(device), limit)
+        divided = stacks(many, lambda cell, settings=settings: members_at_once(cell, settings))  # type: ignore[misc]
+        assert [len(stack) for stack in divided] == sizes
+
+
 def test_each_stack_is_computed_once() -> None:
     names = " ".join(f"c{k}" for k in range(20))
     assert compute(names, 3) == 20
     assert sorted(words[0] for words in read_seen()) == sorted(names.split())
     assert len({words[-1] for words in read_seen()}) <= 3
-
-
-def test_a_killed_worker_loses_its_own_stack_alone() -> None:
-    with pytest.raises(RankfallError, match=r"1 of 6 stacks are not finished, since a worker was killed \(SIGKILL\)"):
-        compute("a killed b c d e")
-    assert sorted(words[0] for words in read_seen()) == ["a", "b", "c", "d", "e", "killed"]
 
 
 def test_an_error_that_a_worker_reports_starts_nothing_more() -> None:
@@ -109,7 +109,7 @@ def test_each_worker_sees_one_gpu(monkeypatch: pytest.MonkeyPatch, visible: str 
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     with workers.assign_gpus(4, CPU) as environments:
-        assert {one.get("CUDA_VISIBLE_DEVICES", "None") for one in environments} == expected
+        assert {environment.get("CUDA_VISIBLE_DEVICES", "None") for environment in environments} == expected
     with workers.assign_gpus(4, torch.device("cuda:1")) as environments:
         assert environments == [{}] * 4  # all of them use the GPU that the configuration names
 
@@ -125,14 +125,13 @@ def test_a_shared_gpu_has_a_server_of_its_own(monkeypatch: pytest.MonkeyPatch, t
     with workers.assign_gpus(2, cuda) as environments:
         assert environments == [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in ("2", "5")]
     with workers.assign_gpus(4, cuda) as environments:
-        assert {one["CUDA_VISIBLE_DEVICES"] for one in environments} == {"0"}
-        folders = [one["CUDA_MPS_PIPE_DIRECTORY"] for one in environments]
+        assert {environment["CUDA_VISIBLE_DEVICES"] for environment in environments} == {"0"}
+        folders = [environment["CUDA_MPS_PIPE_DIRECTORY"] for environment in environments]
         assert folders[:2] == folders[2:] and len(set(folders)) == 2
     calls = [line.split() for line in (tmp_path / "mps").read_text().splitlines()]
-    begun, ended = calls[:2], calls[2:]
-    assert begun == [["2", folders[0], "-d"], ["5", folders[1], "-d"]]
-    assert sorted(ended) == sorted([["2", folders[0], "quit"], ["5", folders[1], "quit"]])
+    assert calls[:2] == [["2", folders[0], "-d"], ["5", folders[1], "-d"]]
+    assert sorted(calls[2:]) == sorted([["2", folders[0], "quit"], ["5", folders[1], "quit"]])
     assert not any(Path(folder).exists() for folder in folders)
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "/run/site")
     with workers.assign_gpus(4, cuda) as environments:
-        assert [one["CUDA_VISIBLE_DEVICES"] for one in environments] == ["2", "5", "2", "5"]
+        assert [environment["CUDA_VISIBLE_DEVICES"] for environment in environments] == ["2", "5", "2", "5"]

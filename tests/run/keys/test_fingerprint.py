@@ -1,10 +1,8 @@
 """Guards the import closure: every way to import is followed, what does not run is left out, what cannot be followed is an error."""
 
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,39 +13,24 @@ from rankfall.run.plan.cells import TRAIN_ROOTS
 from rankfall.sources import fingerprint
 from rankfall.sources.fingerprint import Sources
 
-Write = Callable[..., None]
-PACKAGE = {
-    "__init__": "",
-    "root": "",
-    "leaf": "value = 1",
-    "other": "",
-    "sub.__init__": "",
-    "sub.leaf": "value = 1",
-    "sub.deep.__init__": "",
-    "sub.deep.leaf": "value = 1",
-}
+PACKAGE = ("__init__", "root", "leaf", "other", "sub/__init__", "sub/leaf", "sub/deep/__init__", "sub/deep/leaf")
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Write:
-    """Writes modules of a package `pkg` that lies on the path."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(**modules: str) -> None:
-        for module, text in modules.items():
-            path = tmp_path.joinpath(
-                "pkg", *module.replace("__init__", "@").replace("__", ".").replace("@", "__init__").split(".")
-            )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.with_suffix(".py").write_text(text)
-
-    for module, text in PACKAGE.items():
-        write(**{module: text})
-    return write
+def package(lab: Path) -> Path:
+    """Write a package `pkg` in the working directory."""
+    (lab / "pkg" / "sub" / "deep").mkdir(parents=True)
+    for name in PACKAGE:
+        (lab / "pkg" / f"{name}.py").write_text("value = 1" if name.endswith("leaf") else "")
+    return lab / "pkg"
 
 
-def files(root: str = "pkg.root") -> set[str]:
-    return {file.removeprefix("pkg/").removesuffix(".py") for file in Sources().code_files([root])}
+def files() -> set[str]:
+    return {file.removeprefix("pkg/").removesuffix(".py") for file in Sources().code_files(["pkg.root"])}
+
+
+def digest(root: str = "pkg.root") -> str:
+    return Sources().fingerprint([root])
 
 
 ALWAYS = {"__init__", "root"}
@@ -71,70 +54,46 @@ FORMS = {
     "import typing\nif typing.TYPE_CHECKING:\n    import pkg.leaf\nelse:\n    import pkg.other": {"other"},
     "from pkg.other import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pkg.leaf": {"other", "leaf"},
 }
+RUN = "import pkg.root, sys; print(*(m for m in sys.modules if m.split('.')[0] == 'pkg'))"
 
 
 @pytest.mark.parametrize("text", FORMS)
-def test_import_is_followed(write: Write, text: str) -> None:
-    write(root=text)
+def test_import_is_followed(package: Path, text: str) -> None:
+    """And Python itself imports no other file."""
+    (package / "root.py").write_text(text)
     assert files() == ALWAYS | FORMS[text]
-
-
-def test_same_files_as_running_it(write: Write, tmp_path: Path) -> None:
-    """The analysis against Python itself, over all forms that can run together."""
-    runnable = [text for text in FORMS if "TYPE" not in text and "def late" not in text]
-    for text in runnable:
-        write(root=text)
-        program = "import pkg.root, sys; print(*sorted(m for m in sys.modules if m.split('.')[0] == 'pkg'))"
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-        )
-        ran = {m.removeprefix("pkg").removeprefix(".").replace(".", "/") or "__init__" for m in done.stdout.split()}
-        found = {file.removesuffix("/__init__") for file in files()}
-        if done.returncode == 0:
-            assert ran <= found, text
-
-
-def digest(root: str = "pkg.root") -> str:
-    return Sources().fingerprint([root])
+    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=False)
+    paths = {name.removeprefix("pkg").removeprefix(".").replace(".", "/") or "__init__" for name in done.stdout.split()}
+    assert paths <= {file.removesuffix("/__init__") for file in files()}
 
 
 PLAIN = "from typing import TYPE_CHECKING\ndef f(x):\n    return x + 1"
-SAME = {
-    "comment": PLAIN.replace("def f", "# a remark\ndef f") + "  # more",
-    "docstrings": '"""Module."""\n' + PLAIN.replace("    return", '    """Function."""\n    return'),
-    "layout": PLAIN.replace("x + 1", "(\n x\n  +1)"),
-    "version": f"{PLAIN}\n__version__ = '9'",
-    "type checking": f"{PLAIN}\nif TYPE_CHECKING:\n    import pkg.leaf",
+EDITS = {  # edit -> whether it counts
+    PLAIN.replace("def f", "# a remark\ndef f") + "  # more": False,
+    '"""Module."""\n' + PLAIN.replace("    return", '    """Function."""\n    return'): False,
+    PLAIN.replace("x + 1", "(\n x\n  +1)"): False,
+    f"{PLAIN}\n__version__ = '9'": False,
+    f"{PLAIN}\nif TYPE_CHECKING:\n    import pkg.leaf": False,
+    PLAIN.replace("x + 1", "x + 2"): True,
+    PLAIN.replace("def f", "def g"): True,
+    PLAIN.replace("(x)", "(x, y=None)"): True,
 }
 
 
-@pytest.mark.parametrize("name", SAME)
-def test_what_does_not_run_does_not_count(write: Write, name: str) -> None:
-    write(root=PLAIN)
+@pytest.mark.parametrize("text", EDITS)
+def test_what_runs_counts_and_nothing_else(package: Path, text: str) -> None:
+    (package / "root.py").write_text(PLAIN)
     before = digest()
-    assert SAME[name] != PLAIN
-    write(root=SAME[name])
-    assert digest() == before
+    (package / "root.py").write_text(text)
+    assert text != PLAIN and (digest() != before) is EDITS[text]
 
 
-@pytest.mark.parametrize(
-    "text", ["def f(x):\n    return x + 2", "def g(x):\n    return x + 1", "def f(x, y=None):\n    return x + 1"]
-)
-def test_what_runs_counts(write: Write, text: str) -> None:
-    write(root="def f(x):\n    return x + 1")
-    before = digest()
-    write(root=text)
-    assert digest() != before
-
-
-def test_edit_counts_wherever_it_is_imported_and_nowhere_else(write: Write) -> None:
-    write(root="from pkg import leaf")
+def test_edit_counts_wherever_it_is_imported_and_nowhere_else(package: Path) -> None:
+    (package / "root.py").write_text("from pkg import leaf")
     before, aside = digest(), digest("pkg.other")
-    write(leaf="value = 2")
-    assert digest() != before
-    assert digest("pkg.other") == aside
-    write(leaf="value = 1")
+    (package / "leaf.py").write_text("value = 2")
+    assert digest() != before and digest("pkg.other") == aside
+    (package / "leaf.py").write_text("value = 1")
     assert digest() == before
 
 
@@ -148,48 +107,34 @@ DYNAMIC = [
 
 
 @pytest.mark.parametrize("text", DYNAMIC)
-def test_import_that_cannot_be_followed_is_an_error_in_our_package(
-    write: Write, text: str, monkeypatch: pytest.MonkeyPatch
+def test_import_that_cannot_be_followed_makes_all_of_a_package_count_and_is_an_error_in_ours(
+    package: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (package / "root.py").write_text(f"import os\n\n{text}")
+    assert files() == {*PACKAGE}
     monkeypatch.setattr(fingerprint, "OURS", ("pkg",))
-    write(root=f"import os\n\n{text}")
-    line = 3 + text.count("\n")
-    with pytest.raises(
-        RankfallError, match=rf"^pkg/root\.py, line {line}: `.*` runs code that the fingerprint cannot follow"
-    ):
-        Sources().code_files(["pkg.root"])
-
-
-@pytest.mark.parametrize("text", DYNAMIC)
-def test_import_that_cannot_be_followed_makes_all_of_a_foreign_package_count(write: Write, text: str) -> None:
-    write(root=text)
-    assert files() == {name.replace(".", "/") for name in PACKAGE}
+    message = rf"^pkg/root\.py, line {3 + text.count(chr(10))}: `.*` runs code that the fingerprint cannot follow"
+    with pytest.raises(RankfallError, match=message):
+        files()
 
 
 @pytest.mark.parametrize("importer", ["rankfall", "working directory"])
-def test_helper_outside_the_package_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write, importer: str
-) -> None:
+def test_helper_outside_the_package_counts(package: Path, monkeypatch: pytest.MonkeyPatch, importer: str) -> None:
     """A component imports a helper beside the Snakefile, wherever the component itself lies."""
-    beside = tmp_path / "beside"
+    beside = package.parent / "beside"
     beside.mkdir()
-    if importer == "working directory":
-        monkeypatch.chdir(beside)  # the last place that is looked into, on no path
-    else:
+    if importer == "rankfall":
         monkeypatch.syspath_prepend(beside)
+        monkeypatch.setattr(fingerprint, "OURS", ("pkg",))
+    else:
+        monkeypatch.chdir(beside)  # the last place that is looked into, on no path
     (beside / "helper.py").write_text("from helped import SCALE")
     (beside / "helped.py").write_text("SCALE = 1")
-    if importer == "rankfall":
-        monkeypatch.setattr(fingerprint, "OURS", ("pkg",))
-    write(root="import json, numpy, notinstalled\nfrom helper import SCALE")
+    (package / "root.py").write_text("import json, numpy, notinstalled\nfrom helper import SCALE")
     before = Sources()
     assert {"helper.py", "helped.py", "pkg/root.py"} <= set(before.code_files(["pkg.root"]))
     (beside / "helped.py").write_text("SCALE = 2")
     assert digest() != before.fingerprint(["pkg.root"])
-
-
-def numerics() -> dict[str, str]:
-    return Sources().code_files(TRAIN_ROOTS)
 
 
 @pytest.mark.long
@@ -200,22 +145,22 @@ def test_numerics_hold_what_training_imports() -> None:
     root = Path(rankfall.__file__).parents[1]
     loaded = {Path(file).relative_to(root).as_posix() for file in done.stdout.split()}
     loader = {"components", "quantity_files", "modules", "descriptions", "caches", "disk", "errors"}
-    assert loaded - set(numerics()) <= {f"rankfall/{name}.py" for name in loader}
+    assert loaded - set(Sources().code_files(TRAIN_ROOTS)) <= {f"rankfall/{name}.py" for name in loader}
 
 
 def test_the_text_of_an_installed_engine_is_in_the_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = tmp_path / "site-packages"
+    site, roots = tmp_path / "site-packages", ["rankfall.train.machine.engine"]
     engine = Path(rankfall.__file__).parents[2] / "engine" / "src" / "thousandfold"
     shutil.copytree(engine, site / "thousandfold", ignore=shutil.ignore_patterns("__pycache__"))
-    here = Sources().code_files(["rankfall.train.machine.engine"])
+    expected = Sources().code_files(roots)
     monkeypatch.syspath_prepend(site)
     monkeypatch.setitem(sys.modules, "thousandfold", None)  # type: ignore[arg-type]  # Python's finder prefers what is imported
     monkeypatch.delitem(sys.modules, "thousandfold")
-    there = Sources().code_files(["rankfall.train.machine.engine"])
-    assert there == here
-    assert {"thousandfold/engine.py", "thousandfold/kernels/products.py", "thousandfold/program/fusion.py"} <= set(here)
-    assert not any(name.startswith(("installed:", "thousandfold/gpu/")) for name in here)
+    installed = Sources().code_files(roots)
+    assert installed == expected
+    assert {f"thousandfold/{name}.py" for name in ("engine", "kernels/products", "program/fusion")} <= set(installed)
+    assert not any(name.startswith(("installed:", "thousandfold/gpu/")) for name in installed)
     with (site / "thousandfold" / "kernels" / "products.py").open("a") as file:
         file.write("EDITED = 1\n")
-    edited = Sources().code_files(["rankfall.train.machine.engine"])
-    assert {name for name in here if here[name] != edited[name]} == {"thousandfold/kernels/products.py"}
+    edited = Sources().code_files(roots)
+    assert {name for name in expected if expected[name] != edited[name]} == {"thousandfold/kernels/products.py"}

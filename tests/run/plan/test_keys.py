@@ -1,4 +1,4 @@
-"""Guards identity: what changes a cell's key, group and shard, and above all what does not."""
+"""Guards identity: what changes a cell's key, group and shard, or a measure's key, and above all what does not."""
 
 import random
 import re
@@ -10,71 +10,49 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import VALID, changed, planned
 
-from rankfall.run.plan import Cell, Plan, make_plan, shard
+from rankfall.run.plan import make_plan, shard
 
+ROOT = Path(__file__).parents[3]
+BASE: dict[str, Any] = {"task": "sorting", "architecture": "san", "training": "short", "seed": 0}
 RICH: dict[str, Any] = changed(
     "grid",
     [
-        {
-            "task": "sorting",
-            "architecture": ["san", "full"],
-            "training": ["short", "init"],
-            "depth": [2, 4],
-            "seed": [0, 1],
-        },
-        {
-            "task": "sorting",
-            "architecture": "full",
-            "training": "short",
-            "width": [24],
-            "seed": "0..3",
-            "exclude": [{"seed": 2}],
-        },
+        BASE | {"architecture": ["san", "full"], "training": ["short", "init"], "depth": [2, 4], "seed": [0, 1]},
+        BASE | {"architecture": "full", "width": [24], "seed": "0..3", "exclude": [{"seed": 2}]},
     ],
 )
 
 
-def keys(config: Any) -> dict[str, tuple[str, str, str]]:
-    """Key -> everything else that identifies."""
+def identities(config: Any) -> dict[str, tuple[str, str, str]]:
+    """Return key -> everything else that identifies a cell."""
     return {cell.key: (cell.spec, cell.group, cell.shard) for cell in make_plan(config).cells}
 
 
-def shuffled(value: Any, random: random.Random) -> Any:
-    """The same mapping written in another order, all the way down; lists of axes too."""
+def shuffle(value: Any, random: random.Random) -> Any:
+    """Write the same mapping in another order, all the way down; lists of axes too."""
+    if not isinstance(value, dict | list):
+        return value
+    items = list(value.items() if isinstance(value, dict) else value)
+    random.shuffle(items)
     if isinstance(value, dict):
-        items = list(value.items())
-        random.shuffle(items)
-        return {key: shuffled(item, random) for key, item in items}
-    if isinstance(value, list):
-        items = [shuffled(item, random) for item in value]
-        random.shuffle(items)
-        return items
-    return value
+        return {key: shuffle(item, random) for key, item in items}
+    return [shuffle(item, random) for item in items]
 
 
 @pytest.mark.long
 @settings(max_examples=6, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_order_of_writing_changes_nothing(random: random.Random) -> None:
-    again = shuffled(RICH, random)
-    assert keys(again) == keys(RICH)
-    plan, other = make_plan(RICH), make_plan(again)
-    assert [cell.key for cell in plan.cells] == [cell.key for cell in other.cells]
+    expected, shuffled = identities(RICH), identities(shuffle(RICH, random))
+    assert shuffled == expected and list(shuffled) == list(expected)
 
 
 @settings(max_examples=6, deadline=None)
 @given(st.sets(st.integers(0, 2**40), min_size=1, max_size=6), st.integers(0, 2**40))
 def test_added_seed_changes_no_other_cell(seeds: set[int], more: int) -> None:
-    before = keys(changed("grid/0/seed", sorted(seeds)))
-    after = keys(changed("grid/0/seed", sorted(seeds | {more})))
+    before = identities(changed("grid/0/seed", sorted(seeds)))
+    after = identities(changed("grid/0/seed", sorted(seeds | {more})))
     assert before.items() <= after.items()
-
-
-def only(config: Any) -> Cell:
-    (cell,) = make_plan(
-        changed("grid", [{"task": "sorting", "architecture": "san", "training": "short", "seed": 0}], config)
-    ).cells
-    return cell
 
 
 SAME_KEY = {
@@ -99,81 +77,44 @@ OTHER_KEY = {
 }
 
 
-@pytest.mark.parametrize("name", SAME_KEY)
-def test_same_meaning_has_the_same_key(name: str) -> None:
-    assert only(changed(*SAME_KEY[name])).key == only(VALID).key
+@pytest.mark.parametrize("name", [*SAME_KEY, *OTHER_KEY])
+def test_a_key_is_the_same_where_the_meaning_is(name: str) -> None:
+    path, value = (SAME_KEY | OTHER_KEY)[name]
+    (before,), (after,) = (make_plan(changed("grid", [BASE], config)).cells for config in (VALID, changed(path, value)))
+    assert (before.key == after.key) is (name in SAME_KEY)
 
 
-@pytest.mark.parametrize("name", OTHER_KEY)
-def test_other_meaning_has_another_key(name: str) -> None:
-    assert only(changed(*OTHER_KEY[name])).key != only(VALID).key
+STACKED = {"training.lr": True, "training.weight_decay": True, "training.clip": True, "training.stop_loss": True,
+           "heads": False, "training.batch": False, "task.length": False}  # fmt: skip
 
 
-def test_writing_a_default_changes_nothing_however_it_is_spelt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "deflab.py").write_text("def sharp(scores, *, scale: float = 1, both: list[float] = (1, 2)): ...\n")
-    written = {"name": "deflab:sharp", "scale": 1.0, "both": [1, 2]}
-    plain, spelt = (only(changed("architectures/san/normaliser", one)) for one in ("deflab:sharp", written))
-    assert plain.key == spelt.key
-
-
-@pytest.mark.parametrize("field", ["lr", "weight_decay", "clip", "stop_loss"])
-def test_what_a_stack_holds_by_member_is_no_part_of_the_group(field: str) -> None:
-    cells = planned(f"grid/0/training.{field}", [0.5, 0.25]).cells
-    assert len({(cell.group, cell.seed) for cell in cells}) == len(cells) // 2
+@pytest.mark.parametrize("axis", STACKED)
+def test_what_shapes_depend_on_is_part_of_the_group_and_what_a_stack_holds_by_member_is_not(axis: str) -> None:
+    cells = planned(f"grid/0/{axis}", [0.5, 0.25] if STACKED[axis] else [2, 4]).cells
+    assert len({(cell.group, cell.seed) for cell in cells}) == len(cells) // (2 if STACKED[axis] else 1)
     assert len({cell.key for cell in cells}) == len(cells)
-
-
-@pytest.mark.parametrize(("axis", "values"), [("heads", [2, 4]), ("training.batch", [5, 6]), ("task.length", [5, 6])])
-def test_what_shapes_depend_on_is_part_of_the_group(axis: str, values: list[int]) -> None:
-    cells = planned(f"grid/0/{axis}", values).cells
-    assert len({(cell.group, cell.seed) for cell in cells}) == len(cells)
 
 
 def test_untrained_cells_do_not_depend_on_how_they_would_be_trained() -> None:
     config = changed("grid/0/training", "init")
-    assert keys(config) == keys(
-        changed("trainings/init", {"epochs": 0, "lr": 0.5, "batch": 7, "optimizer": "sgd"}, config)
-    )
+    other = changed("trainings/init", {"epochs": 0, "lr": 0.5, "batch": 7, "optimizer": "sgd"}, config)
+    assert identities(config) == identities(other)
     for cell in make_plan(config).cells:
         assert not any("optimizers/adam" in file for file in cell.code)
 
 
-def edited(plan: Plan, other: Plan) -> set[str]:
-    """Labels of the cells whose keys differ."""
-    before = {cell.spec: cell for cell in plan.cells}
-    return {cell.architecture.name for cell in other.cells if before[cell.spec].key != cell.key}
-
-
-def test_edit_of_a_component_touches_only_the_cells_that_use_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    path = tmp_path / "keylab.py"
-    path.write_text("def sharp(scores, *, power: int = 2):\n    return scores ** power\n")
-    config = changed("architectures/full/normaliser", {"name": "keylab:sharp", "power": 3})
-    plan = make_plan(config)
-    path.write_text('def sharp(scores, *, power: int = 2):\n    """Says more."""\n    return scores ** power  # how\n')
-    assert edited(plan, make_plan(config)) == set()
-    path.write_text("def sharp(scores, *, power: int = 2):\n    return -(scores ** power)\n")
-    assert edited(plan, make_plan(config)) == {"full"}
-
-
-def test_edit_of_a_task_makes_its_data_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edit_of_a_task_makes_its_data_again(lab: Path) -> None:
     """Data are kept by key: one that stood still would feed what the old code drew to cells of the new."""
-    monkeypatch.syspath_prepend(tmp_path)
-    path = tmp_path / "tasklab.py"
     text = 'INPUTS = "tokens"\nTARGETS = "classes"\n\n\ndef coins(rng, *, train: int = 60):\n    return rng.random(train)\n'
-    path.write_text(text)
-    entry = {"task": ["sorting", "coins"], "architecture": "san", "training": "short", "seed": 0}
-    config = changed("grid", [entry], changed("tasks/coins", {"task": "tasklab:coins"}))
-    config["measures"] = {}
-    plan = make_plan(config)
-    path.write_text(text.replace("rng.random(train)", "rng.random(train) + 1"))
-    again = make_plan(config)
-    assert {cell.task.name for cell in set(plan.cells) - set(again.cells)} == {"coins"}
-    data = {cell.task.name: cell.data_key for cell in plan.cells}
-    assert {cell.task.name for cell in again.cells if data[cell.task.name] != cell.data_key} == {"coins"}
+    (lab / "tasklab.py").write_text(text)
+    config = changed("tasks/coins", {"task": "tasklab:coins"}, changed("measures", {}))
+    config["grid"] = [BASE | {"task": ["sorting", "coins"]}]
+    before = {cell.task.name: cell for cell in make_plan(config).cells}
+    (lab / "tasklab.py").write_text(text.replace("rng.random(train)", "rng.random(train) + 1"))
+    for cell in make_plan(config).cells:
+        edited = cell.task.name == "coins"
+        assert (cell.key != before[cell.task.name].key) is edited
+        assert (cell.data_key != before[cell.task.name].data_key) is edited
 
 
 def test_measure_key_follows_cell_options_and_code() -> None:
@@ -185,63 +126,84 @@ def test_measure_key_follows_cell_options_and_code() -> None:
     assert make_plan(renamed).measure_key("again", cell) == plan.measure_key("paths", cell)
 
 
+@pytest.mark.long
+def test_the_key_of_a_measure_that_builds_networks_has_the_components_that_it_builds() -> None:
+    """`law` has the cell's own in the cell's key. `orders` measures them all."""
+    measures = make_plan(ROOT / "config.yaml").measures
+    in_key = {
+        name: set(re.findall(r"normalisers/([a-z]\w+)\.py", " ".join(measures[name].code)))
+        for name in ("influence", "bert_law", "law", "orders")
+    }
+    assert (in_key["influence"], in_key["bert_law"], in_key["law"]) == ({"softmax"}, {"softmax"}, set())
+    assert {"l2", "urpe", "softmax"} <= in_key["orders"]
+
+
+def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(lab: Path) -> None:
+    """It names components as data, so no import shows them; a part from outside the package counts too."""
+    (lab / "orderlab.py").write_text("def sharp(logits):\n    return logits\n")
+    plan = planned("measures", {"orders": {"normalisers": ["softmax", "orderlab:sharp"]}, "paths": {}})
+    parts = ("positions/rope", "masks/causal", "residuals/add", "sentinels/bos", "mlps/gelu", "inits/published")
+    assert {"orderlab.py", *(f"rankfall/nets/{part}.py" for part in parts)} <= set(plan.measures["orders"].code)
+    # A measure of cells leaves the parts to the cells' keys.
+    assert "rankfall/nets/positions/rope.py" not in plan.measures["paths"].code
+
+
 # Shards
 
 
 PACKS = st.dictionaries(st.builds(shard.Pack, st.integers(0, 40), st.integers(0, 2**32 - 1)), st.floats(0.01, 1e4))
 
 
-def members(cut: dict[shard.Pack, str]) -> dict[str, set[shard.Pack]]:
-    found: dict[str, set[shard.Pack]] = {}
-    for one, name in cut.items():
-        found.setdefault(name, set()).add(one)
-    return found
+def packs_by_shard(seconds: dict[shard.Pack, float], minutes: float) -> dict[str, set[shard.Pack]]:
+    packs: dict[str, set[shard.Pack]] = {}
+    for pack, name in shard.shards(seconds, minutes).items():
+        packs.setdefault(name, set()).add(pack)
+    return packs
 
 
 @given(PACKS.filter(bool), st.floats(50, 500))
 def test_a_shard_is_as_long_as_it_may_be_or_cannot_be_cut(seconds: dict[shard.Pack, float], minutes: float) -> None:
-    cut = shard.shards(seconds, minutes)
-    assert cut.keys() == seconds.keys()
-    for name, packs in members(cut).items():
+    cut = packs_by_shard(seconds, minutes)
+    assert sorted(pack for packs in cut.values() for pack in packs) == sorted(seconds)
+    for name, packs in cut.items():
         assert re.fullmatch(r"0|\d+-\d+(\.[01]+)?", name)
-        assert len(packs) == 1 or sum(seconds[one] for one in packs) <= 60 * minutes * (1 + 1e-9)
+        assert len(packs) == 1 or sum(seconds[pack] for pack in packs) <= 60 * minutes * (1 + 1e-9)
 
 
 @given(PACKS.filter(bool), PACKS, st.floats(50, 500))
 def test_a_grown_grid_cuts_shards_that_grew_and_leaves_the_others(
     few: dict[shard.Pack, float], more: dict[shard.Pack, float], minutes: float
 ) -> None:
-    before, after = members(shard.shards(few, minutes)), members(shard.shards(more | few, minutes))
+    before, after = packs_by_shard(few, minutes), packs_by_shard(more | few, minutes)
     for packs in after.values():
-        assert sum(bool(own & packs) for own in before.values()) <= 1, "cells met that were apart"
-    new = more.keys() - few.keys()
+        assert sum(bool(old & packs) for old in before.values()) <= 1, "cells met that were apart"
     for name, packs in before.items():
-        assert any(within(name, one) for one in new) or after[name] == packs
+        assert any(would_hold(name, pack) for pack in more.keys() - few.keys()) or after[name] == packs
 
 
-def within(name: str, one: shard.Pack) -> bool:
-    """Whether a shard of this name would have this pack."""
+def would_hold(name: str, pack: shard.Pack) -> bool:
+    """Return whether a shard of this name would have this pack."""
     if name == shard.WHOLE:
         return True
     seeds, _, bits = name.partition(".")
     first, last = map(int, seeds.split("-"))
-    return first <= 32 * one.block <= last and f"{one.address:032b}".startswith(bits)
+    return first <= 32 * pack.block <= last and f"{pack.address:032b}".startswith(bits)
 
 
-@pytest.mark.parametrize(
-    ("how", "together"),
-    [
-        ({"engine": "machine"}, 1),
-        ({"engine": "machine", "threads": 2}, 3),
-        ({"engine": "plain"}, 3),
-        ({"engine": "auto", "device": "cuda"}, 3),
-    ],
-)
+COMPUTE = [
+    ({"engine": "machine"}, 1),
+    ({"engine": "machine", "threads": 2}, 3),
+    ({"engine": "plain"}, 3),
+    ({"engine": "auto", "device": "cuda"}, 3),
+]
+
+
+@pytest.mark.parametrize(("compute", "together"), COMPUTE)
 def test_networks_of_minutes_are_jobs_of_their_own_where_a_stack_spares_nothing(
-    how: dict[str, Any], together: int
+    compute: dict[str, Any], together: int
 ) -> None:
     """And short ones stay in their stack, however short a job should be."""
-    compute = {**how, "shard_minutes": 0.001}
-    plan = make_plan(changed("compute", compute, changed("trainings/short/epochs", 1_000_000)))
-    assert {len(cells) for cells in plan.shards.values()} == {together}
-    assert {len(cells) for cells in make_plan(changed("compute", compute)).shards.values()} == {3}
+    short = changed("compute", {**compute, "shard_minutes": 0.001})
+    long = changed("trainings/short/epochs", 1_000_000, short)
+    assert {len(cells) for cells in make_plan(long).shards.values()} == {together}
+    assert {len(cells) for cells in make_plan(short).shards.values()} == {3}

@@ -1,63 +1,16 @@
-"""Guards the digests of jobs, which are in the names of their files: one changes with what its job depends on, and with nothing else."""
+"""Guards the digests of jobs, which are in the names of their files: one changes with what its job depends on, and with nothing else; and
+what jobs ask for."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from plans import changed
+from plans import VALID, changed
 
 from rankfall.report import quantities
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
-
-CONFIG = changed(
-    "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
-)
-
-
-def planned(config: Any) -> PlanJobs:
-    return PlanJobs(make_plan(config))
-
-
-def train(config: Any) -> dict[tuple[str, str], PlannedJob]:
-    jobs = planned(config)
-    return {place: jobs.job("train", *place) for place in jobs.plan.shards}
-
-
-def digests(config: Any) -> dict[tuple[str, str], str]:
-    return {place: job.digest for place, job in train(config).items()}
-
-
-def test_digests_change_with_the_edited_file_in_the_jobs_that_use_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    path = tmp_path / "wirelab.py"
-    path.write_text("def sharp(scores): return scores\n")
-    config = changed("architectures/full/normaliser", "wirelab:sharp", CONFIG)
-    before = train(config)
-    files = {place: dict(job.code()) for place, job in before.items()}
-    path.write_text("def sharp(scores): return -scores\n")
-    after = train(config)
-    assert before.keys() == after.keys()
-    for place, job in after.items():
-        uses = "wirelab.py" in files[place]
-        assert (job.digest != before[place].digest) == uses
-        now = job.code()
-        assert {file for file in now if now[file] != files[place].get(file)} == ({"wirelab.py"} if uses else set())
-    assert any(after[place].digest == before[place].digest for place in after), "an edit should leave some job alone"
-
-
-def test_added_cell_changes_its_own_shard_only() -> None:
-    """Or cuts it in two."""
-    more = changed("grid/0/include", [{"architecture": "san", "depth": 1, "seed": 3}], CONFIG)
-    before, after = digests(CONFIG), digests(more)
-    (own,) = {(cell.task.name, cell.shard) for cell in make_plan(more).cells if cell.seed == 3}
-    assert own in after
-    assert len(before.keys() - after.keys() | {own}) <= 2
-    assert all(own[1].startswith(shard) for _, shard in before.keys() - after.keys())
-    assert {place for place in before.keys() & after.keys() if before[place] != after[place]} <= {own}
-
+from rankfall.run.snakemake.estimates import needs
+from rankfall.run.snakemake.jobs import PlanJobs
 
 MEASURE = "TABLE = 'wiredlab.drift'\ndef measure(context): return [{'layer': 0, 'drift': 1.0}]\n"
 SHOWN = """
@@ -82,23 +35,54 @@ CAPTION = "How far states move"
     ],
 )
 def test_rows_follow_the_declared_table_and_not_the_file_that_declares_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, measures: bool, combines: bool
+    lab: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, measures: bool, combines: bool
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(quantities, "_USER_QUANTITIES", [])  # the plan makes the table known to this process
-    folder = tmp_path / "wiredlab" / "drift"
+    folder = lab / "wiredlab" / "drift"
     folder.mkdir(parents=True)
     for name, text in {"__init__.py": "", "measure.py": MEASURE, "shown.py": SHOWN}.items():
         (folder / name).write_text(text)
-    config = changed("measures", {"drift": {"measure": "wiredlab.drift"}}, changed("figures", {}, CONFIG))
 
     def digests() -> tuple[str, str]:
-        jobs = planned(config)
-        (task, shard), *_ = jobs.plan.shards
-        return jobs.job("measure", "drift", task, shard).digest, jobs.job("table", "wiredlab.drift").digest
+        jobs = PlanJobs(make_plan(changed("measures", {"drift": {"measure": "wiredlab.drift"}})))
+        (place,) = jobs.plan.shards
+        return jobs.job("measure", "drift", *place).digest, jobs.job("table", "wiredlab.drift").digest
 
     first = digests()
     assert before in SHOWN
     (folder / "shown.py").write_text(SHOWN.replace(before, after))
     second = digests()
     assert (first[0] != second[0], first[1] != second[1]) == (measures, combines)
+
+
+def test_an_edit_of_a_label_or_colour_draws_anew_and_trains_nothing() -> None:
+    labels = {"san": "attention alone", "softmax": "soft-max", "short": "two epochs"}
+    shown: dict[str, Any] = {"labels": labels, "colours": {"san": "#123456", "full": "teal"}, "figures": {"paths": {}}}
+    before = PlanJobs(make_plan(VALID | shown))
+    assert before.plan.colours == {"san": "#123456", "full": "#008080"}
+    for path, value in (("labels/san", "only attention"), ("colours/full", "#654321")):
+        after = PlanJobs(make_plan(changed(path, value, VALID | shown)))
+        assert [cell.key for cell in before.plan.cells] == [cell.key for cell in after.plan.cells]
+        jobs = (("table", "paths"), ("figure", "paths"), ("page",))
+        assert [before.job(*job).digest == after.job(*job).digest for job in jobs] == [True, False, False]
+
+
+def test_a_measure_of_tables_reads_what_is_made_and_waits_for_it() -> None:
+    jobs = PlanJobs(make_plan(changed("measures", {"paths": {}, "reproduction": {}})))
+    assert jobs.plan.measures["reproduction"].tables == ("cells", "paths")
+    measure = jobs.job("measure", "reproduction")
+    assert measure.inputs == tuple(jobs.job("table", name).files[0] for name in ("cells", "paths"))
+    assert jobs.job("table", "reproduction").inputs == tuple(measure.files)
+    alone = PlanJobs(make_plan(changed("measures", {"reproduction": {}})))
+    assert alone.job("measure", "reproduction").inputs == tuple(alone.job("table", "cells").files)  # every run makes it
+
+
+def test_a_job_with_workers_requests_for_all_of_them() -> None:
+    """For no more of them than there are stacks: four groups of three seeds."""
+    plans = [make_plan(changed("compute", {"shard_minutes": 60, "workers": number})) for number in (1, 3, 8)]
+    for rule, most in (("train", 4), ("measure", 8)):
+        jobs = [next(job for job in PlanJobs(plan).all_jobs if job.rule == rule) for plan in plans]
+        one, three, eight = (needs(plan, job) for plan, job in zip(plans, jobs))
+        assert (one.workers, three.workers, eight.workers) == (1, 3, most)
+        assert three.megabytes == 3 * one.megabytes and eight.megabytes == most * one.megabytes
+        assert one.minutes >= three.minutes >= eight.minutes > 15

@@ -14,39 +14,32 @@ from rankfall.run.snakemake.run_plan import RunPlan
 CONFIG = changed("figures", {"paths": {}})
 
 
-def plan_run(folder: Path, config: Any = CONFIG) -> RunPlan:
-    return RunPlan.make(make_plan(config), config, folder)
+def plan_run(folder: Path, without: tuple[str, ...] | None = (), **changes: Any) -> RunPlan:
+    """Plan a run, and write work files as its jobs leave them, but for the content; of all jobs but some, or (None) of none."""
+    config = CONFIG | changes
+    run = RunPlan.make(make_plan(config), config, folder)
+    for key in run.jobs if without is not None else ():
+        for file in run.jobs[key].files if key not in (without or ()) else ():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(f"content of {file}")
+    return run
 
 
-def make_files(run: RunPlan, keys: list[str] | None = None) -> None:
-    """Work files, as jobs leave them, but for the content."""
-    for key in run.jobs if keys is None else keys:
-        for file in run.jobs[key].files:
-            (run.results / file).parent.mkdir(parents=True, exist_ok=True)
-            (run.results / file).write_text(f"content of {file}")
-
-
-def fail(run: RunPlan, key: str, why: str) -> None:
+def write_log(run: RunPlan, key: str, text: str) -> None:
     log = run.results / run.jobs[key].log
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text(why)
+    log.write_text(text)
 
 
-def test_all_that_is_there_is_copied_once(tmp_path: Path) -> None:
-    run = plan_run(tmp_path)
+def test_all_that_is_there_is_copied_once_and_again_where_it_was_edited_or_removed(tmp_path: Path) -> None:
+    run = plan_run(tmp_path, without=None)
     assert not is_published(run) and publish(run) == []
-    make_files(run)
+    run = plan_run(tmp_path)
     assert set(publish(run)) == set(run.final)
     assert is_published(run) and publish(run) == []
     for name, file in run.final.items():
         assert (tmp_path / name).read_text() == f"content of {file}"
         assert not (tmp_path / name).samefile(tmp_path / file)
-
-
-def test_what_was_edited_or_removed_is_copied_again(tmp_path: Path) -> None:
-    run = plan_run(tmp_path)
-    make_files(run)
-    publish(run)
     table, picture = tmp_path / "tables" / "paths.parquet", tmp_path / "figures" / "paths.png"
     table.write_text(table.read_text()[::-1])  # as long as before
     picture.unlink()
@@ -55,60 +48,40 @@ def test_what_was_edited_or_removed_is_copied_again(tmp_path: Path) -> None:
 
 
 def test_what_the_configuration_no_longer_names_goes_and_what_the_user_put_there_stays(tmp_path: Path) -> None:
-    before = plan_run(tmp_path)
-    make_files(before)
+    before = plan_run(tmp_path, page=True)
     publish(before)
-    run = plan_run(tmp_path, CONFIG | {"figures": {}})
-    make_files(run)
-    edited, mine = tmp_path / "figures" / "paths.svg", tmp_path / "figures" / "mine.png"
-    edited.write_text("arrows were added")
-    mine.write_text("drawn by hand")
-    publish(run)
+    page = tmp_path / "report" / "index.html"
+    assert page.is_file()
+    (tmp_path / "figures" / "paths.svg").write_text("arrows were added")
+    (tmp_path / "figures" / "mine.png").write_text("drawn by hand")
+    publish(plan_run(tmp_path, figures={}))
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {"paths.svg", "mine.png"}
-    assert (tmp_path / "tables" / "paths.parquet").is_file()
+    assert (tmp_path / "tables" / "paths.parquet").is_file() and not page.exists()
     publish(before)
     assert (tmp_path / "figures" / "paths.png").is_file()
-
-
-def test_the_page_goes_when_the_configuration_turns_it_off(tmp_path: Path) -> None:
-    run = plan_run(tmp_path, CONFIG | {"page": True})
-    make_files(run)
-    publish(run)
-    assert (tmp_path / "report" / "index.html").is_file()
-    without = plan_run(tmp_path)
-    make_files(without)
-    publish(without)
-    assert not (tmp_path / "report" / "index.html").exists()
 
 
 def test_two_configurations_with_one_folder_of_results_keep_each_others_copies(tmp_path: Path) -> None:
-    drawn = plan_run(tmp_path, CONFIG | {"name": "drawn"})
-    bare = plan_run(tmp_path, CONFIG | {"name": "bare", "figures": {}})
-    for run in (drawn, bare):
+    for name, figures in (("drawn", CONFIG["figures"]), ("bare", {})):
+        run = plan_run(tmp_path, name=name, figures=figures)
         run.write()
-        make_files(run)
         publish(run)
     assert (tmp_path / "figures" / "paths.png").is_file()
-    edited = plan_run(tmp_path, CONFIG | {"name": "drawn", "figures": {}})
-    make_files(edited)
-    publish(edited)
+    publish(plan_run(tmp_path, name="drawn", figures={}))
     assert not (tmp_path / "figures" / "paths.png").exists()
 
 
 def test_what_lacks_is_explained_by_the_log_of_the_job_that_failed(tmp_path: Path) -> None:
-    run = plan_run(tmp_path)
-    (measure,) = (key for key in run.jobs if key.startswith("measure/"))
-    make_files(run, [key for key in run.jobs if key not in (measure, "table/paths", "figure/paths")])
-    fail(run, measure, "Traceback\nValueError: no ink left\n")
+    run = plan_run(tmp_path, without=("measure/paths/sorting/0", "table/paths", "figure/paths"))
+    write_log(run, "measure/paths/sorting/0", "Traceback\nValueError: no ink left\n")
     assert explain_lacking(run) == {"table paths": "ValueError: no ink left", "figure paths": NOT_MADE}
 
 
 @pytest.mark.parametrize("log", [None, "checkpointed on SIGTERM; run again to go on\n"])
 def test_of_an_interrupted_run_nothing_is_said(log: str | None, tmp_path: Path) -> None:
-    run = plan_run(tmp_path)
-    make_files(run, [key for key in run.jobs if key != "figure/paths"])
+    run = plan_run(tmp_path, without=("figure/paths",))
     if log is not None:
-        fail(run, "figure/paths", log)
+        write_log(run, "figure/paths", log)
     with pytest.raises(RankfallError, match="the run ended before all jobs were done: figure paths"):
         explain_lacking(run)
 
@@ -116,11 +89,8 @@ def test_of_an_interrupted_run_nothing_is_said(log: str | None, tmp_path: Path) 
 def test_a_name_whose_work_file_is_missing_does_not_keep_an_earlier_one(tmp_path: Path) -> None:
     """After an edit and a run that failed, the table of the code before the edit was shown as that of the code after it."""
     run = plan_run(tmp_path)
-    make_files(run)
     publish(run)
-    edited = plan_run(tmp_path, changed("figures", {"paths": {"columns": 2}}))
-    make_files(edited, [key for key in edited.jobs if key != "figure/paths"])
-    publish(edited)
+    publish(plan_run(tmp_path, without=("figure/paths",), figures={"paths": {"columns": 2}}))
     assert not (tmp_path / "figures" / "paths.png").exists()
     assert (tmp_path / "tables" / "paths.parquet").is_file()
     publish(run)  # the edit is undone

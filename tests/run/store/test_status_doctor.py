@@ -3,119 +3,95 @@ the machine.
 """
 
 import json
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from helpers import config
 
 from rankfall import cli
+from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 
-STATES = {
-    "k0": "done",
-    "k1": "done",
-    "k2": "diverged",
-    "k3": "failed",
-    "k4": "failed",
-}  # k4 is begun again, k5 is begun, k6 is missing
-
-
-def a_cell(key):
-    return SimpleNamespace(
-        key=key, group="g", shard="5ad", seed=int(key[1:]), task=SimpleNamespace(name="sorting"),
-        architecture=SimpleNamespace(name="san" if key < "k4" else "[transformer]", depth=6),
-        training=SimpleNamespace(name="published"),
-        labels=("sorting", "san" if key < "k4" else "[transformer]", "published"),
-        content={"training": {"lr": int(key[1:])}},
-    )  # fmt: skip
+LABELS = {"task": "sorting", "architecture": "net", "training": "short"}
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch):
-    plan = SimpleNamespace(cells=[a_cell(f"k{i}") for i in range(7)])
-    monkeypatch.setattr("rankfall.run.plan.make_plan", lambda path: plan, raising=False)
-    store = Store(tmp_path / "store")
-    for key, status in STATES.items():
-        reason = "" if status == "done" else f"what happened to {key}"
-        store.save_stack("g", [key], {"w": torch.zeros(1)}, [{"status": status, "reason": reason}])
-    store.save_checkpoint("c", {}, {"cells": ["k4", "k5"]})
-    log = tmp_path / "logs" / "train" / "sorting" / "5ad" / "ab.log"
-    log.parent.mkdir(parents=True)
-    log.write_text("line one\n" * 10_000 + "ValueError: [bold] is not a number\n\n")
-    (tmp_path / "logs" / "train" / "sorting" / "other").mkdir()
-    (tmp_path / "logs" / "train" / "sorting" / "other" / "ab.log").write_text("nothing to do with it")
+def results(tmp_path):
+    """Write the results of seven cells: the last failed one is begun again, the next is begun, and one is missing."""
+    raw = config(grid={"seed": "0..6"})
+    (tmp_path / "c.json").write_text(json.dumps(raw))
+    store, cells = Store(tmp_path / "store"), make_plan(raw).cells
+    for cell, status in zip(cells, ("done", "done", "diverged", "failed", "failed")):
+        reason = "" if status == "done" else f"what happened to {cell.seed}"
+        store.save_stack(cell.group, [cell.key], {"w": torch.zeros(1)}, [{"status": status, "reason": reason}])
+    store.save_checkpoint("c", {}, {"cells": [cell.key for cell in cells[4:6]]})
+    for shard, text in (
+        (cells[3].shard, "line one\n" * 10_000 + "ValueError: not a number\n\n"),
+        ("other", "of another"),
+    ):
+        log = tmp_path / "logs" / "train" / "sorting" / shard / "ab.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(text)
     return tmp_path
 
 
+def run_status(results, capsys, *words):
+    code = cli.main(["status", "--config", str(results / "c.json"), "--results", str(results), *words])
+    return code, capsys.readouterr().out
+
+
 def test_every_cell_is_in_one_state_and_a_failure_shows_its_log(results, capsys):
-    assert cli.main(["status", "--config", "c", "--results", str(results), "--json", "--lines", "2"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["total"] == {"done": 2, "diverged": 1, "failed": 1, "begun": 2, "missing": 1}
-    assert found["cells"][0] == {
-        "task": "sorting", "architecture": "san", "training": "published",
-        "done": 2, "diverged": 1, "failed": 1, "begun": 0, "missing": 0,
-    }  # fmt: skip
-    diverged, failed = found["not_done"]
-    assert (diverged["key"], diverged["reason"], diverged["tail"]) == ("k2", "what happened to k2", [])
-    assert (failed["key"], failed["tail"]) == ("k3", ["line one", "ValueError: [bold] is not a number"])
-
-
-def cells_table(results, **ended):
-    """The columns that are read of the table of cells: seed 0 is done, the others as told."""
-    rows = [{"seed": int(seed), "status": status} for seed, status in {"0": "done", **ended}.items()]
-    about = {"task": "sorting", "architecture": "san", "training": "published", "depth": 6}
-    rows = [about | row | {"reason": "" if row["status"] == "done" else f"why {row['status']}"} for row in rows]
-    (results / "tables").mkdir()
-    pq.write_table(pa.Table.from_pylist(rows), results / "tables" / "cells.parquet")
-
-
-def in_brief(results, capsys):
-    code = cli.main(["status", "--config", "c", "--results", str(results), "--brief"])
-    return code, capsys.readouterr().out.splitlines()
+    code, out = run_status(results, capsys, "--json", "--lines", "2")
+    states, counts = json.loads(out), {"done": 2, "diverged": 1, "failed": 1, "begun": 2, "missing": 1}
+    assert code == 0 and states["total"] == counts and states["cells"] == [LABELS | counts]
+    diverged, failed = states["not_done"]
+    assert (diverged["seed"], diverged["reason"], diverged["tail"]) == (2, "what happened to 2", [])
+    assert (failed["seed"], failed["tail"]) == (3, ["line one", "ValueError: not a number"])
 
 
 def test_in_brief_it_says_what_failed_and_why(tmp_path, capsys):
     """As at the end of `make run`, which a failed cell ends with status 1; a network that diverged is a result."""
-    cells_table(tmp_path, **{"2": "diverged", "3": "failed", "4": "failed"})
-    code, (failed, diverged, last) = in_brief(tmp_path, capsys)
-    assert failed == "==> failed: sorting / san / published, depth 6, seed 3 and 1 more: why failed"
-    assert diverged == "==> diverged: sorting / san / published, depth 6, seed 2: why diverged"
-    assert last.startswith(
-        "==> 3 of 4 cells failed or diverged; all of them: rankfall status --config c; to train failed"
-    )
+    (tmp_path / "c.json").write_text(json.dumps(config()))
+    (tmp_path / "tables").mkdir()
+    statuses = ("done", "diverged", "failed", "failed")
+    rows = [LABELS | {"depth": 6, "seed": n, "status": x, "reason": f"why {x}"} for n, x in enumerate(statuses)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "tables" / "cells.parquet")
+    code, out = run_status(tmp_path, capsys, "--brief")
+    failed, diverged, last = out.splitlines()
+    assert failed == "==> failed: sorting / net / short, depth 6, seed 2 and 1 more: why failed"
+    assert diverged == "==> diverged: sorting / net / short, depth 6, seed 1: why diverged"
+    command = f"rankfall status --config {tmp_path}/c.json; to train failed ones again: rankfall run --retry"
+    assert last.startswith(f"==> 3 of 4 cells failed or diverged; all of them: {command}")
     assert code == 1
 
 
-def doctor(results, capsys, *more):
-    code = cli.main(["doctor", "--results", str(results), "--json", *more])
+def run_doctor(results, capsys, *words):
+    code = cli.main(["doctor", "--results", str(results), "--json", *words])
     return code, json.loads(capsys.readouterr().out)
 
 
 def test_the_doctor_finds_nothing_wrong_here_and_leaves_nothing_behind(tmp_path, capsys):
-    code, checks = doctor(tmp_path, capsys, "--verify")
-    assert [check for check in checks if check["state"] == "fail"] == []
-    assert code == 0
-    assert {"python", "packages", "processors", "results", "disk", "store"} <= {c["name"] for c in checks}
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    code, checks = run_doctor(tmp_path, capsys, "--verify")
+    assert code == 0 and not [check for check in checks if check["state"] == "fail"]
+    assert {"python", "packages", "processors", "results", "disk", "store"} <= {check["name"] for check in checks}
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     assert cli.main(["doctor", "--results", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("ok ")
 
 
 @pytest.mark.long
 def test_the_doctor_reads_all_files_when_told_to(results, capsys):
-    path = Store(results / "store").find_cells(["k0"])["k0"].stack
+    path = next(cell.stack for cell in Store(results / "store").records() if cell.status == "done")
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    code, checks = doctor(results, capsys)
-    assert code == 0  # headers alone do not show it
-    code, checks = doctor(results, capsys, "--verify")
+    assert run_doctor(results, capsys)[0] == 0  # headers alone do not show it
+    code, checks = run_doctor(results, capsys, "--verify")
+    failed = [check["text"] for check in checks if check["state"] == "fail"]
     assert code == 1
-    assert [check["text"] for check in checks if check["state"] == "fail"] == [
-        "1 of 6 files were damaged and set aside: run again, they are recomputed"
-    ]
-    code, checks = doctor(results, capsys, "--verify")
+    assert failed == ["1 of 6 files were damaged and set aside: run again, they are recomputed"]
+    code, checks = run_doctor(results, capsys, "--verify")
     assert code == 0
     assert any(check["state"] == "warn" and "1 damaged file" in check["text"] for check in checks)

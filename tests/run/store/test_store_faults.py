@@ -44,12 +44,11 @@ def save(store, keys=("a", "b"), size=7):
     return store.save_stack("g", list(keys), {"w": torch.arange(len(keys) * size).float().view(-1, size)}, records)
 
 
-def damaged(store):
-    folder = store.root / "damaged"
-    return list(folder.iterdir()) if folder.exists() else []
+def find_damaged(store):
+    return list((store.root / "damaged").glob("*"))
 
 
-def litter(root):
+def find_temporary(root):
     return list(Path(root).rglob(".*.tmp"))
 
 
@@ -88,7 +87,7 @@ def test_any_flipped_bits_are_noticed_or_harmless(kind, tmp_path_factory, data):
     except (AttributeError, TypeError):  # the dataset's maker was called and made nothing: it counted as missing
         assert kind == "dataset"
         after = []
-    assert after == before or (after == [] and len(damaged(store)) == 1)
+    assert after == before or (after == [] and len(find_damaged(store)) == 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -101,15 +100,12 @@ def test_a_truncated_file_is_set_aside_with_one_line_that_says_what_and_where(ki
     with caplog.at_level(logging.WARNING):
         if kind == "dataset":
             store.dataset("d", lambda: DATASET)  # made anew at once
-            assert path.exists()
         else:
             assert read(store) == []
-            assert not path.exists()
-    (moved,) = damaged(store)
+    assert path.exists() is (kind == "dataset")
+    (moved,) = find_damaged(store)
     (message,) = [record.getMessage() for record in caplog.records]
-    assert str(path) in message
-    assert str(moved) in message
-    assert "\n" not in message
+    assert str(path) in message and str(moved) in message and "\n" not in message
 
 
 def test_damage_falls_back_on_another_file_that_holds_the_cell(store):
@@ -119,15 +115,14 @@ def test_damage_falls_back_on_another_file_that_holds_the_cell(store):
     first.write_bytes(content)
     (loaded,) = store.load_cells(["a"], "g")
     assert loaded.tensors["w"].tolist() == [[0, 1, 2, 3, 4, 5, 6]]
-    assert second.exists()
-    assert not first.exists()
+    assert second.exists() and not first.exists()
 
 
 @contextmanager
-def small_disk(folder, size="256k"):
-    """A real file system of its own, so that full means what it means; needs root."""
+def mount_small_disk(folder):
+    """Mount a real file system of 256 KiB, so that full means what it means; needs root."""
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True)
     if mounted.returncode:
         pytest.skip("mounting is not permitted here; the simulated failures below cover this")
     try:
@@ -137,13 +132,13 @@ def small_disk(folder, size="256k"):
 
 
 def test_a_full_disk_is_one_clear_line_and_leaves_finished_work_and_no_litter(tmp_path):
-    with small_disk(tmp_path / "disk") as disk:
+    with mount_small_disk(tmp_path / "disk") as disk:
         store = Store(disk / "store")
         save(store)
         with pytest.raises(StoreError, match=r"cannot write .*/store/.*: the disk is full") as caught:
             save(store, ["x", "y"], 50_000)
         assert "\n" not in str(caught.value)
-        assert litter(disk) == []
+        assert find_temporary(disk) == []
         assert verify(store) == (1, 0)
         assert save(store, ["later"]).exists()  # the space of the attempt was given back
 
@@ -159,12 +154,12 @@ def test_simulated_failures_leave_the_old_content_and_no_litter(call, code, word
     def fail(*arguments):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(os, call, fail)
-    with pytest.raises(StoreError, match=words), atomic(target) as handle:
-        handle.write(b"new")
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(StoreError, match=words), atomic(target) as handle:
+            handle.write(b"new")
     assert target.read_bytes() == b"old"
-    assert litter(tmp_path) == []
+    assert find_temporary(tmp_path) == []
 
 
 WRITER = """
@@ -180,33 +175,31 @@ for i in range(int(sys.argv[2])):
 """
 
 
-def writer(store, times):
+def start_writer(store, times):
     command = [sys.executable, "-c", WRITER, str(store.root), str(times)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
 def test_kill_9_in_the_middle_of_writing_leaves_nothing_half_visible(store):
     choose = random.Random(0)
-    pause = subprocess.run  # time.sleep is disabled above
     for _ in range(3):
-        process = writer(store, 10_000)
+        process = start_writer(store, 10_000)
         process.stdout.readline()
-        pause(["sleep", f"{choose.uniform(0.0, 0.25):.3f}"])
+        subprocess.run(["sleep", f"{choose.uniform(0.0, 0.25):.3f}"])  # time.sleep is disabled above
         process.send_signal(signal.SIGKILL)
         process.wait()
-        _, bad = verify(store)
-        assert bad == 0
+        assert verify(store)[1] == 0
         for stack in store.load_cells(["a", "b"], "g"):
             assert torch.equal(stack.tensors["w"], torch.arange(2_000_000.0).view(2, -1))
     live = Live(cells={"a", "b"}, measures={"m": {"k1"}})
     items = [item for item in find_removable(store, live) if item.kind == "temporary"]
-    assert len(items) == len(litter(store.root))
+    assert len(items) == len(find_temporary(store.root))
     remove(items, store)
-    assert litter(store.root) == []
+    assert find_temporary(store.root) == []
 
 
 def test_two_processes_that_write_the_same_at_once_leave_one_good_copy(store):
-    processes = [writer(store, 8) for _ in range(2)]
+    processes = [start_writer(store, 8) for _ in range(2)]
     reads = 0
     while any(process.poll() is None for process in processes):
         for stack in Store(store.root).load_cells(["a"], "g"):
@@ -214,8 +207,7 @@ def test_two_processes_that_write_the_same_at_once_leave_one_good_copy(store):
             reads += 1
     assert [process.wait() for process in processes] == [0, 0]
     assert reads > 0
-    assert len(list((store.root / "stacks" / "g").iterdir())) == 1
-    assert len(list((store.root / "measures" / "m").iterdir())) == 1
+    for folder in ("stacks/g", "measures/m"):
+        assert len(list((store.root / folder).iterdir())) == 1
     assert store.load_checkpoint("c", [])[1] == {"step": 7, "cells": []}
-    assert litter(store.root) == []
-    assert damaged(store) == []
+    assert find_temporary(store.root) == find_damaged(store) == []
