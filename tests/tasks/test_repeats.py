@@ -1,6 +1,7 @@
 """Check tokens of which a share is the same, the two tasks about them, and what a guess is worth."""
 
-from math import floor
+from fractions import Fraction
+from math import factorial, floor
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from torch import nn
 
 from rankfall.position.rho import most_frequent
 from rankfall.random_streams import stream
-from rankfall.repeats import count_common
+from rankfall.repeats import count_common, count_maxima
 from rankfall.tasks._dataset import draw
-from rankfall.tasks.even_tokens import EvenTokens
+from rankfall.tasks.even_tokens import EvenTokens, attainable
 from rankfall.tasks.places import Places, sequences
 from rankfall.train.data import Data
 from rankfall.train.loop import count_of
@@ -107,3 +108,22 @@ def test_the_two_halves_add_up() -> None:
     chosen = table.argmax(-1)[inputs]
     assert graded.sums["accuracy_constant"].tolist() == [int((chosen[:, 3:] == 4).sum())] * 2
     assert graded.sums["accuracy_informative"].tolist() == [int((chosen[:, :3] == targets[:, :3]).sum())] * 2
+
+
+@pytest.mark.parametrize(("length", "symbols", "common"), [(16, 10, 0), (12, 3, 5), (6, 1, 2), (5, 4, 5)])
+def test_counts_of_the_most_frequent_symbol_have_all_digits(length: int, symbols: int, common: int) -> None:
+    """Against exact fractions, also where they are far below the rounding of one."""
+    drawn, at_most = length - common, []
+    for most in range(length + 1):
+        ways = [Fraction(int(n <= most - common), factorial(n)) for n in range(drawn + 1)]  # of the common symbol
+        for _ in range(symbols - 1):
+            ways = [sum(ways[n - k] / factorial(k) for k in range(min(n, most) + 1)) for n in range(drawn + 1)]
+        at_most.append(ways[drawn] * factorial(drawn) / symbols**drawn)
+    exact = [float(high - low) for low, high in zip([Fraction(0), *at_most], at_most)]
+    assert count_maxima(length, symbols, common) == pytest.approx(exact, rel=1e-12, abs=0)
+
+
+def test_weights_of_rare_counts_lose_no_digits_of_the_attainable_accuracy() -> None:
+    """Behind a causal mask; the value is that of exact fractions."""
+    reads = lambda length: [frozenset(range(place + 1)) for place in range(length)]  # noqa: E731
+    assert attainable(reads, length=32, symbols=10, rho=0.5) == pytest.approx(0.7430030686059889, rel=1e-12)

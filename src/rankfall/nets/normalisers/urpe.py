@@ -8,7 +8,7 @@ for all layers, as published; false: one for each layer.
 
 from torch import Tensor, nn
 
-from rankfall.nets.positions._offsets import by_offset
+from rankfall.nets.positions._base import by_offset
 from rankfall.nets.primitives import Initial, Sizes, constant, parameter
 
 ROWS = "free"

@@ -9,8 +9,7 @@ layers share E, W_K and W_Q; false: each layer has its own. (The published netwo
 import torch
 from torch import Tensor
 
-from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._offsets import by_places
+from rankfall.nets.positions._base import Position, by_places
 from rankfall.nets.primitives import Initial, Linear, Sizes, parameter
 
 TOUCHES = ("products",)

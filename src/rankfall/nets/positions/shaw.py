@@ -9,7 +9,7 @@ a path through a head includes it. Options as for `shaw_keys`.
 
 from torch import Tensor
 
-from rankfall.nets.positions._offsets import by_offsets, rows_of
+from rankfall.nets.positions._base import by_offsets, rows_of
 from rankfall.nets.positions.shaw_keys import ShawKeys
 from rankfall.nets.primitives import Initial, Sizes, parameter
 

@@ -6,8 +6,7 @@ own, as published.
 
 from torch import Tensor
 
-from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._offsets import by_places, rows_of
+from rankfall.nets.positions._base import Position, by_places, rows_of
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("products",)

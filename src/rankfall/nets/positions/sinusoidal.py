@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._offsets import sinusoids
+from rankfall.nets.positions._base import Position, sinusoids
 from rankfall.nets.primitives import Sizes
 
 TOUCHES = ("states",)

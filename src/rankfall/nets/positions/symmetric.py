@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._offsets import by_offset
+from rankfall.nets.positions._base import Position, by_offset
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("scores",)

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._offsets import by_offset
+from rankfall.nets.positions._base import Position, by_offset
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("scores",)

@@ -2,8 +2,7 @@
 
 from torch import Tensor
 
-from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._offsets import by_offset
+from rankfall.nets.positions._base import Position, by_offset
 from rankfall.nets.primitives import Initial, Sizes, parameter
 
 TOUCHES = ("scores",)

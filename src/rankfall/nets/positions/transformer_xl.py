@@ -8,8 +8,7 @@
 import torch
 from torch import Tensor
 
-from rankfall.nets.positions._base import Position
-from rankfall.nets.positions._offsets import by_places, sinusoids
+from rankfall.nets.positions._base import Position, by_places, sinusoids
 from rankfall.nets.primitives import Initial, Linear, Sizes, parameter
 
 TOUCHES = ("products",)
