@@ -2,33 +2,27 @@
 and their tensors, and a replay runs these operations again on these tensors, but none of the Python that called for them.
 """
 
-import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from helpers import cells
+from stacks import fit_stack, sorting_stack
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from waiting import as_on_a_gpu
 
 from rankfall.design import Component, Training
-from rankfall.nets.network import Shape
-from rankfall.random_streams import stream
 from rankfall.tasks._dataset import Split
-from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
 from rankfall.train.captured import SHAPES, Captured, Replay
 from rankfall.train.data import Data
-from rankfall.train.loop import TrainingHistory, fit, restore, state_of
+from rankfall.train.loop import TrainingHistory
 from rankfall.train.members import DIVERGED, STOPPED, Members
 from rankfall.train.objectives._base import Graded
-from rankfall.train.objectives.classes import classes
 
-CPU = torch.device("cpu")
-SEEDS, LENGTH, SYMBOLS, EPOCHS = [4, 9, 2], 5, 6, 2
+SEEDS = [4, 9, 2]
 TRAININGS = {name: Training(name, objective=Component(name)) for name in ("masked_tokens", "prefixes")}
 
 
@@ -37,17 +31,17 @@ class Recorder(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[tuple[Any, Any, Any, Any]] = []
+        self.operations: list[tuple[Any, Any, Any, Any]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        self.kept.append((func, args, kwargs or {}, made))
-        return made
+        result = func(*args, **(kwargs or {}))
+        self.operations.append((func, args, kwargs or {}, result))
+        return result
 
     def replay(self) -> None:
-        for func, args, kwargs, before in self.kept:
-            made = func(*args, **kwargs)
-            for old, new in zip(tree_leaves(before), tree_leaves(made)):
+        for func, args, kwargs, before in self.operations:
+            result = func(*args, **kwargs)
+            for old, new in zip(tree_leaves(before), tree_leaves(result)):
                 if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
                     old.copy_(new)
 
@@ -64,23 +58,17 @@ def recorder(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
     return graded, replay
 
 
-def stack(targets: str = "classes", **training: Any) -> tuple[Members, Data, Any]:
-    own = training.pop("own", [{}, {}, {}])
-    (cell,) = cells(
-        architecture={"depth": 1}, training={"epochs": EPOCHS, "lr": 1e-3, "dropout": 0.1, "batch": 8, **training}
-    )
-    trainings = [replace(cell.training, **one) for one in own]
-    members = recipe.initial(
-        cell.architecture, Shape("tokens", targets, LENGTH, SYMBOLS, SYMBOLS), SEEDS, trainings, CPU
-    )
-    datasets = [sorting(stream(s, "data"), train=30, test=8, length=LENGTH, symbols=SYMBOLS) for s in SEEDS]
-    return members, Data.from_datasets(datasets, torch.float32, CPU), recipe.course(cell.training)
+def stack(
+    targets: str = "classes", each: Sequence[dict[str, Any]] = (), **training: Any
+) -> tuple[Members, Data, Training]:
+    settings = {"epochs": 2, "lr": 1e-3, "dropout": 0.1, "batch": 8} | training
+    return sorting_stack(SEEDS, each, targets, train=30, test=8, architecture={"depth": 1}, training=settings)
 
 
 def trained(engine: Captured | None, **training: Any) -> tuple[Members, TrainingHistory]:
-    members, data, course = stack(**training)
+    members, data, chosen = stack(**training)
     members.engine = engine
-    return members, fit(members, data, classes, course)
+    return members, fit_stack(members, data, chosen)[0]
 
 
 @pytest.fixture(autouse=True)
@@ -93,15 +81,15 @@ def as_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
     "training",
     [
         {"clip": 0.5, "weight_decay": 0.01, "schedule": {"name": "linear"}},
-        {"own": [{}, {"lr": 1e30}, {"stop_loss": 100.0}]},  # one diverges, one stops after the first epoch
+        {"each": [{}, {"lr": 1e30}, {"stop_loss": 100.0}]},  # one diverges, one stops after the first epoch
     ],
 )
 def test_replayed_training_is_the_same_bit_by_bit(training: dict[str, Any]) -> None:
     """Also the smaller batch at the end of an epoch, which has a recording of its own."""
     (plain, course), engine = trained(None, **training), Captured(record=recorder)
     (members, history) = trained(engine, **training)
-    assert [one is not None for one in engine.recordings.values()] == [True, True] and engine.name == "captured"
-    if "own" in training:
+    assert len(engine.recordings) == 2 and None not in engine.recordings.values() and engine.name == "captured"
+    if "each" in training:
         assert plain.status.tolist() == [0, DIVERGED, STOPPED]
     assert torch.equal(members.weights, plain.weights) and torch.equal(members.status, plain.status)
     assert torch.equal(members.last_step, plain.last_step)
@@ -115,41 +103,29 @@ def test_what_an_objective_draws_is_drawn_anew_for_each_replay(name: str) -> Non
 
     def train(engine: Captured | None) -> tuple[Members, list[torch.Tensor]]:
         hidden = name == "masked_tokens"
-        members, data, course = stack("hidden" if hidden else "classes")
+        members, data, chosen = stack("hidden" if hidden else "classes")
         if hidden:
-            words = {part: Split(one.inputs.clamp(1), one.inputs.clamp(1)) for part, one in data.splits.items()}
+            words = {part: Split(split.inputs.clamp(1), split.inputs.clamp(1)) for part, split in data.splits.items()}
             data = replace(data, special=2, splits=words)
         members.engine = engine
-        history = fit(members, data, recipe.objective(TRAININGS[name]), course)
+        history, _ = fit_stack(members, data, chosen, recipe.objective(TRAININGS[name]))
         return members, [history.tensors["train.loss"], history.tensors["test.loss"]]
 
     engine = Captured(recipe.make_draw(TRAININGS[name]), recorder)
-    (plain, expected), (members, found) = train(None), train(engine)
-    recorded = sum(one is not None for one in engine.recordings.values())
+    (plain, expected), (members, actual) = train(None), train(engine)
+    recorded = sum(recording is not None for recording in engine.recordings.values())
     assert recorded == min(len(engine.recordings), SHAPES) >= 2 and engine.name == "captured"
     assert torch.equal(members.weights, plain.weights)
-    assert all(torch.equal(one, other) for one, other in zip(found, expected))
+    assert all(torch.equal(one, other) for one, other in zip(actual, expected))
 
 
-def test_it_goes_on_bit_by_bit_with_a_new_recording() -> None:
+def test_training_resumes_bit_by_bit_with_a_new_recording() -> None:
     whole, _ = trained(Captured(record=recorder))
-    members, data, course = stack()
-    members.engine, history, kept = Captured(record=recorder), TrainingHistory(3, EPOCHS, CPU), {}
-
-    class Killed(Exception):
-        pass
-
-    def after_step() -> None:
-        if members.step_count == 5:
-            kept.update({name: value.clone() for name, value in state_of(members, history).items()})
-            raise Killed
-
-    with contextlib.suppress(Killed):
-        fit(members, data, classes, course, history, after_step)
-    members, data, course = stack()
-    members.engine, history = Captured(record=recorder), TrainingHistory(3, EPOCHS, CPU)
-    restore(members, history, kept)
-    fit(members, data, classes, course, history)
+    saved: dict[str, torch.Tensor] = {}
+    for stop_at in (5, None):
+        members, data, chosen = stack()
+        members.engine = Captured(record=recorder)
+        saved = fit_stack(members, data, chosen, stop_at=stop_at, saved=saved)[1]
     assert torch.equal(members.weights, whole.weights)
 
 
@@ -166,10 +142,10 @@ def test_masks_that_stand_still_are_noticed() -> None:
 
         return graded, replayed
 
-    members, data, course = stack()
+    members, data, chosen = stack()
     engine = members.engine = Captured(record=frozen)
     with pytest.warns(UserWarning, match="a replay differs"):
-        fit(members, data, classes, course)
+        fit_stack(members, data, chosen)
     assert set(engine.recordings.values()) == {None} and engine.name == "plain"
     assert torch.equal(members.weights, trained(None)[0].weights)
 
