@@ -89,7 +89,7 @@ def test_a_resumed_training_is_the_same_bits() -> None:
 
 
 def test_a_member_that_diverges_stops_alone() -> None:
-    asked.test_a_member_that_diverges_stops_alone()
+    asked.test_a_member_that_diverges_stops_alone_and_one_that_has_stopped_takes_no_step()
 
 
 def test_a_symbol_that_is_none_ends_training_where_it_is_graded() -> None:
