@@ -15,7 +15,7 @@ from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data
-from rankfall.train.loop import TrainingHistory, fit, restore, state_of
+from rankfall.train.loop import Course, TrainingHistory, fit, restore, state_of
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Objective
 
@@ -44,7 +44,7 @@ def sorting_stack(
 def fit_stack(
     members: Members,
     data: Data,
-    training: Training,
+    training: Training | Course,
     objective: Objective | None = None,
     stop_at: int | None = None,
     saved: dict[str, Tensor] | None = None,
