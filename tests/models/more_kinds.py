@@ -221,3 +221,54 @@ class Flex(Attention):
         q, k, v = (one.unsqueeze(1) for one in self.qkv(self.norm(x)).chunk(3, -1))
         seen = flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s, -torch.inf))
         return self.out(seen.squeeze(1))
+
+
+class ValueResidualBlock(Block):
+    """Hands its values on to the next block, beside the state."""
+
+    def forward(self, pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        x, first = pair
+        x = x + self.attention(0.9 * x + 0.1 * first)
+        return x + self.mlp(x), first
+
+
+class ValueResidual(Stack):
+    def __init__(self) -> None:
+        super().__init__(ValueResidualBlock)
+
+    def forward(self, x: Tensor) -> Tensor:
+        pair = self.embed(x), x.flip(-1)
+        for block in self.blocks:
+            pair = block(pair)
+        return self.head(pair[0])
+
+
+class ReversibleBlock(Block):
+    def forward(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        left = left + self.attention(right)
+        return left, right + self.mlp(left)
+
+
+class Reversible(Stack):
+    def __init__(self) -> None:
+        super().__init__(ReversibleBlock)
+
+    def forward(self, x: Tensor) -> Tensor:
+        left, right = self.embed(x), x
+        for block in self.blocks:
+            left, right = block(left, right)
+        return self.head(left + right)
+
+
+class FlatPairs(Stack):
+    """A list attention, MLP, attention, MLP, ..., whose parts their model adds."""
+
+    def __init__(self) -> None:
+        super().__init__(depth=0)
+        self.blocks = nn.ModuleList(part() for _ in range(4) for part in (Attention, MLP))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.embed(x)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)

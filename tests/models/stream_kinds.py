@@ -239,3 +239,17 @@ class BatchNormed(Block):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm(x))
         return x + self.mlp(self.norm(x))
+
+
+def seen_by_hooks(model: nn.Module, inputs: Tensor) -> list[Tensor]:
+    """Return the states that enter the blocks, and the one that leaves the last, (B, T, D), in float64."""
+    entered, left = [], []
+    model = model.double().eval()
+    for block in dict.fromkeys(model.blocks):
+        block.register_forward_pre_hook(lambda module, given: entered.append(given[0]))
+        block.register_forward_hook(
+            lambda module, given, output: left.append(output[0] if isinstance(output, tuple) else output)
+        )
+    with torch.no_grad():
+        model(inputs.double())
+    return [*entered, left[-1]]
