@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.optim import optimizer as optimizers
 from torch.utils.checkpoint import checkpoint
-from watched import Gpt, GptBlock, gpt, same, train, words
+from watched import Gpt, GptBlock, descend, gpt, same, train, watch_step, words
 
 import rankfall
 from rankfall.errors import RankfallError
@@ -87,37 +87,24 @@ def test_the_pass_in_training_mode_is_taken():
         model(words(0, batch=2))
         model.train()
         model(words(0, batch=3), words(1, batch=3))[1].backward()
-        model(words(0, batch=4), words(1, batch=4))[1].backward()
-        optimizer.step()
+        descend(model, optimizer, words(0, batch=4), words(1, batch=4))
     assert {row["samples"] for row in rows} == {3}
 
 
-def test_steps_of_one_optimiser_count_where_a_model_has_two():
+@pytest.mark.parametrize("counted", ["by one of several optimisers", "by the user"])
+def test_steps_are_counted_once(counted):
     model, rows = gpt(), []
     matrices = [weight for weight in model.parameters() if weight.ndim == 2]
     others = [weight for weight in model.parameters() if weight.ndim != 2]
-    optimizers = [
-        torch.optim.SGD(matrices, lr=0.1),
-        torch.optim.Adam(others),
-        torch.optim.Adam([nn.Parameter(torch.zeros(1))]),
-    ]
-    with rankfall.watch(model, every=2, to=rows.extend) as watcher:
-        for step in range(3):
-            model(words(step), words(99))[1].backward()
-            for one in optimizers:
-                one.step()
-    assert watcher.steps == 3 and steps_of(rows) == [1, 2]
-
-
-def test_steps_may_be_counted_by_the_user():
-    model, rows = gpt(), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    unused = nn.Parameter(torch.zeros(1))
+    several = [torch.optim.SGD(matrices, lr=0.1), torch.optim.Adam(others), torch.optim.Adam([unused])]
     with rankfall.watch(model, every=2, to=rows.extend) as watcher:
         for step in range(5):
-            optimizer.zero_grad()
             model(words(step), words(99))[1].backward()
-            optimizer.step()
-            watcher.step()
+            for optimizer in several:
+                optimizer.step()
+            if counted == "by the user":
+                watcher.step()
     assert watcher.steps == 5 and steps_of(rows) == [1, 2, 4]
 
 
@@ -168,7 +155,7 @@ def test_mixed_precision_is_watched_and_the_same():
 
 
 def test_a_scaler_of_gradients_changes_no_number():
-    found = []
+    gradients = []
     for enabled in (False, True):
         model, rows = gpt(), []
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -178,8 +165,8 @@ def test_a_scaler_of_gradients_changes_no_number():
             scaler.scale(model(words(0), words(1))[1]).backward()
             scaler.step(optimizer)
             scaler.update()
-        found.append([row[name] for row in rows[1:] for name in ("gradient_queries", "gradient_keys")])
-    assert found[0] == pytest.approx(found[1], rel=1e-5) and min(found[0]) > 0
+        gradients.append([row[name] for row in rows[1:] for name in ("gradient_queries", "gradient_keys")])
+    assert gradients[0] == pytest.approx(gradients[1], rel=1e-5) and min(gradients[0]) > 0
 
 
 def compiled_training(how, watching, backend="aot_eager", steps=4):
@@ -240,8 +227,7 @@ def test_a_block_that_is_used_again_is_a_layer_each_time():
     class Tied(nn.Module):
         def __init__(self):
             super().__init__()
-            block = GptBlock(8, 2)
-            self.layers = nn.ModuleList([block] * 3)
+            self.layers = nn.ModuleList([GptBlock(8, 2)] * 3)
 
         def forward(self, x):
             for layer in self.layers:
@@ -249,11 +235,7 @@ def test_a_block_that_is_used_again_is_a_layer_each_time():
             return x
 
     torch.manual_seed(0)
-    model, rows = Tied(), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with rankfall.watch(model, to=rows.extend):
-        model(torch.randn(2, 4, 8)).square().sum().backward()
-        optimizer.step()
+    rows = watch_step(Tied(), torch.randn(2, 4, 8))
     assert [(row["layer"], row["block"]) for row in rows] == [(0, ""), *((n, "layers.0") for n in (1, 2, 3))]
     assert len({row["residual"] for row in rows}) == 4
 
@@ -261,29 +243,20 @@ def test_a_block_that_is_used_again_is_a_layer_each_time():
 def test_tokens_before_batch_and_padding():
     torch.manual_seed(0)
     model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, dropout=0.0), 2, enable_nested_tensor=False)
-    x, padding, found = torch.randn(5, 3, 8), torch.zeros(3, 5, dtype=torch.bool), []
+    x, padding, numbers = torch.randn(5, 3, 8), torch.zeros(3, 5, dtype=torch.bool), []
     padding[1, 3:] = True
     for changed in (x, torch.where(padding.T[..., None], 7.0, x)):
-        rows = []
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-        with rankfall.watch(model, to=rows.extend):
-            model(changed, src_key_padding_mask=padding).square().sum().backward()
-            optimizer.step()
+        rows = watch_step(model, changed, None, padding, rate=0.0)
         assert {(row["samples"], row["tokens"], row["padding"]) for row in rows} == {(3, 13, "left out")}
         assert {row["mask"] for row in rows} == {"bidirectional"}
-        found.append(
-            [row[name] for name in ("residual", "effective_rank", "norm", "entropy", "first_share") for row in rows[1:]]
-        )
-    assert found[0] == pytest.approx(found[1], rel=1e-5)
+        names = ("residual", "effective_rank", "norm", "entropy", "first_share")
+        numbers.append([row[name] for name in names for row in rows[1:]])
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-5)
 
 
 def test_a_mask_of_the_users():
-    model, rows = gpt(), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with rankfall.watch(model, to=rows.extend, mask=lambda tokens, targets: torch.arange(6).expand_as(tokens) < 4):
-        model(words(0), words(1))[1].backward()
-        optimizer.step()
-    assert {row["tokens"] for row in rows} == {16}
+    mask = lambda tokens, targets: torch.arange(6).expand_as(tokens) < 4  # noqa: E731
+    assert {row["tokens"] for row in watch_step(gpt(), words(0), words(1), mask=mask)} == {16}
 
 
 class Called(nn.Module):
@@ -316,55 +289,41 @@ KEPT = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1]])
 )
 def test_padding_is_known_from_what_the_model_is_called_with(inner, options, tokens, padding):
     model, rows = Called(Called() if inner else None), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with rankfall.watch(model, to=rows.extend):
-        model(words(0, batch=2), **options).square().mean().backward()
-        optimizer.step()
+        descend(model, torch.optim.SGD(model.parameters(), lr=0.1), words(0, batch=2), **options)
     assert {(row["tokens"], row["padding"]) for row in rows} == {(tokens, padding)}
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "said"),
+    ("change", "options", "message"),
     [
-        ("dict", {}, r"block transformer.h.0 returns dict with hidden, other: float32 .* are needed: say states="),
-        ("nothing", {}, "returns NoneType, where states .* are needed"),
-        (None, {"mask": lambda *given: torch.ones(2, 2)}, r"mask returns \(2, 2\), but states are"),
+        (
+            lambda x: {"hidden": x, "other": x},
+            {},
+            r"block transformer.h.0 returns dict with hidden, other: float32 .* are needed: say states=",
+        ),
+        (lambda x: None, {}, "returns NoneType, where states .* are needed"),
+        (lambda x: x, {"mask": lambda *given: torch.ones(2, 2)}, r"mask returns \(2, 2\), but states are"),
     ],
 )
-def test_bad_input_is_one_line(change, options, said):
+def test_bad_input_is_one_line(change, options, message):
     class Changed(GptBlock):
         def forward(self, x):
-            x = super().forward(x)
-            kinds = {
-                "dict": lambda: {"hidden": x, "other": x},
-                "nothing": lambda: None,
-            }
-            return kinds.get(change, lambda: x)()
+            return change(super().forward(x))
 
     model = gpt()
     model.transformer["h"] = nn.ModuleList(Changed(16, 2) for _ in range(2))
     watcher = rankfall.watch(model, to=[].extend, **options)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    tokens = words(0)
-
-    def step():
-        model(tokens, tokens)[1].backward()
-        optimizer.step()
-
-    with pytest.raises(RankfallError, match=said) as error:
-        step()
-    assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
+    with pytest.raises(RankfallError, match=message) as error:
+        descend(model, torch.optim.SGD(model.parameters(), lr=0.1), words(0), words(0))
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     watcher.close()
     assert "\n" not in str(error.value)
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
 def test_states_of_one_token_have_no_residual(caplog):
-    model, rows = gpt(), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with rankfall.watch(model, to=rows.extend):
-        model(words(0, tokens=1), words(1, tokens=1))[1].backward()
-        optimizer.step()
+    rows = watch_step(gpt(), words(0, tokens=1), words(1, tokens=1))
     assert "has one token a sample" in caplog.messages[0]
     assert all(row["residual"] is None and row["state_reason"].startswith("one token") for row in rows)
 
@@ -373,21 +332,17 @@ def test_a_pass_that_fails_is_none():
     """Out of memory, say: the batch is tried again, smaller."""
 
     class Failing(GptBlock):
-        most = 3
-
         def forward(self, x):
-            if len(x) > self.most:
+            if len(x) > 3:
                 raise MemoryError
             return super().forward(x)
 
     model, rows = gpt(), []
     model.transformer["h"][1] = Failing(16, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with rankfall.watch(model, to=rows.extend):
         with pytest.raises(MemoryError):
             model(words(0))
-        model(words(0, batch=2))[0].square().mean().backward()
-        optimizer.step()
+        descend(model, torch.optim.SGD(model.parameters(), lr=0.1), words(0, batch=2))
     assert [(row["layer"], row["samples"]) for row in rows] == [(n, 2) for n in range(4)]
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
@@ -401,11 +356,8 @@ def test_states_of_a_dict_by_a_function():
         def forward(self, x):
             return x["x"]
 
-    model, rows = nn.Sequential(Dict(16, 2), Dict(16, 2), Last()), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with rankfall.watch(model, to=rows.extend, states=lambda output: output["x"]):
-        model(torch.randn(2, 5, 16)).square().sum().backward()
-        optimizer.step()
+    model = nn.Sequential(Dict(16, 2), Dict(16, 2), Last())
+    rows = watch_step(model, torch.randn(2, 5, 16), states=lambda output: output["x"])
     assert [row["layer"] for row in rows] == [0, 1, 2] and all(row["residual"] for row in rows)
 
 
@@ -431,7 +383,7 @@ def test_a_watcher_that_saw_no_step_says_so():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"every": 0}, "every is 0"),
         ({"samples": 0}, "samples is 0: it must be a whole number of at least 1"),
@@ -443,15 +395,15 @@ def test_a_watcher_that_saw_no_step_says_so():
         ({"raise_if": "residual[9] < 1", "blocks": "transformer.h.*"}, "there is no layer 9"),
         ({"raise_if": "residual[9] < 1", "states": lambda output: output}, "there is no layer 9"),
     ],
-    ids=lambda one: one if isinstance(one, str) else " ".join(one),
+    ids=str,
 )
-def test_options_are_checked(options, said):
-    with pytest.raises(RankfallError, match=said):
+def test_options_are_checked(options, message):
+    with pytest.raises(RankfallError, match=message):
         rankfall.watch(gpt(), **{"to": [].extend} | options)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"queries": "*.wq"}, r"\*.wq names no weight of a block.*attn.c_attn.weight"),
         ({"raise_if": "residual[9] < 1"}, r"there is no layer 9; there are 0 to 3, and -1 is the last"),
@@ -459,12 +411,12 @@ def test_options_are_checked(options, said):
     ],
     ids=str,
 )
-def test_options_of_layers_are_checked_before_the_first_step(options, said):
+def test_options_of_layers_are_checked_before_the_first_step(options, message):
     model = gpt()
     rankfall.watch(model, to=[].extend, **options)
-    with pytest.raises(RankfallError, match=said):
+    with pytest.raises(RankfallError, match=message):
         model(words(0), words(1))
-    assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
 @pytest.mark.parametrize("counted", ["by the optimiser", "before the update", "after the update"])
@@ -511,17 +463,13 @@ def test_a_run_is_stopped_when_it_is_asked_for():
     assert error.value.values == [row["norm"] for row in rows if row["layer"] == 3]
 
 
-def test_copies_and_files_of_a_watched_model_are_not_watched(tmp_path):
+def test_copies_and_files_of_a_watched_model_are_not_watched():
     model, rows = gpt(), []
     with rankfall.watch(model, to=rows.extend):
         for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-            optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
-            other(words(0), words(1))[1].backward()
-            optimizer.step()
+            descend(other, torch.optim.SGD(other.parameters(), lr=0.1), words(0), words(1))
         assert rows == []
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        model(words(0), words(1))[1].backward()
-        optimizer.step()
+        descend(model, torch.optim.SGD(model.parameters(), lr=0.1), words(0), words(1))
     assert len(rows) == 4
 
 
@@ -555,13 +503,9 @@ def test_a_module_inside_a_watched_model_is_watched_too():
     model["net"].__dict__["_rankfall_watcher"].close()
     model.__dict__["_rankfall_watcher"].close()
     assert steps_of(outer) == [1, 3, 6] and steps_of(inner) == [1, 2, 4, 6]
-    pairs = [
-        (a["residual"], b["residual"])
-        for a in outer
-        for b in inner
-        if (a["step"], a["layer"]) == (b["step"], b["layer"])
-    ]
-    assert len(pairs) == 8 and all(one == other for one, other in pairs)
+    first, second = ({(row["step"], row["layer"]): row["residual"] for row in rows} for rows in (outer, inner))
+    shared = first.keys() & second.keys()
+    assert len(shared) == 8 and all(first[at] == second[at] for at in shared)
 
 
 def test_modules_that_are_replaced_or_added_in_training_are_measured():
