@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from watched import Gpt
 
 WIDTH, LAYERS, TOKENS, VOCABULARY = 16, 4, 9, 50
 
@@ -77,47 +77,8 @@ class Decoder(nn.Module):
         return {"logits": self.head(self.norm(x))}
 
 
-class NanoBlock(nn.Module):
-    """The shape of nanoGPT's: attention written out, weights of a softmax, dropout, one map for queries, keys and values."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.c_attn, self.c_proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH), nn.Dropout(0.1))
-        self.register_buffer("mask", torch.tril(torch.ones(TOKENS, TOKENS)))
-
-    def attend(self, x: Tensor) -> Tensor:
-        q, k, v = (one.unflatten(-1, (2, -1)).transpose(1, 2) for one in self.c_attn(x).split(WIDTH, 2))
-        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
-        weights = F.softmax(scores.masked_fill(self.mask == 0, float("-inf")), dim=-1)
-        return self.c_proj((F.dropout(weights, 0.1, self.training) @ v).transpose(1, 2).flatten(-2))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attend(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
-
-
-class NanoGPT(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.transformer = nn.ModuleDict(
-            {
-                "wte": nn.Embedding(VOCABULARY, WIDTH),
-                "wpe": nn.Embedding(TOKENS, WIDTH),
-                "h": nn.ModuleList(NanoBlock() for _ in range(LAYERS)),
-                "ln_f": nn.LayerNorm(WIDTH),
-            }
-        )
-        self.lm_head = nn.Linear(WIDTH, VOCABULARY, bias=False)
-
-    def forward(self, idx: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        x = self.transformer["wte"](idx) + self.transformer["wpe"](torch.arange(idx.shape[1]))
-        for block in self.transformer["h"]:
-            x = block(x)
-        logits = self.lm_head(self.transformer["ln_f"](x))
-        loss = None if targets is None else F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        return logits, loss
+def nano_gpt() -> Gpt:
+    return Gpt(LAYERS, WIDTH, 2, VOCABULARY)
 
 
 class GraphLayer(nn.Module):
@@ -161,11 +122,11 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         decay, value = torch.sigmoid(self.gate(x)), self.inside(x)
-        state, found = torch.zeros_like(value[:, 0]), []
+        state, states = torch.zeros_like(value[:, 0]), []
         for t in range(x.shape[1]):
             state = decay[:, t] * state + (1 - decay[:, t]) * value[:, t]
-            found.append(state)
-        return self.out(torch.stack(found, 1))
+            states.append(state)
+        return self.out(torch.stack(states, 1))
 
 
 class HybridBlock(nn.Module):
@@ -213,6 +174,6 @@ KINDS: dict[str, tuple[Callable[[], nn.Module], Any, int, int, int, bool]] = {
     "decoder": (Decoder, tokens(), LAYERS, 4, 4, True),
     "encoder": (encoder, vectors(2, TOKENS, WIDTH), LAYERS, 4, 4, False),
     "hybrid": (Hybrid, tokens(), LAYERS, 4, 2, True),
-    "nanogpt": (NanoGPT, {"idx": tokens()}, LAYERS, 4, 4, True),
+    "nanogpt": (nano_gpt, {"tokens": tokens()}, LAYERS, 4, 4, True),
     "graph": (GraphTransformer, graph_inputs(), LAYERS, 4, 4, False),
 }

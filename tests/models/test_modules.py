@@ -8,10 +8,12 @@ import random
 import numpy as np
 import own_modules as own
 import pytest
+import stream_kinds as kinds
 import torch
 from torch import nn
 
 from rankfall import residuals
+from rankfall.check.report import check
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
@@ -25,11 +27,10 @@ WHOLE = "transformer"
 def test_layers_and_branches_of_every_kind(kind):
     make, inputs, layers, mixes, plain, causal = own.KINDS[kind]
     torch.manual_seed(0)
-    found = examine(make(), inputs)
-    (flow,) = found.flows
-    kinds = [branch.kind for branch in flow.branches]
+    (flow,) = examine(make(), inputs).flows
+    branches = [branch.kind for branch in flow.branches]
     assert (flow.depth, flow.width, flow.causal) == (layers, own.WIDTH, causal)
-    assert [kinds.count(one) for one in (MIXES, TOKENWISE)] == [mixes, plain]
+    assert [branches.count(kind) for kind in (MIXES, TOKENWISE)] == [mixes, plain]
     assert [name.rpartition(".")[2] for name in flow.layers] == list("0123")
     measured = residuals(make(), inputs)
     assert len(measured[WHOLE]) == layers + 1
@@ -38,7 +39,7 @@ def test_layers_and_branches_of_every_kind(kind):
 
 def test_states_are_those_that_hooks_see():
     torch.manual_seed(0)
-    model, seen = own.NanoGPT().double().eval(), []
+    model, seen = own.nano_gpt().double().eval(), []
     for block in model.transformer["h"]:
         block.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
         block.register_forward_hook(lambda module, given, output: seen.append(output))
@@ -105,8 +106,7 @@ def test_the_residual_of_a_shrinking_stack_is_known():
 @pytest.mark.parametrize("kind", ["half", "compiled"])
 def test_nothing_is_left_behind(kind):
     torch.manual_seed(0)
-    model = own.NanoGPT().train()
-    model.lm_head.weight = model.transformer["wte"].weight
+    model = own.nano_gpt().train()
     if kind == "half":
         model = model.bfloat16()
     given = torch.compile(model) if kind == "compiled" else model
@@ -114,11 +114,10 @@ def test_nothing_is_left_behind(kind):
     kept = (torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate())
     hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
     inputs = own.tokens()
-    found = residuals(given, {"idx": inputs})
-    assert len(found[WHOLE]) == own.LAYERS + 1
+    assert len(residuals(given, {"tokens": inputs})[WHOLE]) == own.LAYERS + 1
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(value.dtype == before[name].dtype for name, value in model.state_dict().items())
-    assert model.training and model.transformer["h"][0].mlp[3].training
+    assert model.training and model.transformer["h"][0].drop.training
     assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
     assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
     assert model.lm_head.weight is model.transformer["wte"].weight
@@ -193,10 +192,10 @@ def test_a_stage_of_a_pyramid_is_measured_by_name():
 class WithoutSkips(nn.Module):
     def __init__(self, skips_of_maps: bool = False) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(own.NanoBlock() for _ in range(3))
+        self.layers = nn.ModuleList(kinds.Block() for _ in range(3))
         for layer in self.layers:
             layer.forward = lambda x, layer=layer: (
-                (y := layer.attend(x)) + layer.mlp(y) if skips_of_maps else layer.attend(x)
+                (y := layer.attention(x)) + layer.mlp(y) if skips_of_maps else layer.attention(x)
             )
 
     def forward(self, x):
@@ -208,7 +207,7 @@ class WithoutSkips(nn.Module):
 @pytest.mark.parametrize("skips_of_maps", [False, True])
 def test_layers_without_skips_are_measured_by_their_modules(skips_of_maps):
     torch.manual_seed(0)
-    model, x = WithoutSkips(skips_of_maps).eval().double(), own.vectors(2, own.TOKENS, own.WIDTH).double()
+    model, x = WithoutSkips(skips_of_maps).eval().double(), kinds.states().double()
     (flow,) = examine(model, x).flows
     assert (flow.depth, flow.skips, flow.causal) == (3, False, True)
     state, by_hand = x, [relative_residual(x).mean().item()]
@@ -218,3 +217,89 @@ def test_layers_without_skips_are_measured_by_their_modules(skips_of_maps):
     found = residuals(model, x)
     assert list(found) == [WHOLE]
     assert found[WHOLE] == pytest.approx(by_hand, rel=1e-12)
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_a_branch_of_zeros_is_known_for_what_it_is(zero):
+    torch.manual_seed(0)
+    model = kinds.Stack(depth=3)
+    for block in model.blocks if zero else ():
+        nn.init.zeros_(block.attention.out.weight)
+        nn.init.zeros_(block.attention.out.bias)
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    (flow,) = examine(model, kinds.states()).flows
+    assert [one.kind for one in flow.branches] == 3 * [MIXES, TOKENWISE] and flow.causal
+    assert all(torch.equal(before[name], one) for name, one in model.state_dict().items())
+
+
+class Experts(kinds.Block):
+    """Each expert adds to the tokens that are sent to it, if there are any."""
+
+    def __init__(self):
+        super().__init__()
+        self.route, self.experts = nn.Linear(kinds.WIDTH, 4), nn.ModuleList(kinds.MLP() for _ in range(4))
+
+    def forward(self, x):
+        x = x + self.attention(x)
+        chosen, out = self.route(x).argmax(-1), torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = chosen == number
+            if rows.any():
+                out[rows] += expert(x[rows])
+        return x + out
+
+
+def test_experts_that_get_no_token_change_nothing():
+    """Where all tokens are equal one expert of a layer gets all: the sums of the others do not happen."""
+    torch.manual_seed(0)
+    model, x = kinds.Stack(Experts, 3), kinds.states()
+    (report,) = check(model, x)
+    assert "3 mix tokens, 3 act token by token" in report.summary
+    assert report.layers[-1].distinct == 1 and set(report.variants) >= {"SAN", "SAN+MLP", "SAN+skip", "transformer"}
+    assert not [reason for reason in report.reasons.values() if "did not happen" in reason]
+    assert len(residuals(model, x)["SAN"]) == 4
+
+
+def by_hand(states):
+    residuals_by_hand = [relative_residual(state.double()).mean().item() for state in states]
+    return pytest.approx(residuals_by_hand, rel=1e-6)  # rotations are in float32
+
+
+class Deferred(nn.Module):
+    """A layer that returns its branch beside the state, and leaves the sum to the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.mixer = own.RMS(own.WIDTH), own.RotaryAttention()
+
+    def forward(self, branch, state=None):
+        state = branch if state is None else branch + state
+        return self.mixer(self.norm(state)), state
+
+
+class DeferredNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.layers = nn.Embedding(50, own.WIDTH), nn.ModuleList(Deferred() for _ in range(4))
+        self.norm = own.RMS(own.WIDTH)
+
+    def forward(self, tokens):
+        branch, state = self.embed(tokens), None
+        for layer in self.layers:
+            branch, state = layer(branch, state)
+        return self.norm(branch + state)
+
+
+def test_a_sum_that_the_next_layer_makes_is_of_the_layer_that_makes_its_branch():
+    torch.manual_seed(0)
+    model, states = DeferredNet().double().eval(), []
+    for layer in model.layers:
+        layer.register_forward_hook(lambda module, given, output: states.append(output[0] + output[1]))
+    model(own.tokens())
+    (flow,) = examine(model, own.tokens()).flows
+    assert flow.layers == tuple(f"layers.{n}" for n in range(4))
+    assert [branch.name for branch in flow.branches] == ["mixer"] * 4
+    first = model.embed(own.tokens())
+    assert residuals(model, own.tokens())[WHOLE] == by_hand([first, *states[:4]])
+    assert residuals(model, own.tokens(), blocks=["layers.1", "layers.2"])[WHOLE] == by_hand(states[:3])
+    assert residuals(model, own.tokens(), blocks=["layers.3"])[WHOLE] == by_hand(states[2:4])
