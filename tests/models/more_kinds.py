@@ -185,33 +185,6 @@ class Induced(nn.Module):
         return self.second(x, self.first(self.points.expand(len(x), -1, -1), x))
 
 
-class Perceiver(nn.Module):
-    """Latents that read the data, then each other, in lists of lists."""
-
-    class Reads(Attention):
-        def forward(self, x: Tensor, data: Tensor | None = None) -> Tensor:
-            q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
-            if data is not None:
-                _, k, v = self.qkv(self.norm(data)).chunk(3, -1)
-            return self.out(F.scaled_dot_product_attention(q, k, v))
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.latents = nn.Parameter(torch.randn(5, WIDTH))
-        self.layers = nn.ModuleList(
-            nn.ModuleList([self.Reads(), MLP(), nn.ModuleList([self.Reads(), MLP()])]) for _ in range(2)
-        )
-
-    def forward(self, data: Tensor) -> Tensor:
-        x = self.latents.expand(len(data), -1, -1)
-        for cross, wide, (attention, mlp) in self.layers:
-            x = cross(x, data) + x
-            x = wide(x) + x
-            x = attention(x) + x
-            x = mlp(x) + x
-        return x
-
-
 class Flex(Attention):
     """FlexAttention, which compiles itself."""
 

@@ -67,7 +67,7 @@ KINDS: dict[str, tuple[Any, Any, list[list[str]]]] = {
     "looped": (kinds.Looped, X, [["blocks.0", "blocks.1"] * 3]),
     "universal": (more.Universal, X, [["blocks.0"] * 3]),
     "channels": (kinds.Channels, X, BLOCKS),
-    "perceiver": (more.Perceiver, X, [["addition 1 to 4", "addition 5 to 8"]]),
+    "perceiver": (unusual.Perceiver, unusual.vectors(), [numbered("blocks", 3)]),
     "Set Transformer": (lambda: nn.Sequential(more.Induced(3), more.Induced(), more.Induced()), SET, [["1", "2"]]),
     "FlexAttention": (lambda: kinds.Stack(lambda: kinds.Block(more.Flex()), 2), X, [numbered("blocks", 2)]),
     "encoder-decoder": (
