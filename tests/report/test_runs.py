@@ -32,10 +32,10 @@ def test_runs_that_differ_in_keys_alone_are_equal(tmp_path: Path) -> None:
 
 def test_a_number_that_differs_is_named_with_its_row_and_size(tmp_path: Path) -> None:
     one, other = run(tmp_path / "a"), run(tmp_path / "b", value=1.5 * (1 + 1e-6))
-    (found,) = compare_runs(one, other)["residuals"]
-    assert (found.column, found.rows, found.of) == ("value", 1, 4)
-    assert found.largest == pytest.approx(1e-6, rel=1e-3)
-    assert "seed=1, layer=1" in found.what
+    (difference,) = compare_runs(one, other)["residuals"]
+    assert (difference.column, difference.rows, difference.of) == ("value", 1, 4)
+    assert difference.largest == pytest.approx(1e-6, rel=1e-3)
+    assert "seed=1, layer=1" in difference.what
     assert compare_runs(one, other, tolerance=1e-5) == {"residuals": []}
 
 
@@ -63,14 +63,8 @@ def test_the_verb_prints_for_people_and_programs(tmp_path: Path, capsys: pytest.
 
 def test_names_that_stand_for_other_cells_are_not_one_specification(tmp_path: Path) -> None:
     """`sorting / soft` of 90 sequences and of 240 were compared as rows of the scorecard, as if an edit had changed them."""
-    score = {
-        "architecture": "SAN",
-        "variant": "",
-        "setting": "sorting, init, depth 2",
-        "task": "sorting",
-        "training": "init",
-        "depth": 2,
-    }
+    names = {"architecture": "SAN", "task": "sorting", "training": "init"}
+    score = names | {"variant": "", "setting": "sorting, init, depth 2", "depth": 2}
     for name, options, last, seeds in (("a", 90, 0.5, 2), ("b", 240, 0.6, 2), ("c", 90, 0.7, 3)):
         folder = tmp_path / name / "tables"
         folder.mkdir(parents=True)
