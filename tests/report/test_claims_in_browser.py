@@ -47,10 +47,8 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
         "0",
     )
     (tmp_path / "index.html").write_text(page(given))
-    found = Opened(browser, tmp_path / "index.html")
-    yield found
-    assert found.said == []
-    found.context.close()
+    with Opened(browser, (tmp_path / "index.html").as_uri()) as opened:
+        yield opened
 
 
 def shown(opened: Opened) -> list[str]:
