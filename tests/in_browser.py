@@ -58,7 +58,7 @@ class Opened:
 
     def __exit__(self, kind: object, *_: object) -> None:
         self.context.close()
-        assert kind is not None or self.messages == []
+        assert kind is not None or not self.messages, self.messages
 
     def chart(self, name: str) -> Any:
         box = self.page.locator(f"#chart-{name}")

@@ -46,8 +46,9 @@ def address_of(folder: Path) -> str:
 
 @pytest.fixture
 def opened(browser: Any, folder: Path) -> Iterator[Opened]:
-    with Opened(browser, address_of(folder)) as opened:
-        yield opened
+    opened = Opened(browser, address_of(folder))
+    yield opened
+    opened.context.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

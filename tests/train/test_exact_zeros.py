@@ -25,7 +25,6 @@ pytest.importorskip("numba")
 from rankfall.train.machine.autograd import by_autograd, initial, to_double
 from rankfall.train.machine.engine import Machined
 from rankfall.train.machine.exact_zeros import Remainder, find_remainder
-from thousandfold.program import sums
 
 CPU = torch.device("cpu")
 VECTORS = {"embedding": Component("linear"), "head": Component("regression"), "position": Component("none")}
@@ -112,15 +111,6 @@ def test_biases_stay_zero_between_opposite_tokens(name: str) -> None:
     if not has_moved(plain):  # rows of length one leave rounding by autograd, and none here
         torch.testing.assert_close(machine.weights, plain.weights, rtol=1e-4, atol=1e-5)
     assert not has_moved(machine)
-
-
-def test_sums_in_another_order_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By this file, and by the guard of a job."""
-    monkeypatch.setattr(sums, "in_pairs", lambda draft, x, axes: x)
-    assert has_moved(trained(True, 29, NETWORKS["published"]))
-    tokens = opposite(31, 1)
-    left = remainder(tokens, turned(tokens), NETWORKS["published"])
-    assert left is not None and left.parameter.endswith("bias")
 
 
 @pytest.mark.parametrize(("residual", "placement", "depth"), [("none", "post", 1), ("add", "pre", 3)])

@@ -1,7 +1,6 @@
 """Guards the machine code that the machine keeps: not run where a byte of it has changed, made with numba's usual settings alone."""
 
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -52,8 +51,8 @@ print(hashlib.sha256(t.trained((7,)).weights.detach().numpy().tobytes()).hexdige
 
 def in_a_process(code: str, **environment: str) -> str:
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    told = os.environ | environment | {"PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True)
+    variables = os.environ | environment | {"PYTHONPATH": paths}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -70,15 +69,3 @@ def test_kernels_that_are_damaged_are_compiled_anew(tmp_path: Path) -> None:
     (code,) = tmp_path.rglob("*.nbc")
     assert code.stat().st_size > len(whole) // 2
     assert in_a_process(TRAIN) == first
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of processors of x86")
-def test_processors_with_vectors_of_four_numbers() -> None:
-    """Compiled anew. `.ci/run` has a stage for those of eight."""
-    check = (
-        "import test_engine as t; from thousandfold.kernels.vector import LANES; "
-        "assert LANES == 4, LANES; t.test_gradients_are_autograds_in_random_networks(0); "
-        "t.test_gradients_are_autograds_for_vectors_and_values()"
-    )
-    in_a_process(check, NUMBA_CPU_NAME="x86-64", NUMBA_CPU_FEATURES="+sse2")

@@ -21,10 +21,9 @@ from rankfall.train.objectives._base import Graded, Samples
 
 pytest.importorskip("numba")
 from rankfall.errors import RankfallError
-from rankfall.train.machine import agreement, engine, forms
+from rankfall.train.machine import agreement, engine
 from rankfall.train.machine.engine import Machined
 from thousandfold.graph import Untraceable
-from thousandfold.program import matmul
 
 CPU = torch.device("cpu")
 HERE = Path(__file__).parent
@@ -388,29 +387,3 @@ def test_what_begins_to_differ_in_training_ends_it_with_a_line(monkeypatch: pyte
         members.step(recipe.objective(TRAINING), batch_of(members, draw=step))
     with pytest.raises(RankfallError, match=r"step 6 of seed .: the machine does not agree with autograd: the loss is"):
         members.step(recipe.objective(TRAINING), batch_of(members, draw=6))
-
-
-@pytest.mark.slow
-def test_a_disagreement_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product that takes one term less; a metric that counts another thing; a mask of the step before."""
-    tables = matmul.tables
-
-    def short(*given: Any) -> dict[str, Any]:
-        found = tables(*given)
-        return found | {"ka": found["ka"][:-1], "kb": found["kb"][:-1]}
-
-    forms.program_of.cache_clear()
-    with monkeypatch.context() as patched:
-        patched.setattr(matmul, "tables", short)
-        assert "away from that of autograd" in both_ways()
-    forms.program_of.cache_clear()
-    of_step = Machined.passes
-
-    def late(self: Machined, members: Members, batch: Samples) -> Graded:
-        members.step_count += 1
-        return of_step(self, members, batch)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Machined, "passes", late)
-        assert "away from that of autograd" in both_ways() and both_ways(replace(TRAINING, dropout=0.0)) == ""
-    forms.program_of.cache_clear()
