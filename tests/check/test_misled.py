@@ -55,9 +55,7 @@ class LargeFirst(kinds.Stack):
 
     def forward(self, x):
         x = torch.cat([self.first.expand(len(x), -1, -1), x], 1)
-        for block in self.blocks:
-            x = block(x)
-        return x
+        return kinds.through(self.blocks, x)
 
 
 def test_a_large_first_token_does_not_hide_that_the_others_become_one_vector():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import unusual_models as models
+from stream_kinds import through
 from torch import Tensor, nn
 from unusual_models import DEPTH, MLP, Attention, Block, D, Language, Padded, T, V, causal, changed, every, ids, padded
 
@@ -241,11 +242,8 @@ class Translates(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         x, y = self.embed(source), self.embed(target)
-        for block in self.encoder:
-            x = block(x)
-        for block in self.decoder:
-            y = block(y, x)
-        return y
+        x = through(self.encoder, x)
+        return through(self.decoder, y, x)
 
 
 class Interleaved(nn.Module):
@@ -258,8 +256,7 @@ class Interleaved(nn.Module):
     def forward(self, states: Tensor, actions: Tensor) -> Tensor:
         x = torch.stack([states, actions], 1)  # (B, 2, T, D)
         x = (x.transpose(1, 2) if self.right else x).flatten(1, 2)
-        for block in self.blocks:
-            x = block(x)
+        x = through(self.blocks, x)
         return x.unflatten(1, (-1, 2))[:, :, 0]
 
 
@@ -275,8 +272,7 @@ class FirstToken(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = torch.cat([self.first.expand(len(x), -1, -1), x], 1)
-        for block in self.blocks:
-            x = block(x)
+        x = through(self.blocks, x)
         return self.head(x[:, 0])
 
 

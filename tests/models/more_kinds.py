@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from stream_kinds import MLP, WIDTH, Attention, Block, Stack
+from stream_kinds import MLP, WIDTH, Attention, Block, Stack, through
 from torch import Tensor, nn
 
 
@@ -22,9 +22,7 @@ class Halves(Stack):
 
     def forward(self, x: Tensor) -> Tensor:
         x = torch.cat([self.embed(x)] * 2, -1)
-        for block in self.blocks:
-            x = block(x)
-        return x
+        return through(self.blocks, x)
 
 
 class RevNet(nn.Module):
@@ -90,9 +88,7 @@ class Folded(Stack):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.embed(x).repeat_interleave(2, 0)
-        for block in self.blocks:
-            x = block(x)
-        return x
+        return through(self.blocks, x)
 
 
 class InlineTwice(nn.Module):
@@ -211,8 +207,7 @@ class ValueResidual(Stack):
 
     def forward(self, x: Tensor) -> Tensor:
         pair = self.embed(x), x.flip(-1)
-        for block in self.blocks:
-            pair = block(pair)
+        pair = through(self.blocks, pair)
         return self.head(pair[0])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from stream_kinds import through
 from torch import Tensor, nn
 from unusual_models import DEPTH, MLP, Attention, Block, D, Language, Scan, T, V, rotary
 from watched import Gpt
@@ -69,10 +70,7 @@ class GraphTransformer(nn.Module):
         self.inside, self.layers = nn.Linear(5, D), nn.ModuleList(GraphLayer() for _ in range(DEPTH))
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        x = self.inside(x)
-        for layer in self.layers:
-            x = layer(x, edge_index)
-        return x
+        return through(self.layers, self.inside(x), edge_index)
 
 
 def nano_gpt() -> Gpt:

@@ -80,22 +80,12 @@ class Shrinks(nn.Module):
         return x + (self.kept - 1) * (x - x.mean(1, keepdim=True))
 
 
-class Stack(nn.Module):
-    def __init__(self, blocks) -> None:
-        super().__init__()
-        self.inside, self.blocks = nn.Identity(), nn.ModuleList(blocks)
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
 def test_the_residual_of_a_shrinking_stack_is_known():
     common = own.vectors(1, 1, 8)
     rest = own.vectors(3, 6, 8)
     rest = (rest - rest.mean(1, keepdim=True)).double()
-    found = residuals(Stack([Shrinks(0.5), Shrinks(0.25)]), common + rest, norm="frobenius")
+    model = nn.Sequential(Shrinks(0.5), Shrinks(0.25))
+    found = residuals(model, inputs=common + rest, norm="frobenius")
     sizes = [rest.flatten(1).norm(dim=1) * c for c in (1.0, 0.5, 0.125)]
     whole = [(size.pow(2) + 6 * common.double().norm() ** 2).sqrt() for size in sizes]
     wanted = [(size / total).mean().item() for size, total in zip(sizes, whole)]
@@ -159,9 +149,7 @@ class Pyramid(nn.Module):
 
     def forward(self, x):
         for number, stage in enumerate(self.stages):
-            x = self.widen(x) if number else x
-            for layer in stage:
-                x = layer(x)
+            x = kinds.through(stage, self.widen(x) if number else x)
         return x
 
 
@@ -197,9 +185,7 @@ class WithoutSkips(nn.Module):
             )
 
     def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
+        return kinds.through(self.layers, x)
 
 
 @pytest.mark.parametrize("skips_of_maps", [False, True])

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from stream_kinds import through
 from torch import Tensor, nn
 
 D, H, T, DEPTH, V = 32, 4, 12, 3, 40
@@ -83,8 +84,7 @@ class Language(nn.Module):
 
     def forward(self, numbers: Tensor) -> Tensor:
         x = self.embed(numbers) if self.places is None else self.embed(numbers) + self.places.weight[: numbers.shape[1]]
-        for block in self.blocks:
-            x = block(x)
+        x = through(self.blocks, x)
         return self.head(self.norm(x))
 
 
@@ -121,8 +121,7 @@ class Registers(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.patches(x).flatten(2).mT + self.places
         x = torch.cat([self.extra.expand(len(x), -1, -1), x], 1)
-        for block in self.blocks:
-            x = block(x)
+        x = through(self.blocks, x)
         return self.head(x[:, 0])
 
 
@@ -227,8 +226,7 @@ class Perceiver(nn.Module):
     def forward(self, data: Tensor) -> Tensor:
         x = self.latents.expand(len(data), -1, -1)
         x = x + self.read(self.norm(x), data)
-        for block in self.blocks:
-            x = block(x)
+        x = through(self.blocks, x)
         return self.write(self.asks.expand(len(data), -1, -1), x)
 
 
@@ -267,8 +265,7 @@ class Reader(nn.Module):
 
     def forward(self, numbers: Tensor, memory: Tensor) -> Tensor:
         x = self.embed(numbers) + self.places.weight[: numbers.shape[1]]
-        for block in self.blocks:
-            x = block(x, memory)
+        x = through(self.blocks, x, memory)
         return self.norm(x) @ self.embed.weight.mT
 
 
@@ -331,15 +328,12 @@ class UNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x, kept = self.stem(x), []
         for blocks, smaller in zip(self.down, self.smaller, strict=True):
-            for block in blocks:
-                x = block(x)
+            x = through(blocks, x)
             kept.append(x)
             x = smaller(x)
         x = self.middle(x)
         for blocks in self.up:
-            x = torch.cat([F.interpolate(x, scale_factor=2.0), kept.pop()], 1)
-            for block in blocks:
-                x = block(x)
+            x = through(blocks, torch.cat([F.interpolate(x, scale_factor=2.0), kept.pop()], 1))
         return x
 
 
@@ -408,9 +402,7 @@ class Diffusion(nn.Module):
         self.blocks = nn.ModuleList(Modulated() for _ in range(DEPTH))
 
     def forward(self, x: Tensor, about: Tensor) -> Tensor:
-        for block in self.blocks:
-            x = block(x, about)
-        return x
+        return through(self.blocks, x, about)
 
 
 class LongConvolution(nn.Module):
@@ -587,8 +579,7 @@ class Hyper(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x[..., None, :].repeat(1, 1, 2, 1)
-        for block in self.blocks:
-            x = block(x)
+        x = through(self.blocks, x)
         return x.sum(-2)
 
 

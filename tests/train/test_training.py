@@ -14,6 +14,7 @@ from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data
+from rankfall.train.device import matrix_products
 from rankfall.train.dropout import SeededDropout
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives import classes, values
@@ -45,7 +46,7 @@ def trained(
 )
 def test_isolation_float64(architecture: dict[str, Any]) -> None:
     """A cell alone, in a stack of 3 and in one of 16 is the same network to 1e-12 after training with dropout."""
-    settings = {"training": RUN | {"dtype": "float64"}, "architecture": architecture}
+    settings = {"training": RUN | {"dtype": "float64", "epochs": 2}, "architecture": architecture}
     alone = trained([7], **settings)[0].weights[0]
     for size, place in ((3, 1), (16, 9)):
         seeds = list(range(100, 100 + size))
@@ -168,3 +169,38 @@ def test_dropout_masks_belong_to_seed_place_and_step() -> None:
     assert mask[kept].unique().tolist() == pytest.approx([4 / 3])
     stacked.step = 4
     assert not torch.equal(mask, stacked(x, "here"))
+
+
+BF16 = {"epochs": 2, "lr": 1e-3, "dropout": 0.1, "batch": 8, "precision": "bf16"}
+
+
+def test_products_in_bfloat16_are_off_by_their_rounding() -> None:
+    """2^-9 at most in each factor; not by nothing, for then it would not be bfloat16."""
+    gradients = []
+    for precision in ("full", "bf16"):
+        members, data, _ = sorting_stack([4, 9], train=32, test=8, training=BF16)
+        (batch,) = data.epoch([4, 9], 0, 32, False)
+        with matrix_products(precision, CPU):
+            members.differentiate(classes.classes(members.module, batch).loss)
+        gradients.append(members.grads.clone())
+    full, rounded = gradients
+    off = (rounded - full).norm(dim=1) / full.norm(dim=1)
+    assert rounded.dtype == torch.float32
+    assert ((off > 1e-4) & (off < 2e-2)).all()
+
+
+def test_every_step_casts_the_weights_that_it_has() -> None:
+    """Training within one context and within one a step is the same: no cast of earlier weights is kept."""
+    together, data, training = sorting_stack([4, 9], train=32, test=8, training=BF16)
+    with recipe.products(training, CPU):
+        fit_stack(together, data, training)
+    apart, data, training = sorting_stack([4, 9], train=32, test=8, training=BF16)
+    for epoch in range(2):
+        apart.begin_epoch(epoch, 2)
+        for batch in data.epoch([4, 9], epoch, 8, True):
+            with recipe.products(training, CPU):
+                apart.step(classes.classes, batch)
+    assert torch.equal(together.weights, apart.weights)
+    plain, data, training = sorting_stack([4, 9], train=32, test=8, training=BF16)
+    fit_stack(plain, data, training)
+    assert not torch.equal(together.weights, plain.weights)

@@ -1,9 +1,28 @@
-"""What a reader sees of real models."""
+"""Names in figures and tables: components and real models, short and still told apart."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pandas import DataFrame
 
+from rankfall.report.labels import labels
 from rankfall.report.model_names import name_measurements
+
+OPTION = st.sampled_from(["null", "true", "false", "1.0", "2.0", '"a"'])
+COMPONENTS = st.builds(
+    lambda name, options: f"{name}({', '.join(f'{key}={value}' for key, value in sorted(options.items()))})",
+    st.sampled_from(["one", "two"]),
+    st.dictionaries(st.sampled_from("abc"), OPTION, min_size=1),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(COMPONENTS, unique=True))
+def test_different_values_have_different_labels(values: list[str]) -> None:
+    short = labels(values)
+    assert len(set(short.values())) == len(values)
+    assert all(short[value].startswith(value.partition("(")[0]) for value in values)
+
 
 ROW = {
     "model": "a/x", "phase": "init", "definition": "clean", "text": "zipf", "tokenizer": None, "length": 8, "dtype": "float64",
