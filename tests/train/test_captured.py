@@ -1,5 +1,6 @@
-"""Steps that are recorded and replayed, with a recorder that does on a processor what a CUDA graph does on a GPU: it keeps the operations
-and their tensors, and a replay runs these operations again on these tensors, but none of the Python that called for them.
+"""The ways of a GPU on a processor: an epoch is queued whole, and the program asks once between epochs who still runs. Steps are recorded
+and replayed by a recorder that does what a CUDA graph does on a GPU: it keeps the operations and their tensors, and a replay runs these
+operations again on these tensors, but none of the Python that called for them.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,11 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import needed
 from stacks import fit_stack, sorting_stack
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from waiting import as_on_a_gpu
+from waiting import as_on_a_gpu, watched
 
+from rankfall import components
 from rankfall.design import Component, Training
 from rankfall.tasks._dataset import Split
 from rankfall.train import philox, recipe
@@ -21,8 +24,11 @@ from rankfall.train.data import Data
 from rankfall.train.loop import TrainingHistory
 from rankfall.train.members import DIVERGED, STOPPED, Members
 from rankfall.train.objectives._base import Graded
+from rankfall.train.objectives.classes import classes
+from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
 
-SEEDS = [4, 9, 2]
+SEEDS, SYMBOLS, SPECIAL, STEPS, EPOCHS = [4, 9, 2], 40, 3, 4, 2
+CLIPPED = {"clip": 1.0, "weight_decay": 0.01, "stop_loss": 1e-9}
 TRAININGS = {name: Training(name, objective=Component(name)) for name in ("masked_tokens", "prefixes")}
 
 
@@ -58,11 +64,16 @@ def recorder(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
     return graded, replay
 
 
-def stack(
-    targets: str = "classes", each: Sequence[dict[str, Any]] = (), **training: Any
-) -> tuple[Members, Data, Training]:
-    settings = {"epochs": 2, "lr": 1e-3, "dropout": 0.1, "batch": 8} | training
-    return sorting_stack(SEEDS, each, targets, train=30, test=8, architecture={"depth": 1}, training=settings)
+def stack(hidden: bool = False, each: Sequence[dict[str, Any]] = (), **training: Any) -> tuple[Members, Data, Training]:
+    """Return members, their data and their training: two epochs of four steps, of which the last is smaller."""
+    settings = {"epochs": EPOCHS, "lr": 1e-3, "dropout": 0.1, "batch": 8} | training
+    sizes = {"symbols": SYMBOLS, "train": 30, "test": 8, "architecture": {"depth": 1}, "training": settings}
+    members, data, chosen = sorting_stack(SEEDS, each, "hidden" if hidden else "classes", **sizes)
+    data = replace(data, special=SPECIAL)
+    if hidden:
+        words = {name: part.inputs.clamp(SPECIAL - 1) for name, part in data.splits.items()}
+        data = replace(data, splits={name: Split(inputs, inputs) for name, inputs in words.items()})
+    return members, data, chosen
 
 
 def trained(engine: Captured | None, **training: Any) -> tuple[Members, TrainingHistory]:
@@ -71,12 +82,13 @@ def trained(engine: Captured | None, **training: Any) -> tuple[Members, Training
     return members, fit_stack(members, data, chosen)[0]
 
 
-@pytest.fixture(autouse=True)
-def as_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     as_on_a_gpu(monkeypatch)
     monkeypatch.setattr(philox, "ROUNDS", 4)  # worse random numbers, in less time
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize(
     "training",
     [
@@ -97,16 +109,13 @@ def test_replayed_training_is_the_same_bit_by_bit(training: dict[str, Any]) -> N
         torch.testing.assert_close(history.tensors[name], value, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize("name", ["masked_tokens", "prefixes"])
 def test_what_an_objective_draws_is_drawn_anew_for_each_replay(name: str) -> None:
     """Other words are hidden at every step, and samples cut to other lengths."""
 
     def train(engine: Captured | None) -> tuple[Members, list[torch.Tensor]]:
-        hidden = name == "masked_tokens"
-        members, data, chosen = stack("hidden" if hidden else "classes")
-        if hidden:
-            words = {part: Split(split.inputs.clamp(1), split.inputs.clamp(1)) for part, split in data.splits.items()}
-            data = replace(data, special=2, splits=words)
+        members, data, chosen = stack(name == "masked_tokens")
         members.engine = engine
         history, _ = fit_stack(members, data, chosen, recipe.objective(TRAININGS[name]))
         return members, [history.tensors["train.loss"], history.tensors["test.loss"]]
@@ -119,6 +128,7 @@ def test_what_an_objective_draws_is_drawn_anew_for_each_replay(name: str) -> Non
     assert all(torch.equal(one, other) for one, other in zip(actual, expected))
 
 
+@pytest.mark.usefixtures("recorded")
 def test_training_resumes_bit_by_bit_with_a_new_recording() -> None:
     whole, _ = trained(Captured(record=recorder))
     saved: dict[str, torch.Tensor] = {}
@@ -129,6 +139,7 @@ def test_training_resumes_bit_by_bit_with_a_new_recording() -> None:
     assert torch.equal(members.weights, whole.weights)
 
 
+@pytest.mark.usefixtures("recorded")
 def test_masks_that_stand_still_are_noticed() -> None:
     """A recording that has the step of dropout as a number in it would drop the same values for ever."""
 
@@ -150,6 +161,7 @@ def test_masks_that_stand_still_are_noticed() -> None:
     assert torch.equal(members.weights, trained(None)[0].weights)
 
 
+@pytest.mark.usefixtures("recorded")
 def test_what_cannot_be_recorded_runs_as_it_would_without() -> None:
     def refused(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
         raise RuntimeError("operation not permitted when stream is capturing")
@@ -157,3 +169,57 @@ def test_what_cannot_be_recorded_runs_as_it_would_without() -> None:
     with pytest.warns(UserWarning, match="not recorded.*not permitted"):
         members, _ = trained(Captured(record=refused))
     assert torch.equal(members.weights, trained(None)[0].weights)
+
+
+@pytest.mark.parametrize(("hidden", "training"), [(False, CLIPPED), (False, {"optimizer": "adamw"}), (True, {})])
+def test_an_epoch_waits_for_nothing(hidden: bool, training: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_a_gpu(monkeypatch)
+    members, data, chosen = stack(hidden, **training)
+    waits: list[int] = []
+    with watched(lambda name: waits.append(members.step_count)):
+        fit_stack(members, data, chosen, masked_tokens if hidden else classes)
+    assert waits == [epoch * STEPS for epoch in range(EPOCHS)]
+
+
+KINDS = ["normaliser", "position", "mask", "attention", "residual", "norm", "mlp", "sentinels", "embedding"]
+
+
+@pytest.mark.usefixtures("recorded")
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_component_waits_or_keeps_a_step_from_being_recorded(kind: str) -> None:
+    (batch,) = stack()[1].epoch(SEEDS[:1], 0, 30, False)
+    for name in components.names(kind):
+        if name == components.AUTO:
+            continue
+        architecture = {"depth": 1, kind: name} | ({"position": "none"} if kind == "attention" else {})
+        architecture |= needed(kind, name) | ({"norm": "none"} if kind == "residual" else {})
+        if kind == "embedding" and components.describe(kind, name).facts["ACCEPTS"] == "vectors":  # type: ignore[union-attr]
+            continue
+        settings = {"architecture": architecture, "training": {"epochs": 1, "dropout": 0.1}}
+        members, *_ = sorting_stack(SEEDS[:1], symbols=SYMBOLS, train=1, test=1, **settings)
+        waits: list[str] = []
+        with watched(waits.append, recorded=True):
+            members.step(classes, batch)
+        assert (name, waits) == (name, [])
+
+
+def test_a_gpu_hides_the_words_that_a_processor_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, data, _ = stack(True)
+    batches = [*data.epoch(SEEDS, 1, 8, True), *data.evaluation_batches("test", SEEDS)]
+    numpys = [corrupt(batch, 0.4, 0.5, 0.3) for batch in batches]
+    as_on_a_gpu(monkeypatch)
+    for batch, expected in zip(batches, numpys):
+        assert all(map(torch.equal, corrupt(batch, 0.4, 0.5, 0.3), expected))
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_training_by_the_ways_of_a_gpu_is_the_same_bit_by_bit(hidden: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With masks, words and orders that are made the way of a GPU, on the same processor."""
+    objective = masked_tokens if hidden else classes
+    plain, data, chosen = stack(hidden)
+    fit_stack(plain, data, chosen, objective)
+    as_on_a_gpu(monkeypatch)
+    other, data, chosen = stack(hidden)
+    history, _ = fit_stack(other, data, chosen, objective)
+    assert torch.equal(plain.weights, other.weights)
+    assert history.tensors["test.loss"][:, -1].isfinite().all()

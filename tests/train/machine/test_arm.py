@@ -30,7 +30,6 @@ SPEC.loader.exec_module(asked)
 
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(asked.HERE))
     monkeypatch.setattr(engine, "workers", lambda members: 1)
 
 
@@ -46,7 +45,7 @@ NETWORKS = {
     "l2 and rms": (network(normaliser="l2", norm="rms", mlp="swiglu", position="rope"), SORTING),
     "linear attention": (network(attention="linear", mlp="gelu"), SORTING),
     "delta rule": (network(attention="delta", mask="causal"), SORTING),
-    "a user's delta rule": (network(attention="own:Delta"), SORTING),
+    "gate": (network(attention="gated"), SORTING),
     "masked text": (network(mlp="gelu", depth=1), TEXT),
 }
 # Doubles differ in the width of vectors alone, which one network shows.

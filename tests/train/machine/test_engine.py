@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import component_pages
 import numpy as np
 import pytest
 import torch
@@ -60,8 +61,11 @@ OPERATIONS = (
 
 
 @pytest.fixture(autouse=True)
-def own_components(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(HERE))
+def own_components(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Have components of a user's: those beside this file, and the attention of the documentation."""
+    component_pages.write(tmp_path, component_pages.files("attention"))
+    for folder in (HERE, tmp_path):
+        monkeypatch.syspath_prepend(str(folder))
 
 
 def members_of(
@@ -193,8 +197,7 @@ def test_gradients_are_autograds_for_every_component(kind: str, name: str) -> No
 
 
 OTHERS = {
-    "gate": network(attention="own:Gated", position="rope", mask="causal"),
-    "delta rule": network(attention="own:Delta", norm="rms"),
+    "an attention of docs/components": network(attention="lab.attention:Capped", position="rope", mask="causal"),
     "gated unit": network(attention="gau", position="rope", normaliser="relu2", norm_placement="pre"),
     "values of the first layer": network(depth=2, attention="value_residual", residual="rezero", mlp="none"),
     "attention over layers": network(depth=2, residual="attentive", norm_placement="pre"),
@@ -232,8 +235,8 @@ def random_networks(count: int, seed: int) -> Iterator[tuple[Architecture, Shape
     for _ in range(count):
         heads = int(any_of([1, 2, 4]))
         parts = {kind: any_of(files(kind)) for kind in ("mask", "residual", "norm", "mlp", "sentinels")}
-        attention = any_of(["multihead", "multihead", "own:Gated", "own:Delta", "linear", "gau"])
-        if attention in ("multihead", "own:Gated"):
+        attention = any_of(["multihead", "multihead", "gated", "delta", "linear", "gau"])
+        if attention in ("multihead", "gated"):
             parts |= {"normaliser": any_of(files("normaliser")), "position": any_of(files("position"))}
         sizes = {"heads": heads, "width": heads * int(any_of([4, 6, 10])), "depth": int(any_of([1, 2]))}
         made = network(attention=attention, norm_placement=any_of(["pre", "post"]), **sizes, **parts)

@@ -22,12 +22,12 @@ SPEC = importlib.util.spec_from_file_location("asked_of_the_machine", Path(__fil
 assert SPEC is not None and SPEC.loader is not None
 asked: Any = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(asked)
+own_components = asked.own_components
 QUICK = {("normaliser", "softmax"), ("attention", "delta"), ("norm", "column"), ("position", "rope")}
 
 
 @pytest.fixture(autouse=True)
-def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(asked.HERE))
+def on_a_gpu(monkeypatch: pytest.MonkeyPatch, own_components: None) -> None:
     emulate(monkeypatch)
     monkeypatch.setattr(asked, "Machined", Emulated)
 
