@@ -7,7 +7,7 @@ import pytest
 import stream_kinds as kinds
 import torch
 from torch import Tensor, nn
-from watched import Gpt, GptBlock, gpt, train
+from watched import Gpt, GptBlock, gpt, train, train_watched
 
 import rankfall
 from rankfall.errors import RankfallError
@@ -57,53 +57,45 @@ def test_layers_can_be_named(wanted):
         named.extend(list(model.transformer["h"])[:2] if wanted == "modules" else [])
         return rankfall.watch(model, to=rows.extend, blocks=named or wanted)
 
-    _, watcher = train(gpt(depth=2), 1, begin)
-    watcher.close()
+    train(gpt(depth=2), 1, begin)[1].close()
     assert [row["block"] for row in rows] == ["", "transformer.h.0", "transformer.h.1"]
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted", "said"),
+    ("model", "wanted", "message"),
     [
         (Gpt(2), "layers.*", "names no module of the model; there are"),
         (Gpt(2), ["h.0"], "'h.0' names no module of the model; there are"),
         ("gpt2", None, "takes a torch.nn.Module, not str"),
     ],
 )
-def test_what_cannot_be_named_is_one_line(model, wanted, said):
-    with pytest.raises(RankfallError, match=said) as error:
+def test_what_cannot_be_named_is_one_line(model, wanted, message):
+    with pytest.raises(RankfallError, match=message) as error:
         rankfall.watch(model, to=[].extend, blocks=wanted)
     assert "\n" not in str(error.value)
 
 
 def test_what_is_measured_of_blocks_is_said_in_one_line(caplog):
     """A large model, say, whose copy would take long."""
-    rows = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rankfall.watch.layers.MOST_WORK", 0)
-        _, watcher = train(gpt(depth=2), 2, lambda model: rankfall.watch(model, every=1, to=rows.extend))
-    watcher.close()
-    (said,) = caplog.messages
-    assert (
-        "what blocks return, 2 x GptBlock (transformer.h.0 .. transformer.h.1), since" in said
-        and "a copy of it would take long" in said
-    )
-    followed = []
-    _, watcher = train(gpt(depth=2), 2, lambda model: rankfall.watch(model, every=1, to=followed.extend))
-    watcher.close()
-    same = [{name: value for name, value in row.items() if name != "time"} for row in rows]
-    assert same == [{name: value for name, value in row.items() if name != "time"} for row in followed]
+        _, rows = train_watched(gpt(depth=2), 2)
+    (message,) = caplog.messages
+    assert "what blocks return, 2 x GptBlock (transformer.h.0 .. transformer.h.1), since" in message
+    assert "a copy of it would take long" in message
+    _, followed = train_watched(gpt(depth=2), 2)
+    assert [row | {"time": 0} for row in rows] == [row | {"time": 0} for row in followed]
 
 
 def test_the_axis_of_the_batch_is_known_or_asked_for():
-    own = GptBlock(16, 2)
-    own.attn = nn.MultiheadAttention(16, 2)
+    inner = GptBlock(16, 2)
+    inner.attn = nn.MultiheadAttention(16, 2)
     layer = nn.TransformerEncoderLayer(8, 2, 8)
     assert axis_of_batch({"0": layer}, None) == 1 and axis_of_batch({"0": layer}, 0) == 0
     assert axis_of_batch({"0": nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)}, None) == 0
     assert axis_of_batch({"0": GptBlock(16, 2)}, None) == 0
     with pytest.raises(RankfallError, match=r"h\.0\.attn .*batch_first=False: say batch_axis=1"):
-        axis_of_batch({"h.0": own}, None)
+        axis_of_batch({"h.0": inner}, None)
     with pytest.raises(RankfallError, match="batch_axis is 2"):
         rankfall.watch(gpt(), to=[].extend, batch_axis=2)
     with pytest.raises(RankfallError, match=r"returns \(6, 4, 8\) where the model was given \(4, 6\)"):

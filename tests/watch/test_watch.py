@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.optim import optimizer as optimizers
 from torch.utils.checkpoint import checkpoint
-from watched import Gpt, GptBlock, descend, gpt, same, train, watch_step, words
+from watched import Gpt, GptBlock, descend, gpt, same, train, train_watched, watch_step, words
 
 import rankfall
 from rankfall.errors import RankfallError
@@ -20,22 +20,59 @@ from rankfall.watch import RankLoss
 from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES
 
 
-def watched(rows, **options):
-    return lambda model: rankfall.watch(model, to=rows.extend, **{"every": 2} | options)
-
-
 def steps_of(rows):
     return sorted({row["step"] for row in rows})
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
-def test_a_training_is_bit_for_bit_the_same(accumulate):
-    rows = []
-    plain, _ = train(gpt(), 5, accumulate=accumulate)
-    seen, watcher = train(gpt(), 5, watched(rows), accumulate=accumulate)
-    watcher.close()
+class Mixed(Gpt):
+    def forward(self, *given):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return super().forward(*given)
+
+
+class Checkpointed(GptBlock):
+    reentrant = False
+
+    def forward(self, x):
+        return checkpoint(super().forward, x, use_reentrant=self.reentrant)
+
+
+class Reentrant(Checkpointed):
+    reentrant = True
+
+
+def changed(kind, block=GptBlock):
+    """Return a model of this kind with the weights of every other."""
+    torch.manual_seed(0)
+    model = kind()
+    for part in model.transformer["h"]:
+        part.__class__ = block
+    return model
+
+
+TRAININGS = {
+    "plain": (gpt, 1),
+    "accumulated": (gpt, 3),
+    "mixed precision": (lambda: changed(Mixed), 1),
+    "checkpointed": (lambda: changed(Gpt, Checkpointed), 1),
+    "checkpointed, reentrant": (lambda: changed(Gpt, Reentrant), 1),
+}
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
+@pytest.mark.parametrize("kind", TRAININGS)
+def test_a_training_is_bit_for_bit_the_same(kind):
+    """And each block is logged once, also where it runs again."""
+    make, accumulate = TRAININGS[kind]
+    plain, _ = train(make(), 5, accumulate=accumulate)
+    seen, rows = train_watched(make(), 5, accumulate)
     assert same(plain, seen)
     assert steps_of(rows) == [1, 2, 4] and len(rows) == 3 * 4
+    assert all(row["residual"] is not None for row in rows)
+    assert all(row["entropy"] is not None and row["mask"] == "causal" for row in rows if row["layer"])
+    if "checkpointed" in kind:
+        expected = train_watched(gpt(), 5)[1]
+        assert [[row[name] for name in CURVES] for row in rows] == [[row[name] for name in CURVES] for row in expected]
 
 
 def test_rows_are_of_the_states_that_pass():
@@ -44,11 +81,9 @@ def test_rows_are_of_the_states_that_pass():
     model = gpt()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with rankfall.watch(model, to=rows.extend, samples=3) as watcher:
-        hooks = [
-            one.register_forward_hook(lambda m, a, out: states.append((a[0], out))) for one in model.transformer["h"]
-        ]
-        model(words(0), words(1))[1].backward()
-        optimizer.step()
+        for block in model.transformer["h"]:
+            block.register_forward_hook(lambda module, given, output: states.append((given[0], output)))
+        descend(model, optimizer, words(0), words(1))
     assert watcher.steps == 1 and watcher.logs == 1
     want = [states[0][0], *(out for _, out in states)]
     for row, x in zip(rows, want, strict=True):
@@ -62,7 +97,6 @@ def test_rows_are_of_the_states_that_pass():
         assert row["gradient_keys"] == pytest.approx(keys.norm().item())
         assert 0 < row["entropy"] < 2 and row["attention_reason"] == row["gradient_reason"] == row["state_reason"] == ""
     assert all(set(row) == {column.name for column in COLUMNS} for row in rows)
-    del hooks
 
 
 def test_an_evaluation_between_is_not_looked_at_and_not_changed():
@@ -108,52 +142,6 @@ def test_steps_are_counted_once(counted):
     assert watcher.steps == 5 and steps_of(rows) == [1, 2, 4]
 
 
-def test_checkpointed_blocks_are_logged_once():
-    class Checkpointed(Gpt):
-        reentrant = False
-
-        def forward(self, tokens, targets=None):
-            x = self.transformer["wte"](tokens)
-            for block in self.transformer["h"]:
-                x = checkpoint(block, x, use_reentrant=self.reentrant)
-            logits = self.lm_head(self.transformer["ln_f"](x))
-            return logits, nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
-
-    plain = []
-    expected, watcher = train(gpt(), 2, watched(plain, every=1))
-    watcher.close()
-    for reentrant in (False, True):
-        rows = []
-        torch.manual_seed(0)
-        model = Checkpointed()
-        model.reentrant = reentrant
-        found, watcher = train(model, 2, watched(rows, every=1))
-        watcher.close()
-        assert same(expected, found)
-        assert [{name: row[name] for name in CURVES} for row in rows] == [
-            {name: row[name] for name in CURVES} for row in plain
-        ]
-
-
-def test_mixed_precision_is_watched_and_the_same():
-    class Mixed(Gpt):
-        def forward(self, *given):
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                return super().forward(*given)
-
-    def make():
-        torch.manual_seed(0)
-        return Mixed()
-
-    rows = []
-    plain, _ = train(make(), 3)
-    found, watcher = train(make(), 3, watched(rows))
-    watcher.close()
-    assert same(plain, found)
-    assert all(row["residual"] is not None for row in rows)
-    assert all(row["entropy"] is not None and row["mask"] == "causal" for row in rows if row["layer"])
-
-
 def test_a_scaler_of_gradients_changes_no_number():
     gradients = []
     for enabled in (False, True):
@@ -169,7 +157,7 @@ def test_a_scaler_of_gradients_changes_no_number():
     assert gradients[0] == pytest.approx(gradients[1], rel=1e-5) and min(gradients[0]) > 0
 
 
-def compiled_training(how, watching, backend="aot_eager", steps=4):
+def compiled_training(how, watching, backend="aot_eager"):
     """Train with dropout, and return everything that the training computes, and rows by step and layer."""
     torch.compiler.reset()
     model, rows = gpt(depth=2), []
@@ -184,19 +172,13 @@ def compiled_training(how, watching, backend="aot_eager", steps=4):
         trained = torch.compile(model, backend=backend, fullgraph=True)
     if how == "before":
         trained(words(0), words(99))[1].backward()
-    watcher = rankfall.watch(model if how == "inside" else trained, every=2, to=rows.extend) if watching else None
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    torch.manual_seed(1)
-    seen = []
-    for step in range(steps):
-        optimizer.zero_grad()
-        loss = trained(words(step), words(99))[1]
-        loss.backward()
-        seen += [loss.detach(), *(weight.grad.clone() for weight in model.parameters())]
-        optimizer.step()
+    target = model if how == "inside" else trained
+    computed, watcher = train(
+        trained, 4, lambda _: rankfall.watch(target, every=2, to=rows.extend) if watching else None
+    )
     if watcher is not None:
         watcher.close()
-    return [*seen, torch.get_rng_state()], {(row["step"], row["layer"]): row for row in rows}
+    return computed, {(row["step"], row["layer"]): row for row in rows}
 
 
 @pytest.mark.long
@@ -214,13 +196,13 @@ def test_a_compiled_training_with_dropout_is_bit_for_bit_the_same(how):
 
 
 def test_attention_of_pytorch_is_put_back_after_a_compiled_model():
-    own = nn.functional.scaled_dot_product_attention
+    function = nn.functional.scaled_dot_product_attention
     first, second = (rankfall.watch(torch.compile(gpt(), backend="eager"), to=[].extend) for _ in range(2))
-    assert nn.functional.scaled_dot_product_attention is not own
+    assert nn.functional.scaled_dot_product_attention is not function
     first.remove()
-    assert nn.functional.scaled_dot_product_attention is not own
+    assert nn.functional.scaled_dot_product_attention is not function
     second.remove()
-    assert nn.functional.scaled_dot_product_attention is own
+    assert nn.functional.scaled_dot_product_attention is function
 
 
 def test_a_block_that_is_used_again_is_a_layer_each_time():
@@ -440,13 +422,13 @@ def test_numbers_of_heads_and_parameters(counted):
                 kept = before
     assert steps_of(rows) == [1, 2]
     rows = rows[4:]
-    found = {one["name"]: one for row in rows for one in row["parameters"]}
-    assert sorted(found) == sorted(kept) and [len(row["parameters"]) for row in rows] == [3, 12, 12, 12]
-    for name, one in found.items():
-        assert one["gradient_norm"] == pytest.approx(gradients[name], rel=1e-5)
+    parameters = {each["name"]: each for row in rows for each in row["parameters"]}
+    assert sorted(parameters) == sorted(kept) and [len(row["parameters"]) for row in rows] == [3, 12, 12, 12]
+    for name, each in parameters.items():
+        assert each["gradient_norm"] == pytest.approx(gradients[name], rel=1e-5)
         length = kept[name].norm().item()
         ratio = pytest.approx(0.1 * gradients[name] / length, rel=1e-3) if length else None
-        assert one["update_ratio"] == ratio
+        assert each["update_ratio"] == ratio
     assert rows[0]["heads"] is None
     for row in rows[1:]:
         assert len(row["heads"]) == 2
@@ -457,7 +439,7 @@ def test_numbers_of_heads_and_parameters(counted):
 def test_a_run_is_stopped_when_it_is_asked_for():
     rows = []
     with pytest.raises(RankLoss, match=r"step 4: norm of layer 3 \(transformer.h.2\) is .* in 3 logs") as error:
-        train(gpt(), 9, watched(rows, raise_if=["residual[0] < 0", "norm[-1] > 0.1 for 3 logs"]))
+        train_watched(gpt(), 9, to=rows.extend, raise_if=["residual[0] < 0", "norm[-1] > 0.1 for 3 logs"])
     assert steps_of(rows) == [1, 2, 4]  # what it is stopped for is written
     assert (error.value.step, error.value.layer, error.value.column) == (4, 3, "norm")
     assert error.value.values == [row["norm"] for row in rows if row["layer"] == 3]
@@ -485,23 +467,19 @@ def test_a_cell_that_runs_again_ends_the_earlier_watcher(tmp_path):
 
 def test_models_that_share_a_file_have_a_run_each(tmp_path):
     models = [gpt(), gpt(depth=2)]
-    watchers = [rankfall.watch(one, every=2, to=tmp_path / "run.parquet") for one in models]
-    for model in models:
+    watchers = [rankfall.watch(model, every=2, to=tmp_path / "run.parquet") for model in models]
+    for model, watcher in zip(models, watchers, strict=True):
         train(model, 4)
-    for one in watchers:
-        one.close()
+        watcher.close()
     table = pd.read_parquet(tmp_path / "run.parquet")
     assert table.groupby("run").layer.max().to_dict() == {0: 3, 1: 2} and len(table) == 3 * 4 + 3 * 3
 
 
 def test_a_module_inside_a_watched_model_is_watched_too():
-    outer, inner = [], []
-    model = nn.ModuleDict({"net": gpt()})
+    inner, model = [], nn.ModuleDict({"net": gpt()})
     model.forward = lambda *given: model["net"](*given)
-    rankfall.watch(model["net"], every=2, to=inner.extend)
-    train(model, 6, watched(outer, every=3))
-    model["net"].__dict__["_rankfall_watcher"].close()
-    model.__dict__["_rankfall_watcher"].close()
+    with rankfall.watch(model["net"], every=2, to=inner.extend):
+        _, outer = train_watched(model, 6, every=3)
     assert steps_of(outer) == [1, 3, 6] and steps_of(inner) == [1, 2, 4, 6]
     first, second = ({(row["step"], row["layer"]): row["residual"] for row in rows} for rows in (outer, inner))
     shared = first.keys() & second.keys()
@@ -529,7 +507,7 @@ def test_a_watcher_keeps_nothing_alive():
     before = len(optimizers._global_optimizer_pre_hooks)
     for close in (True, False):  # what nobody closes goes with its model
         model = gpt()
-        _, watcher = train(model, 2, watched([], every=1))
+        _, watcher = train(model, 2, lambda model: rankfall.watch(model, to=[].extend))
         if close:
             watcher.close()
             assert not hasattr(model, "_rankfall_watcher")

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from torch import nn
-from watched import descend, gpt, train, watch_step, words
+from watched import descend, gpt, train, train_watched, watch_step, words
 
 import rankfall
 from rankfall.watch.alarms import Alarms, events_of_run
@@ -106,9 +106,7 @@ def test_a_training_reports_the_first_layer_that_is_not_finite(caplog):
     ]
     assert rows[-1]["entropy"] is None and rows[-1]["attention_reason"] == "the weights are not finite, or of one token"
     assert rows[0]["loss"] is not None and rows[-1]["loss"] is None and rows[0]["loss"] == rows[3]["loss"] > 0
-    model = gpt()
-    _, watcher = train(model, 3, lambda one: rankfall.watch(one, every=1, to=[].append, alarms=events.append))
-    watcher.close()
+    train_watched(gpt(), 3, every=1, alarms=events.append)
     assert events == []
 
 

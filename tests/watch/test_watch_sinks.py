@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from watched import gpt, train
+from watched import gpt, train_watched
 
 import rankfall
 from rankfall.errors import RankfallError
@@ -21,8 +21,7 @@ HERE = Path(__file__).parent
 
 
 def run(to, steps=4, **options):
-    _, watcher = train(gpt(), steps, lambda model: rankfall.watch(model, **{"every": 2, "to": to} | options))
-    watcher.close()
+    train_watched(gpt(), steps, to=to, **options)
 
 
 def test_a_file_and_a_function_have_the_same_rows(tmp_path):

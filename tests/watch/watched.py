@@ -80,6 +80,17 @@ def train(
     return [*seen, *(weight.detach().clone() for weight in model.parameters()), torch.get_rng_state()], begun
 
 
+def train_watched(
+    model: nn.Module, steps: int, accumulate: int = 1, **options: Any
+) -> tuple[list[Tensor], list[dict[str, Any]]]:
+    """Return what a watched training computes, and its rows."""
+    rows: list[dict[str, Any]] = []
+    options = {"every": 2, "to": rows.extend} | options
+    computed, watcher = train(model, steps, lambda model: rankfall.watch(model, **options), accumulate)
+    watcher.close()
+    return computed, rows
+
+
 def same(first: list[Tensor], second: list[Tensor]) -> bool:
     return len(first) == len(second) and all(torch.equal(one, other) for one, other in zip(first, second))
 
