@@ -11,7 +11,7 @@ import pytest
 import torch
 from helpers import needed
 
-import rankfall
+from rankfall import components
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
@@ -28,18 +28,7 @@ from thousandfold.graph import Untraceable
 
 CPU = torch.device("cpu")
 HERE = Path(__file__).parent
-NETS = Path(rankfall.__file__).parent / "nets"
-FOLDERS = {
-    "normaliser": "normalisers",
-    "position": "positions",
-    "mask": "masks",
-    "residual": "residuals",
-    "norm": "norms",
-    "mlp": "mlps",
-    "attention": "attentions",
-    "sentinels": "sentinels",
-    "block": "blocks",
-}
+KINDS = ("normaliser", "position", "mask", "residual", "norm", "mlp", "attention", "sentinels", "block")
 OPTIONS: dict[str, dict[str, Any]] = {"gau": {"key_width": 6}}
 SMALL = {"depth": 1, "heads": 2, "width": 8, "embedding": Component("token"), "head": Component("classifier")}
 TRAINING = Training("t", objective=Component("classes"), epochs=1, batch=6, dropout=0.1, lr=1e-2)
@@ -47,16 +36,18 @@ TOKENS = Shape("tokens", "classes", 5, 7, 6)
 
 
 OPERATIONS = (
-    "kinked",
-    "stepped",
-    "written",
-    "rare",
-    "largest",
-    "rounded",
-    "diagonal",
-    "fused",
-    "near_gelu",
-    "tokens_by_number",
+    *(
+        "kinked",
+        "stepped",
+        "written",
+        "rare",
+        "largest",
+        "rounded",
+        "diagonal",
+        "fused",
+        "near_gelu",
+        "tokens_by_number",
+    ),
 )
 
 
@@ -75,7 +66,7 @@ def members_of(
     seeds: tuple[int, ...] = (0, 1),
     machine: bool = True,
 ) -> Members:
-    """Whose weights, also those that start at zero, are random."""
+    """Return members whose weights, also those that start at zero, are random."""
     members = recipe.initial(architecture, shape, seeds, [training] * len(seeds), CPU)
     for row, seed in zip(members.weights, seeds):
         row += torch.from_numpy(stream(seed, "noise").normal(0, 0.1, row.shape)).to(row.dtype)
@@ -102,9 +93,8 @@ def batch_of(
         if shape.targets == "classes":
             targets = torch.from_numpy(rng.integers(-1, shape.size_out, size=(samples, shape.length)))
         else:
-            targets = torch.from_numpy(rng.normal(size=(samples, shape.length, shape.size_out))).to(
-                members.weights.dtype
-            )
+            targets = torch.from_numpy(rng.normal(size=(samples, shape.length, shape.size_out)))
+            targets = targets.to(members.weights.dtype)
         rows.append((inputs, targets))
     inputs, targets = (torch.stack(each) for each in zip(*rows))
     about = shape.size_in, special, constant, True
@@ -117,7 +107,7 @@ def passes(members: Members, batch: Samples) -> Graded:
 
 
 def rounding_of(members: Members, training: Training, batch: Samples, drop: Any) -> torch.Tensor:
-    """How far autograd's own gradients go apart where weights are off by up to half a last bit."""
+    """Return how far autograd's own gradients go apart where weights are off by up to half a last bit."""
     weights, gradients, apart = members.weights.detach().clone(), members.grads.clone(), []
     for k in range(8):
         drawn = torch.from_numpy(stream(k, "rounding").uniform(-1, 1, tuple(weights.shape)))
@@ -137,29 +127,25 @@ def check(
     amplifies: bool = False,
     **batch: Any,
 ) -> None:
-    """In float64: counts equal, loss and gradient of each member within `bound` of autograd's. `amplifies`: or in what rounding makes of
-    autograd's own gradient, in a network that nobody chose."""
+    """Compare in float64: counts are equal, loss and gradient of each member within `bound` of autograd's.
+
+    `amplifies`: or within what rounding makes of autograd's own gradient, in a network that nobody chose.
+    """
     members = members_of(architecture, replace(training, dtype="float64"), shape)
     samples = batch_of(members, shape, **batch)
     members.step_count = 3
-    found, gradients = passes(members, samples), members.grads.clone()
+    graded, gradients = passes(members, samples), members.grads.clone()
     drop = members.dropout.at(3) if members.dropout else no_dropout
-    wanted = recipe.objective(training)(members.module, samples, drop)
-    members.differentiate(wanted.loss)
+    expected = recipe.objective(training)(members.module, samples, drop)
+    members.differentiate(expected.loss)
     most = bound * members.grads.abs().amax()
     if amplifies and (gradients - members.grads).abs().amax() > most:
         most = torch.maximum(most, 8 * rounding_of(members, training, samples, drop))
     assert (gradients - members.grads).abs().amax() <= most
-    assert torch.allclose(found.loss, wanted.loss.detach(), rtol=bound, atol=bound)
-    assert torch.equal(found.asked, wanted.asked)
-    for found_of, wanted_of in ((found.sums, wanted.sums), (found.asked_of, wanted.asked_of)):
-        assert {name: value.tolist() for name, value in found_of.items()} == {
-            name: v.tolist() for name, v in wanted_of.items()
-        }
-
-
-def files(kind: str) -> list[str]:
-    return sorted(path.stem for path in (NETS / FOLDERS[kind]).glob("*.py") if not path.stem.startswith("_"))
+    assert torch.allclose(graded.loss, expected.loss.detach(), rtol=bound, atol=bound)
+    assert torch.equal(graded.asked, expected.asked)
+    for ours, theirs in ((graded.sums, expected.sums), (graded.asked_of, expected.asked_of)):
+        assert {k: v.tolist() for k, v in ours.items()} == {k: v.tolist() for k, v in theirs.items()}
 
 
 def network(**parts: Any) -> Architecture:
@@ -171,14 +157,7 @@ def network(**parts: Any) -> Architecture:
 
 
 QUICK = (
-    "softmax",
-    "rope",
-    "gau",
-    "causal",
-    "column",
-    "gelu",
-    "add",
-    "fire",
+    *("softmax", "rope", "gau", "causal", "column", "gelu", "add", "fire"),
     *("softpick", "sink", "score_scale", "qk_norm", "swiglu"),
     *("gated", "differential", "retention", "gated_linear", "delta", "selective"),
     *("scheduled", "layer_scale", "rezero", "normalised", "deepnorm", "by_depth"),
@@ -186,8 +165,8 @@ QUICK = (
 
 
 def every_component() -> Iterator[Any]:
-    for kind in FOLDERS:
-        for name in files(kind):
+    for kind in KINDS:
+        for name in components.names(kind):
             yield pytest.param(kind, name, marks=[] if name in QUICK else pytest.mark.slow)
 
 
@@ -234,10 +213,10 @@ def random_networks(count: int, seed: int) -> Iterator[tuple[Architecture, Shape
     any_of = lambda values: values[rng.integers(len(values))]  # noqa: E731
     for _ in range(count):
         heads = int(any_of([1, 2, 4]))
-        parts = {kind: any_of(files(kind)) for kind in ("mask", "residual", "norm", "mlp", "sentinels")}
+        parts = {kind: any_of(components.names(kind)) for kind in ("mask", "residual", "norm", "mlp", "sentinels")}
         attention = any_of(["multihead", "multihead", "gated", "delta", "linear", "gau"])
         if attention in ("multihead", "gated"):
-            parts |= {"normaliser": any_of(files("normaliser")), "position": any_of(files("position"))}
+            parts |= {kind: any_of(components.names(kind)) for kind in ("normaliser", "position")}
         sizes = {"heads": heads, "width": heads * int(any_of([4, 6, 10])), "depth": int(any_of([1, 2]))}
         made = network(attention=attention, norm_placement=any_of(["pre", "post"]), **sizes, **parts)
         if attention == "linear" and parts["mask"] not in ("none", "causal"):
@@ -257,13 +236,12 @@ L2 = network(normaliser="l2", norm="rms")
 @pytest.mark.parametrize("name", ["muon"])  # others are in test_descent.py
 def test_training_is_the_plain_engines(name: str) -> None:
     """Weights, fates and slots after steps on new batches, with decay, clip and a schedule of the learning rate, in float64."""
-    own = replace(TRAINING, dtype="float64", optimizer=Component(name), weight_decay=0.1, clip=0.5)
-    both = [members_of(L2, own, machine=machine) for machine in (False, True)]
+    training = replace(TRAINING, dtype="float64", optimizer=Component(name), weight_decay=0.1, clip=0.5)
+    both = [members_of(L2, training, machine=machine) for machine in (False, True)]
     for members in both:
-        objective = recipe.objective(own)
         for step in range(5):
             members.begin_epoch(step, 5)
-            members.step(objective, batch_of(members, draw=step))
+            members.step(recipe.objective(training), batch_of(members, draw=step))
     plain, machine = both
     assert torch.allclose(plain.weights, machine.weights, rtol=1e-9, atol=1e-9)
     assert all(torch.allclose(one, other, rtol=1e-8, atol=1e-10) for one, other in zip(plain.slots, machine.slots))
