@@ -11,12 +11,8 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = (
-    os.environ.get("RANKFALL_CHROMIUM")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("RANKFALL_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync"]  # fmt: skip
 REQUIRED = os.environ.get("RANKFALL_BROWSER") == "required"
@@ -38,31 +34,31 @@ def browser() -> Iterator[Any]:
 
 
 class Opened:
-    """The page, and what the browser did beside showing it."""
+    """The page, and what the browser did beside showing it. As a context it ends without a message on the console."""
 
     def __init__(
-        self,
-        browser: Any,
-        path: Path,
-        size: str = "desktop",
-        theme: str = "light",
-        address: str = "",
-        unfold: bool = True,
+        self, browser: Any, address: str, size: str = "desktop", theme: str = "light", unfold: bool = True
     ) -> None:
         width, height = SIZES[size]
-        self.context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=theme, accept_downloads=True
-        )
+        viewport = {"width": width, "height": height}
+        self.context = browser.new_context(viewport=viewport, color_scheme=theme, accept_downloads=True)
         self.page = self.context.new_page()
         self.requests: list[str] = []
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        self.page.goto(address or path.as_uri())
+        self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
+        self.page.goto(address)
         self.page.wait_for_selector("html[data-ready]", timeout=60_000)
         if unfold:
             self.page.evaluate("window.rankfall.unfold()")
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.context.close()
+        assert kind is not None or not self.messages, self.messages
 
     def chart(self, name: str) -> Any:
         box = self.page.locator(f"#chart-{name}")

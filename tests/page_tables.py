@@ -25,39 +25,21 @@ LOG = "3 cells: 0 in store, 3 to train\n3/3 cells in store after 1.5 s"
 
 
 def cell_rows(count: int) -> list[dict[str, Any]]:
-    """Networks of as many architectures as it takes, half of them trained, in five seeds; the last has diverged."""
-    base = {column.name: TYPED[column.type] for column in CELL_COLUMNS} | {
-        name: value for name, value in USUAL.items() if value != "None"
-    }
-    base |= PARTS | {
-        "status": "done",
-        "reason": "",
-        "task": "sorting",
-        "depth": LAYERS - 1,
-        "device": "cpu",
-        "host": "here",
-    }
-    base |= {
-        "chance": 0.25,
-        "attainable": 0.85,
-        "attainable_reason": "",
-        "train_loss": 0.1,
-        "train_accuracy": 0.9,
-        "test_loss": 0.2,
-        "dtype": "float32",
-        "torch": "2",
-    }
+    """Return networks of as many architectures as it takes, half of them trained, in five seeds; the last has diverged."""
+    base = {column.name: TYPED[column.type] for column in CELL_COLUMNS}
+    base |= {name: value for name, value in USUAL.items() if value != "None"} | PARTS
+    base |= {"status": "done", "reason": "", "task": "sorting", "depth": LAYERS - 1, "device": "cpu", "host": "here"}
+    base |= {"chance": 0.25, "attainable": 0.85, "attainable_reason": "", "train_loss": 0.1, "train_accuracy": 0.9}
+    base |= {"test_loss": 0.2, "dtype": "float32", "torch": "2", "threads": 1, "together": 5}
     rows = []
-    for number, (architecture, training, seed) in enumerate(
-        itertools.islice(itertools.product(range(count // 10 + 1), ("init", "short"), range(5)), count)
-    ):
+    labels = itertools.product(range(count // 10 + 1), ("init", "short"), range(5))
+    for number, (architecture, training, seed) in enumerate(itertools.islice(labels, count)):
         trained = training == "short"
         name = {0: "SAN", 1: "SAN+skip", 2: "transformer"}.get(architecture, f'net <{architecture}> & "more"')
         rows.append(
             base
             | {"key": f"{number:024x}", "architecture": name, "training": training, "seed": seed, "epochs": 3 * trained}
-            | {"residual": "none" if architecture % 2 == 0 else "add", "lr": 0.001}
-            | {"step_ms": 4.0 if trained else None, "threads": 1, "together": 5}
+            | {"residual": "none" if architecture % 2 == 0 else "add", "lr": 0.001, "step_ms": 4.0 if trained else None}
             | {"steps": 100 * trained, "seconds": 0.4 * trained, "test_accuracy": 0.25 + 0.5 * trained + 0.01 * seed + 1e-3 / 7}
         )  # fmt: skip
     rows[-1] |= {"status": "diverged", "reason": "loss not finite at step 3"}
@@ -120,24 +102,18 @@ def published_rows() -> list[dict[str, Any]]:
 
 @functools.cache
 def frames(folder: Path, count: int) -> dict[str, pd.DataFrame]:
-    """All tables of a run, written and read as a run does."""
+    """Return all tables of a run, written and read as a run does."""
     cells = cell_rows(count)
-    made = {
-        "cells": cells,
-        "residuals": residual_rows(cells),
-        "training": training_rows(cells),
-        "orders": order_rows(),
-        "reproduction": published_rows(),
-    }
+    rows = {"cells": cells, "residuals": residual_rows(cells), "training": training_rows(cells)}
+    rows |= {"orders": order_rows(), "reproduction": published_rows()}
+    written = {name: write_and_read(folder, name, some) for name, some in rows.items()}
+    return written | {"scorecard": write_and_read(folder, "scorecard", scorecard(Context(table=written.get)))}
+
+
+def write_and_read(folder: Path, name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
     folder.mkdir(parents=True, exist_ok=True)
-
-    def kept(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
-        path = folder / f"{name}.parquet"
-        tables.write(name, rows, path)
-        return tables.read_frame(path, name)
-
-    found = {name: kept(name, rows) for name, rows in made.items()}
-    return found | {"scorecard": kept("scorecard", scorecard(Context(table=found.get)))}
+    tables.write(name, rows, folder / f"{name}.parquet")
+    return tables.read_frame(folder / f"{name}.parquet", name)
 
 
 def provenances(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -161,16 +137,11 @@ def charted(folder: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Drawn]]:
     Every other row is of something else, such as another matrix norm, and must not be shown.
     """
     cells = cell_rows(12)
-    found, drawn = {"cells": cells}, {}
+    rows, drawn = {"cells": cells}, {}
     for chart in charts():
         if chart.table not in ("cells", "training"):
-            found[chart.table], drawn[chart.name] = rows_of(chart, cells[:2])
-    folder.mkdir(parents=True, exist_ok=True)
-    read = {}
-    for name, rows in found.items():
-        tables.write(name, rows, folder / f"{name}.parquet")
-        read[name] = tables.read_frame(folder / f"{name}.parquet", name)
-    return read, drawn
+            rows[chart.table], drawn[chart.name] = rows_of(chart, cells[:2])
+    return {name: write_and_read(folder, name, some) for name, some in rows.items()}, drawn
 
 
 def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Drawn]:
@@ -186,22 +157,14 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
     base |= {"floor": False} if "clear" in chart.where else {}
     rng, rows, drawn = np.random.default_rng(len(chart.title)), [], []
     by_cell = line == "architecture" and of_networks  # the line is the network's own name
-    ways = cells if of_networks else [{"seed": seed} for seed in ((0, 1) if own_seed else (0,))]
+    ways = cells if of_networks else [{"seed": 0}, {"seed": 1}] if own_seed else [{}]
     for way, name, number in itertools.product(ways, ("one", "other"), (1, 2)):
         place = {"int": number, "float": float(number)}.get(types[chart.x], f"place {number}")
         if chart.kind == "points" and types[chart.x] == "text":
             place = name
-        row = base | (
-            {name: value for name, value in about(way).items() if name in types}
-            if of_networks
-            else way
-            if own_seed
-            else {}
-        )
-        row |= {
-            chart.x: place,
-            chart.measured: int(rng.integers(1, 99)) if types[chart.measured] == "int" else rng.random() + 0.1,
-        } | ({} if by_cell else {line: name})
+        row = base | {name: value for name, value in about(way).items() if name in types} if of_networks else base | way
+        row |= {chart.x: place} | ({} if by_cell else {line: name})
+        row[chart.measured] = int(rng.integers(1, 99)) if types[chart.measured] == "int" else rng.random() + 0.1
         if (chart.kind == "points" and number == 2) or (by_cell and name == "other"):
             continue
         if "own" in chart.where:
@@ -209,13 +172,8 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
         if len(about_table.key) == 1 and about_table.key[0] not in (chart.x, line, "key", "seed"):
             row[about_table.key[0]] = f"{name} {number}"  # what a row is of, where that is no axis
         rows.append(row)
-        drawn.append(
-            (
-                way["architecture"] if by_cell else name,
-                None if chart.kind == "points" else place,
-                row[chart.measured],
-            )
-        )
+        shown = way["architecture"] if by_cell else name
+        drawn.append((shown, None if chart.kind == "points" else place, row[chart.measured]))
         column = next((column for column in chart.where if column in types), None)
         if "own" in chart.where:
             rows.append(row | {"trained_layer": number + 5, chart.measured: 0})
@@ -229,19 +187,13 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
 
 
 def charted_page(folder: Path) -> tuple[str, dict[str, Drawn]]:
-    found, drawn = charted(folder / "tables")
-    return page(PageInputs("charts", list(found), found.__getitem__, [], {}, "0")), drawn
+    some, drawn = charted(folder / "tables")
+    return page(PageInputs("charts", list(some), some.__getitem__, [], {}, "0")), drawn
 
 
 def made_page(folder: Path, count: int, **options: Any) -> str:
-    """The text of the page of `count` networks; its tables are in `folder`/tables."""
-    found = frames(folder / "tables", count)
-    given = PageInputs(
-        "made up",
-        list(found),
-        found.__getitem__,
-        provenances(cell_rows(count)),
-        {"scorecard": "All < numbers."},
-        "0",
+    """Return the text of the page of `count` networks; its tables are in `folder`/tables."""
+    some, known = frames(folder / "tables", count), provenances(cell_rows(count))
+    return page(
+        PageInputs("made up", list(some), some.__getitem__, known, {"scorecard": "All < numbers."}, "0"), **options
     )
-    return page(given, **options)

@@ -83,12 +83,9 @@ class Merged(nn.Module):
         self.first, self.second = (nn.ModuleList(kinds.Block() for _ in range(3)) for _ in range(2))
 
     def forward(self, x):  # (B, 8, D)
-        for block in self.first:
-            x = block(x)
+        x = kinds.through(self.first, x)
         x = x[:, ::2] + x[:, 1::2]
-        for block in self.second:
-            x = block(x)
-        return x
+        return kinds.through(self.second, x)
 
 
 def test_blocks_behind_a_merge_of_tokens_are_not_said_to_have_no_additions():

@@ -26,19 +26,6 @@ def drawn(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-class Stack(nn.Module):
-    """x + f(x), for functions of tokens."""
-
-    def __init__(self, *branches):
-        super().__init__()
-        self.layers = nn.ModuleList(Layer(branch) for branch in branches)
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
-
-
 class Layer(nn.Module):
     def __init__(self, branch):
         super().__init__()
@@ -46,6 +33,11 @@ class Layer(nn.Module):
 
     def forward(self, x):
         return x + self.branch(x)
+
+
+def stack(*branches):
+    """Return layers x + f(x), for functions of tokens."""
+    return nn.Sequential(*(Layer(branch) for branch in branches))
 
 
 class Uniform(nn.Module):
@@ -73,7 +65,7 @@ class Attends(nn.Module):
         return scores.softmax(-1) @ x
 
 
-def of(module, x=None, **options):
+def report_of(module, x=None, **options):
     (report,) = check(module, drawn(3, TOKENS, WIDTH) if x is None else x, **options)
     return report
 
@@ -93,7 +85,7 @@ def test_the_largest_channels_are_left_out():
 
 
 def test_uniform_attention_has_known_weights():
-    report = of(Stack(Uniform(), Uniform()))
+    report = report_of(stack(Uniform(), Uniform()))
     for layer in report.layers[1:]:
         assert layer.entropy == pytest.approx(math.log(TOKENS))
         assert layer.largest == layer.first == pytest.approx(1 / TOKENS)
@@ -101,27 +93,18 @@ def test_uniform_attention_has_known_weights():
     total = x + x.mean(1, keepdim=True)
     assert report.layers[1].residual == pytest.approx(relative_residual(total).mean().item(), rel=1e-12)
     assert report.variants["SAN"][1] == pytest.approx(0.0, abs=1e-15)
-    assert "SAN ~" in report_text([report], "m") and "transformer ~" not in report_text(
-        [report], "m"
-    )  # rounding is marked
+    text = report_text([report], "m")
+    assert "SAN ~" in text and "transformer ~" not in text  # rounding is marked
     assert report.layers[1].without_first == pytest.approx(relative_residual(total[:, 1:]).mean().item(), rel=1e-12)
     assert report.layers[1].norm == pytest.approx(total.pow(2).sum(-1).mean(-1).sqrt().mean().item(), rel=1e-12)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_weights_are_the_same_written_out_or_fused(causal):
-    fused, plain = (of(Stack(*(Attends(one, causal) for _ in range(3)))) for one in (True, False))
+    fused, plain = (report_of(stack(*(Attends(one, causal) for _ in range(3)))) for one in (True, False))
     for one, other in zip(fused.layers[1:], plain.layers[1:], strict=True):
-        for name in (
-            "residual",
-            "entropy",
-            "largest",
-            "first",
-            "query_gradient",
-            "key_gradient",
-            "gradient",
-            "influence_last",
-        ):
+        gradients = ("query_gradient", "key_gradient", "gradient", "influence_last")
+        for name in ("residual", "entropy", "largest", "first", *gradients):
             assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9), name
         assert one.orders == pytest.approx(other.orders, abs=1e-6)
 
@@ -132,7 +115,7 @@ def test_weights_are_the_same_written_out_or_fused(causal):
 )
 def test_orders_of_contraction_are_known(branch, order):
     branch = Placed() if branch == "placed" else branch
-    report = of(Stack(branch, branch))
+    report = report_of(stack(branch, branch))
     assert [list(layer.orders.values()) for layer in report.layers[1:]] == [[pytest.approx(order, abs=0.02)]] * 2
 
 
@@ -146,8 +129,8 @@ class Placed(nn.Module):
 
 def test_equal_tokens_are_counted():
     assert distinct_rows(torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0 + 1e-12], [3.0, 4.0]])) == 2
-    assert [layer.distinct for layer in of(Stack(Attends(), Attends())).layers] == [1, 1, 1]
-    assert [layer.distinct for layer in of(Stack(Placed(), Placed())).layers] == [1, TOKENS, TOKENS]
+    assert [layer.distinct for layer in report_of(stack(Attends(), Attends())).layers] == [1, 1, 1]
+    assert [layer.distinct for layer in report_of(stack(Placed(), Placed())).layers] == [1, TOKENS, TOKENS]
 
 
 class Linear(nn.Module):
@@ -164,7 +147,7 @@ class Linear(nn.Module):
 
 def test_influence_is_the_norm_of_the_jacobian():
     """By brute force, against many probes."""
-    model, x = Stack(Linear(1), Linear(5)), drawn(2, TOKENS, WIDTH)
+    model, x = stack(Linear(1), Linear(5)), drawn(2, TOKENS, WIDTH)
     found = examine(model, x)
     (flow,) = found.flows
     layers = [LayerReport(n) for n in range(3)]
@@ -179,7 +162,7 @@ def test_influence_is_the_norm_of_the_jacobian():
 
 
 def test_gradients_are_those_of_autograd():
-    model, x = Stack(Attends(), Attends()), drawn(2, TOKENS, WIDTH)
+    model, x = stack(Attends(), Attends()), drawn(2, TOKENS, WIDTH)
     found = examine(model, x)
     (flow,) = found.flows
     with torch.enable_grad():
@@ -194,13 +177,13 @@ def test_gradients_are_those_of_autograd():
 def test_interventions_are_what_their_names_say():
     """Each against a module that is written that way."""
     x = drawn(3, TOKENS, WIDTH)
-    found = examine(Stack(Linear(1), Linear(5), Linear(9)), x)
+    found = examine(stack(Linear(1), Linear(5), Linear(9)), x)
     (flow,) = found.flows
     by_name = {one.name: one.last for one in interventions(found, flow)}
 
     def by_hand(step):
         state = x
-        for layer in found.model.layers:
+        for layer in found.model:
             state = step(state, layer.branch(state)).detach()
         return relative_residual(state).mean().item()
 
@@ -213,8 +196,8 @@ def test_interventions_are_what_their_names_say():
     assert by_name["a norm after each addition"] == pytest.approx(by_hand(lambda s, f: norm(s + f)), rel=1e-9)
     assert by_name["weights of the layers times 0.5"] == pytest.approx(by_hand(lambda s, f: s + f / 4), rel=1e-9)
     with multiplied(matrices_of_layers(found, flow), 0.5):
-        assert torch.equal(found.model.layers[0].branch.mix, drawn(TOKENS, TOKENS, seed=1) / 2)
-    assert torch.equal(found.model.layers[0].branch.mix, drawn(TOKENS, TOKENS, seed=1))
+        assert torch.equal(found.model[0].branch.mix, drawn(TOKENS, TOKENS, seed=1) / 2)
+    assert torch.equal(found.model[0].branch.mix, drawn(TOKENS, TOKENS, seed=1))
 
 
 class Collapses(nn.Module):
@@ -225,11 +208,11 @@ class Collapses(nn.Module):
 
 
 def test_the_layer_and_the_part_that_collapse_are_named():
-    report = of(Stack(Uniform(), Collapses(), Uniform()))
+    report = report_of(stack(Uniform(), Collapses(), Uniform()))
     assert report.worst == 2
     said = " ".join([report.result("rank-kept").sentence, *explain_rank(report)])
     assert "tokens become one vector" in said and "Layer 2 loses most" in said and "without branch" in said
-    assert report.without[0].last == pytest.approx(of(Stack(Uniform(), Uniform())).layers[-1].residual, rel=1e-9)
+    assert report.without[0].last == pytest.approx(report_of(stack(Uniform(), Uniform())).layers[-1].residual, rel=1e-9)
     helps = next(one for one in report.interventions if one.name.startswith("branches times 0.1"))
     assert f"{helps.last:.2f}" in said
 
@@ -247,7 +230,7 @@ def test_the_layer_and_the_part_that_collapse_are_named():
     ],
 )
 def test_conditions_compare_quantities(text, holds):
-    assert condition(text).holds(of(Stack(Uniform(), Collapses()), changes=False)) is holds
+    assert condition(text).holds(report_of(stack(Uniform(), Collapses()), changes=False)) is holds
 
 
 def test_a_condition_that_cannot_be_read_says_what_to_write():
@@ -259,9 +242,9 @@ def test_a_condition_that_cannot_be_read_says_what_to_write():
 
 def test_assert_keeps_rank_says_the_table():
     x = drawn(2, TOKENS, WIDTH)
-    assert_keeps_rank(Stack(Uniform(), Uniform()), x, at_least=0.1)
+    assert_keeps_rank(stack(Uniform(), Uniform()), x, at_least=0.1)
     with pytest.raises(AssertionError, match="the residual of the last layer is below") as caught:
-        assert_keeps_rank(Stack(Uniform(), Collapses()), x, at_least=0.1)
+        assert_keeps_rank(stack(Uniform(), Collapses()), x, at_least=0.1)
     assert "layer   residual" in str(caught.value) and "Layer 2 loses most" in str(caught.value)
     with pytest.raises(RankfallError, match="at_least is 2"):
-        assert_keeps_rank(Stack(Uniform(), Uniform()), x, at_least=2)
+        assert_keeps_rank(stack(Uniform(), Uniform()), x, at_least=2)

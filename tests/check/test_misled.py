@@ -55,9 +55,7 @@ class LargeFirst(kinds.Stack):
 
     def forward(self, x):
         x = torch.cat([self.first.expand(len(x), -1, -1), x], 1)
-        for block in self.blocks:
-            x = block(x)
-        return x
+        return kinds.through(self.blocks, x)
 
 
 def test_a_large_first_token_does_not_hide_that_the_others_become_one_vector():
@@ -106,20 +104,19 @@ def test_what_hides_the_tokens_is_named_and_nothing_is_apart(column, what, value
 
 
 @pytest.mark.parametrize(
-    ("residuals", "said"),
+    ("residuals", "words"),
     [
-        (
-            [0.92, 0.0072, 0.27],
-            "become one vector: residual 0.92 before the layers, 0.0072 after layer 1 and 0.27",
-        ),
-        (
-            [0.92, 0.03, 0.08],
-            "become one vector: residual 0.92 before the layers, 0.03 after layer 1 and 0.08",
-        ),
-        ([0.92, 0.1, 0.17], "become more alike: residual 0.92 before the layers, 0.1 after layer 1 and 0.17"),
+        ([0.92, 0.0072, 0.27], "become one vector: residual 0.92 before the layers, 0.0072 after layer 1 and 0.27"),
+        ([0.92, 0.03, 0.08], "become one vector: residual 0.92 before the layers, 0.03 after layer 1 and 0.08"),
+        ([0.92, 0.1, 0.17], "become more alike: residual 0.92 before the layers, 0.10 after layer 1 and 0.17"),
+        ([0.9, 0.001, 0.9], "become one vector: residual 0.90 before the layers, 0.001 after layer 1"),
+        ([0.06, 0.049], "become one vector: residual 0.06 before the layers and 0.049"),
+        ([0.04, 0.04], "one vector before the layers"),
+        ([0.0, 0.9], "one vector before the layers: residual 0 before the layers and 0.90"),
     ],
 )
-def test_one_vector_on_the_way_is_said_whatever_is_left_in_the_end(residuals, said):
-    lines = verdict(reported("norm", [1.0] * 3, residuals))
-    assert said in lines[0].replace("0.030", "0.03").replace("0.080", "0.08").replace("0.10 ", "0.1 ")
+def test_one_vector_anywhere_is_told_whatever_is_left_in_the_end(residuals, words):
+    lines = verdict(reported("norm", [1.0] * len(residuals), residuals))
+    assert words in lines[0]
     assert not [line for line in lines if "needs no change" in line]
+    assert "more alike" in lines[0] or not [line for line in lines if "stay apart" in line]

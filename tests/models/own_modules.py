@@ -2,122 +2,48 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from stream_kinds import through
 from torch import Tensor, nn
-
-WIDTH, LAYERS, TOKENS, VOCABULARY = 16, 4, 9, 50
-
-
-class RMS(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6).type_as(x) * self.weight
+from unusual_models import DEPTH, MLP, Attention, Block, D, Language, Scan, T, V, rotary
+from watched import Gpt
 
 
-def rotated(x: Tensor) -> Tensor:
-    """Rotary positions. x (B, H, T, d)"""
-    half = x.shape[-1] // 2
-    angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] / 100 ** (torch.arange(half, dtype=x.dtype) / half)
-    a, b = x[..., :half], x[..., half:]
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
-
-
-class RotaryAttention(nn.Module):
+class DecoderBlock(Block):
     def __init__(self) -> None:
-        super().__init__()
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (one.unflatten(-1, (2, -1)).transpose(1, 2) for one in self.qkv(x).chunk(3, -1))
-        y = F.scaled_dot_product_attention(rotated(q), rotated(k), v, is_causal=True)
-        return self.out(y.transpose(1, 2).flatten(-2))
+        super().__init__(Attention(turn=rotary), norm=nn.RMSNorm)
 
 
-class SwiGLU(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.up, self.gate, self.down = nn.Linear(WIDTH, 24), nn.Linear(WIDTH, 24), nn.Linear(24, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(F.silu(self.gate(x)) * self.up(x))
-
-
-class DecoderBlock(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm1, self.attention, self.norm2, self.mlp = RMS(WIDTH), RotaryAttention(), RMS(WIDTH), SwiGLU()
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
-
-
-class Decoder(nn.Module):
-    """RoPE, RMSNorm, SwiGLU."""
+class Decoder(Language):
+    """Rotary positions, RMSNorm, tied logits in a dict."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(VOCABULARY, WIDTH)
-        self.blocks = nn.ModuleList(DecoderBlock() for _ in range(LAYERS))
-        self.norm, self.head = RMS(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+        super().__init__(DecoderBlock, placed=False)
         self.head.weight = self.embed.weight
 
-    def forward(self, tokens: Tensor) -> dict[str, Tensor]:
-        x = self.embed(tokens)
-        for block in self.blocks:
-            x = block(x)
-        return {"logits": self.head(self.norm(x))}
+    def forward(self, numbers: Tensor) -> dict[str, Tensor]:
+        return {"logits": super().forward(numbers)}
 
 
-class NanoBlock(nn.Module):
-    """The shape of nanoGPT's: attention written out, weights of a softmax, dropout, one map for queries, keys and values."""
+class HybridBlock(Block):
+    """Mixers differ by layer: scans, and attention in every second; an MLP in those alone."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.c_attn, self.c_proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH), nn.Dropout(0.1))
-        self.register_buffer("mask", torch.tril(torch.ones(TOKENS, TOKENS)))
-
-    def attend(self, x: Tensor) -> Tensor:
-        q, k, v = (one.unflatten(-1, (2, -1)).transpose(1, 2) for one in self.c_attn(x).split(WIDTH, 2))
-        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
-        weights = F.softmax(scores.masked_fill(self.mask == 0, float("-inf")), dim=-1)
-        return self.c_proj((F.dropout(weights, 0.1, self.training) @ v).transpose(1, 2).flatten(-2))
+    def __init__(self, attention: bool) -> None:
+        super().__init__(Attention(turn=rotary) if attention else Scan())
+        self.wide = attention
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attend(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
+        x = x + self.mixer(self.norm1(x))
+        return x + self.mlp(self.norm2(x)) if self.wide else x
 
 
-class NanoGPT(nn.Module):
+class Hybrid(Decoder):
     def __init__(self) -> None:
         super().__init__()
-        self.transformer = nn.ModuleDict(
-            {
-                "wte": nn.Embedding(VOCABULARY, WIDTH),
-                "wpe": nn.Embedding(TOKENS, WIDTH),
-                "h": nn.ModuleList(NanoBlock() for _ in range(LAYERS)),
-                "ln_f": nn.LayerNorm(WIDTH),
-            }
-        )
-        self.lm_head = nn.Linear(WIDTH, VOCABULARY, bias=False)
-
-    def forward(self, idx: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        x = self.transformer["wte"](idx) + self.transformer["wpe"](torch.arange(idx.shape[1]))
-        for block in self.transformer["h"]:
-            x = block(x)
-        logits = self.lm_head(self.transformer["ln_f"](x))
-        loss = None if targets is None else F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        return logits, loss
+        self.blocks = nn.ModuleList(HybridBlock(attention) for attention in (False, True, False, True))
 
 
 class GraphLayer(nn.Module):
@@ -125,9 +51,8 @@ class GraphLayer(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.q, self.k, self.v = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.ff = nn.Sequential(nn.Linear(WIDTH, 32), nn.ReLU(), nn.Linear(32, WIDTH))
+        self.q, self.k, self.v = (nn.Linear(D, D) for _ in range(3))
+        self.norm1, self.norm2, self.mlp = nn.LayerNorm(D), nn.LayerNorm(D), MLP()
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         source, target = edges
@@ -136,60 +61,29 @@ class GraphLayer(nn.Module):
         total = torch.zeros(len(x), dtype=x.dtype).index_add_(0, target, weights) + 1e-9
         message = torch.zeros_like(x).index_add_(0, target, weights[:, None] * self.v(x)[source])
         x = self.norm1(x + message / total[:, None])
-        return self.norm2(x + self.ff(x))
+        return self.norm2(x + self.mlp(x))
 
 
 class GraphTransformer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.inside = nn.Linear(5, WIDTH)
-        self.layers = nn.ModuleList(GraphLayer() for _ in range(LAYERS))
+        self.inside, self.layers = nn.Linear(5, D), nn.ModuleList(GraphLayer() for _ in range(DEPTH))
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        x = self.inside(x)
-        for layer in self.layers:
-            x = layer(x, edge_index)
-        return x
+        return through(self.layers, self.inside(x), edge_index)
 
 
-class Recurrent(nn.Module):
-    """A gated linear recurrence over tokens, as state-space models have it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inside, self.gate, self.out = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        decay, value = torch.sigmoid(self.gate(x)), self.inside(x)
-        state, found = torch.zeros_like(value[:, 0]), []
-        for t in range(x.shape[1]):
-            state = decay[:, t] * state + (1 - decay[:, t]) * value[:, t]
-            found.append(state)
-        return self.out(torch.stack(found, 1))
+def nano_gpt() -> Gpt:
+    return Gpt(DEPTH, D, 2, V)
 
 
-class HybridBlock(nn.Module):
-    """Mixers differ by layer: recurrences, and attention in every second; an MLP in those alone."""
-
-    def __init__(self, attention: bool) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = RMS(WIDTH), RMS(WIDTH)
-        self.mixer = RotaryAttention() if attention else Recurrent()
-        self.mlp = SwiGLU() if attention else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.mixer(self.norm1(x))
-        return x if self.mlp is None else x + self.mlp(self.norm2(x))
-
-
-class Hybrid(Decoder):
-    def __init__(self) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList(HybridBlock(one) for one in (False, True, False, True))
+def encoder(batch_first: bool = True) -> nn.Module:
+    layer = nn.TransformerEncoderLayer(D, 2, D, batch_first=batch_first)
+    return nn.TransformerEncoder(layer, DEPTH, enable_nested_tensor=False)
 
 
 def tokens(samples: int = 2) -> Tensor:
-    return torch.randint(0, VOCABULARY, (samples, TOKENS), generator=torch.Generator().manual_seed(5))
+    return torch.randint(0, V, (samples, T), generator=torch.Generator().manual_seed(5))
 
 
 def vectors(*shape: int) -> Tensor:
@@ -197,22 +91,17 @@ def vectors(*shape: int) -> Tensor:
 
 
 def graph_inputs() -> tuple[Tensor, Tensor]:
-    """A ring of 9 nodes with chords, without loops."""
+    """Return a ring of 9 nodes with chords, without loops."""
     here = torch.arange(9)
     pairs = [torch.stack([here, (here + step) % 9]) for step in (1, 2, 8, 7)]
     return vectors(9, 5), torch.cat(pairs, 1)
 
 
-def encoder(norm_first: bool = False, batch_first: bool = True) -> nn.Module:
-    layer = nn.TransformerEncoderLayer(WIDTH, 2, 32, batch_first=batch_first, norm_first=norm_first)
-    return nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
-
-
 # kind -> (a module, its inputs, layers, branches that mix tokens, that do not, causal)
 KINDS: dict[str, tuple[Callable[[], nn.Module], Any, int, int, int, bool]] = {
-    "decoder": (Decoder, tokens(), LAYERS, 4, 4, True),
-    "encoder": (encoder, vectors(2, TOKENS, WIDTH), LAYERS, 4, 4, False),
-    "hybrid": (Hybrid, tokens(), LAYERS, 4, 2, True),
-    "nanogpt": (NanoGPT, {"idx": tokens()}, LAYERS, 4, 4, True),
-    "graph": (GraphTransformer, graph_inputs(), LAYERS, 4, 4, False),
+    "decoder": (Decoder, tokens(), DEPTH, 3, 3, True),
+    "encoder": (encoder, vectors(2, T, D), DEPTH, 3, 3, False),
+    "hybrid": (Hybrid, tokens(), 4, 4, 2, True),
+    "nanogpt": (nano_gpt, {"tokens": tokens()}, DEPTH, 3, 3, True),
+    "graph": (GraphTransformer, graph_inputs(), DEPTH, 3, 3, False),
 }

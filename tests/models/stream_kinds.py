@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,6 +17,13 @@ def states(*shape: int) -> Tensor:
 
 def tokens() -> Tensor:
     return torch.randint(0, 20, (SAMPLES, TOKENS), generator=torch.Generator().manual_seed(4))
+
+
+def through(blocks: Iterable[nn.Module], x: Tensor, *given: Tensor) -> Tensor:
+    """Return a state behind blocks, each of which also reads what is given."""
+    for block in blocks:
+        x = block(x, *given)
+    return x
 
 
 class Attention(nn.Module):
@@ -53,10 +62,7 @@ class Stack(nn.Module):
         self.head = nn.Linear(WIDTH, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.embed(x)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
+        return self.head(through(self.blocks, self.embed(x)))
 
 
 class FromFirst(Stack):
@@ -121,8 +127,7 @@ class Looped(Stack):
     def forward(self, x: Tensor) -> Tensor:
         x = self.embed(x)
         for _ in range(DEPTH // 2):
-            for block in self.blocks:
-                x = block(x)
+            x = through(self.blocks, x)
         return self.head(x)
 
 
@@ -155,8 +160,7 @@ class Channels(Stack):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.embed(x).transpose(1, 2)
-        for block in self.blocks:
-            x = block(x)
+        x = through(self.blocks, x)
         return self.head(x.transpose(1, 2))
 
 
@@ -239,3 +243,17 @@ class BatchNormed(Block):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm(x))
         return x + self.mlp(self.norm(x))
+
+
+def seen_by_hooks(model: nn.Module, inputs: Tensor) -> list[Tensor]:
+    """Return the states that enter the blocks, and the one that leaves the last, (B, T, D), in float64."""
+    entered, left = [], []
+    model = model.double().eval()
+    for block in dict.fromkeys(model.blocks):
+        block.register_forward_pre_hook(lambda module, given: entered.append(given[0]))
+        block.register_forward_hook(
+            lambda module, given, output: left.append(output[0] if isinstance(output, tuple) else output)
+        )
+    with torch.no_grad():
+        model(inputs.double())
+    return [*entered, left[-1]]

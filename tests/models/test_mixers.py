@@ -1,4 +1,5 @@
-"""Guards what mixes tokens in models of the library: found by trying, and the same numbers as the older way where that one measures too."""
+"""Guards types of the library: what mixes tokens is found by trying, with the same numbers as the older way where that one measures too;
+at small size parts that AutoModel does not make are made, configurations mended and inputs fitted."""
 
 import pytest
 import torch
@@ -6,7 +7,10 @@ from tiny_models import CONFIGS, PICTURES, TOKENS, VOCABULARY
 
 from rankfall import residuals
 from rankfall.check.library import small_example
-from rankfall.models.families.small import LAYERS
+from rankfall.errors import RankfallError
+from rankfall.models.families.classes import NoModel, classes_of, maker
+from rankfall.models.families.example import example_inputs
+from rankfall.models.families.small import LAYERS, small_config
 from rankfall.models.load import load
 from rankfall.models.source import ModelSource
 from rankfall.models.surgery import cut, find_stream
@@ -78,3 +82,41 @@ def test_a_model_that_is_built_otherwise_is_measured_by_its_own_stream():
     assert found["transformer"].note == "measured as any module, on random inputs"
     model, _, _ = small_example("mamba", {}, 0)
     assert len(residuals(model, samples=1, length=8, text="random")["transformer"]) == LAYERS + 1
+
+
+def test_a_part_of_a_model_is_made_by_its_barest_class() -> None:
+    from transformers import CONFIG_MAPPING
+
+    assert [made.__name__ for made in classes_of(CONFIG_MAPPING["clap_text_model"])][:1] == ["ClapTextModel"]
+    model, _, inputs = small_example("siglip_text_model", {}, 0)
+    assert type(model).__name__ == "SiglipTextModel" and list(inputs) == ["input_ids"]
+    with pytest.raises(NoModel, match="no model that is made of one by itself"):
+        maker(CONFIG_MAPPING["layoutxlm"]())
+
+
+def test_a_configuration_that_is_not_consistent_is_mended() -> None:
+    """Zamba's attention has twice the width, which no rule of a name says."""
+    config = small_config("zamba")
+    with pytest.raises(RankfallError, match="runs on none of the inputs"):
+        example_inputs(maker(config)(config), config)
+    model, _, inputs = small_example("zamba", {}, 0)
+    with torch.no_grad():
+        assert model(**inputs).last_hidden_state.isfinite().all()
+    assert sum(weight.numel() for weight in model.parameters()) < 10_000_000
+
+
+@pytest.mark.parametrize("kind", ["sam_hq", "time_series_transformer", "qwen2_5_vl_vision", "embedding_gemma2_text"])
+def test_types_that_need_rules_of_their_own_run(kind: str) -> None:
+    model, _, inputs = small_example(kind, {}, 0)
+    with torch.no_grad():
+        output = model(**inputs)
+    assert output[0].isfinite().all() and sum(weight.numel() for weight in model.parameters()) < 1_000_000
+
+
+@pytest.mark.parametrize(("kind", "given"), [("vit_mae", "noise"), ("vilt", "image_embeds")])
+def test_what_a_model_would_draw_in_a_pass_is_given(kind: str, given: str) -> None:
+    model, _, inputs = small_example(kind, {}, 0)
+    assert given in inputs
+    with torch.no_grad():
+        first, second = (model(**inputs).last_hidden_state for _ in range(2))
+    assert torch.equal(first, second)

@@ -8,10 +8,12 @@ import random
 import numpy as np
 import own_modules as own
 import pytest
+import stream_kinds as kinds
 import torch
 from torch import nn
 
 from rankfall import residuals
+from rankfall.check.report import check
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
@@ -25,12 +27,11 @@ WHOLE = "transformer"
 def test_layers_and_branches_of_every_kind(kind):
     make, inputs, layers, mixes, plain, causal = own.KINDS[kind]
     torch.manual_seed(0)
-    found = examine(make(), inputs)
-    (flow,) = found.flows
-    kinds = [branch.kind for branch in flow.branches]
-    assert (flow.depth, flow.width, flow.causal) == (layers, own.WIDTH, causal)
-    assert [kinds.count(one) for one in (MIXES, TOKENWISE)] == [mixes, plain]
-    assert [name.rpartition(".")[2] for name in flow.layers] == list("0123")
+    (flow,) = examine(make(), inputs).flows
+    branches = [branch.kind for branch in flow.branches]
+    assert (flow.depth, flow.width, flow.causal) == (layers, own.D, causal)
+    assert [branches.count(kind) for kind in (MIXES, TOKENWISE)] == [mixes, plain]
+    assert [name.rpartition(".")[2] for name in flow.layers] == [str(number) for number in range(layers)]
     measured = residuals(make(), inputs)
     assert len(measured[WHOLE]) == layers + 1
     assert ("SAN+skip" in measured) == (plain > 0)
@@ -38,7 +39,7 @@ def test_layers_and_branches_of_every_kind(kind):
 
 def test_states_are_those_that_hooks_see():
     torch.manual_seed(0)
-    model, seen = own.NanoGPT().double().eval(), []
+    model, seen = own.nano_gpt().double().eval(), []
     for block in model.transformer["h"]:
         block.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
         block.register_forward_hook(lambda module, given, output: seen.append(output))
@@ -53,7 +54,7 @@ def test_states_are_those_that_hooks_see():
 def test_samples_and_tokens_are_told_apart(shape):
     """The same states in four layouts have the same residuals."""
     torch.manual_seed(0)
-    model, x = own.encoder().eval(), own.vectors(3, 7, own.WIDTH)
+    model, x = own.encoder().eval(), own.vectors(3, 7, own.D)
     if shape == "as many tokens as samples":
         x = x.repeat(3, 1, 1)[:7]
     x = x[:1] if shape == "one sample" else x
@@ -79,22 +80,12 @@ class Shrinks(nn.Module):
         return x + (self.kept - 1) * (x - x.mean(1, keepdim=True))
 
 
-class Stack(nn.Module):
-    def __init__(self, blocks) -> None:
-        super().__init__()
-        self.inside, self.blocks = nn.Identity(), nn.ModuleList(blocks)
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
 def test_the_residual_of_a_shrinking_stack_is_known():
     common = own.vectors(1, 1, 8)
     rest = own.vectors(3, 6, 8)
     rest = (rest - rest.mean(1, keepdim=True)).double()
-    found = residuals(Stack([Shrinks(0.5), Shrinks(0.25)]), common + rest, norm="frobenius")
+    model = nn.Sequential(Shrinks(0.5), Shrinks(0.25))
+    found = residuals(model, inputs=common + rest, norm="frobenius")
     sizes = [rest.flatten(1).norm(dim=1) * c for c in (1.0, 0.5, 0.125)]
     whole = [(size.pow(2) + 6 * common.double().norm() ** 2).sqrt() for size in sizes]
     wanted = [(size / total).mean().item() for size, total in zip(sizes, whole)]
@@ -105,8 +96,7 @@ def test_the_residual_of_a_shrinking_stack_is_known():
 @pytest.mark.parametrize("kind", ["half", "compiled"])
 def test_nothing_is_left_behind(kind):
     torch.manual_seed(0)
-    model = own.NanoGPT().train()
-    model.lm_head.weight = model.transformer["wte"].weight
+    model = own.nano_gpt().train()
     if kind == "half":
         model = model.bfloat16()
     given = torch.compile(model) if kind == "compiled" else model
@@ -114,11 +104,10 @@ def test_nothing_is_left_behind(kind):
     kept = (torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate())
     hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
     inputs = own.tokens()
-    found = residuals(given, {"idx": inputs})
-    assert len(found[WHOLE]) == own.LAYERS + 1
+    assert len(residuals(given, {"tokens": inputs})[WHOLE]) == own.DEPTH + 1
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(value.dtype == before[name].dtype for name, value in model.state_dict().items())
-    assert model.training and model.transformer["h"][0].mlp[3].training
+    assert model.training and model.transformer["h"][0].drop.training
     assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
     assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
     assert model.lm_head.weight is model.transformer["wte"].weight
@@ -140,9 +129,7 @@ def test_encoder_and_decoder_are_measured_apart():
     assert again[f"decoder {WHOLE}"] != found[f"decoder {WHOLE}"]
 
 
-@pytest.mark.parametrize(
-    "blocks", ["blocks", "DecoderBlock", ["blocks.0", "blocks.1", "blocks.2", "blocks.3"], "modules"]
-)
+@pytest.mark.parametrize("blocks", ["blocks", "DecoderBlock", ["blocks.0", "blocks.1", "blocks.2"], "modules"])
 def test_blocks_are_named_by_name_class_or_module(blocks):
     torch.manual_seed(0)
     model = own.Decoder()
@@ -162,9 +149,7 @@ class Pyramid(nn.Module):
 
     def forward(self, x):
         for number, stage in enumerate(self.stages):
-            x = self.widen(x) if number else x
-            for layer in stage:
-                x = layer(x)
+            x = kinds.through(stage, self.widen(x) if number else x)
         return x
 
 
@@ -193,22 +178,20 @@ def test_a_stage_of_a_pyramid_is_measured_by_name():
 class WithoutSkips(nn.Module):
     def __init__(self, skips_of_maps: bool = False) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(own.NanoBlock() for _ in range(3))
+        self.layers = nn.ModuleList(kinds.Block() for _ in range(3))
         for layer in self.layers:
             layer.forward = lambda x, layer=layer: (
-                (y := layer.attend(x)) + layer.mlp(y) if skips_of_maps else layer.attend(x)
+                (y := layer.attention(x)) + layer.mlp(y) if skips_of_maps else layer.attention(x)
             )
 
     def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
+        return kinds.through(self.layers, x)
 
 
 @pytest.mark.parametrize("skips_of_maps", [False, True])
 def test_layers_without_skips_are_measured_by_their_modules(skips_of_maps):
     torch.manual_seed(0)
-    model, x = WithoutSkips(skips_of_maps).eval().double(), own.vectors(2, own.TOKENS, own.WIDTH).double()
+    model, x = WithoutSkips(skips_of_maps).eval().double(), kinds.states().double()
     (flow,) = examine(model, x).flows
     assert (flow.depth, flow.skips, flow.causal) == (3, False, True)
     state, by_hand = x, [relative_residual(x).mean().item()]
@@ -218,3 +201,89 @@ def test_layers_without_skips_are_measured_by_their_modules(skips_of_maps):
     found = residuals(model, x)
     assert list(found) == [WHOLE]
     assert found[WHOLE] == pytest.approx(by_hand, rel=1e-12)
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_a_branch_of_zeros_is_known_for_what_it_is(zero):
+    torch.manual_seed(0)
+    model = kinds.Stack(depth=3)
+    for block in model.blocks if zero else ():
+        nn.init.zeros_(block.attention.out.weight)
+        nn.init.zeros_(block.attention.out.bias)
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    (flow,) = examine(model, kinds.states()).flows
+    assert [one.kind for one in flow.branches] == 3 * [MIXES, TOKENWISE] and flow.causal
+    assert all(torch.equal(before[name], one) for name, one in model.state_dict().items())
+
+
+class Experts(kinds.Block):
+    """Each expert adds to the tokens that are sent to it, if there are any."""
+
+    def __init__(self):
+        super().__init__()
+        self.route, self.experts = nn.Linear(kinds.WIDTH, 4), nn.ModuleList(kinds.MLP() for _ in range(4))
+
+    def forward(self, x):
+        x = x + self.attention(x)
+        chosen, out = self.route(x).argmax(-1), torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = chosen == number
+            if rows.any():
+                out[rows] += expert(x[rows])
+        return x + out
+
+
+def test_experts_that_get_no_token_change_nothing():
+    """Where all tokens are equal one expert of a layer gets all: the sums of the others do not happen."""
+    torch.manual_seed(0)
+    model, x = kinds.Stack(Experts, 3), kinds.states()
+    (report,) = check(model, x)
+    assert "3 mix tokens, 3 act token by token" in report.summary
+    assert report.layers[-1].distinct == 1 and set(report.variants) >= {"SAN", "SAN+MLP", "SAN+skip", "transformer"}
+    assert not [reason for reason in report.reasons.values() if "did not happen" in reason]
+    assert len(residuals(model, x)["SAN"]) == 4
+
+
+def by_hand(states):
+    residuals_by_hand = [relative_residual(state.double()).mean().item() for state in states]
+    return pytest.approx(residuals_by_hand, rel=1e-6)  # rotations are in float32
+
+
+class Deferred(nn.Module):
+    """A layer that returns its branch beside the state, and leaves the sum to the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.mixer = nn.RMSNorm(own.D), own.Attention(turn=own.rotary)
+
+    def forward(self, branch, state=None):
+        state = branch if state is None else branch + state
+        return self.mixer(self.norm(state)), state
+
+
+class DeferredNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.layers = nn.Embedding(50, own.D), nn.ModuleList(Deferred() for _ in range(4))
+        self.norm = nn.RMSNorm(own.D)
+
+    def forward(self, tokens):
+        branch, state = self.embed(tokens), None
+        for layer in self.layers:
+            branch, state = layer(branch, state)
+        return self.norm(branch + state)
+
+
+def test_a_sum_that_the_next_layer_makes_is_of_the_layer_that_makes_its_branch():
+    torch.manual_seed(0)
+    model, states = DeferredNet().double().eval(), []
+    for layer in model.layers:
+        layer.register_forward_hook(lambda module, given, output: states.append(output[0] + output[1]))
+    model(own.tokens())
+    (flow,) = examine(model, own.tokens()).flows
+    assert flow.layers == tuple(f"layers.{n}" for n in range(4))
+    assert [branch.name for branch in flow.branches] == ["mixer"] * 4
+    first = model.embed(own.tokens())
+    assert residuals(model, own.tokens())[WHOLE] == by_hand([first, *states[:4]])
+    assert residuals(model, own.tokens(), blocks=["layers.1", "layers.2"])[WHOLE] == by_hand(states[:3])
+    assert residuals(model, own.tokens(), blocks=["layers.3"])[WHOLE] == by_hand(states[2:4])

@@ -24,6 +24,7 @@ def dissected(family):
 @pytest.mark.parametrize("family", CONFIGS)
 def test_two_additions_a_layer_and_an_untouched_run_is_bit_identical(family):
     subject, stream = dissected(family)
+    assert subject.sizes == (LAYERS, WIDTH, 4)  # in one vocabulary, whatever the configuration calls them
     kinds = [
         (branch.layer, kind)
         for branch in stream.flow.branches

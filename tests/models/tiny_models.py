@@ -10,32 +10,12 @@ import torch
 from torch import Tensor
 
 WIDTH, LAYERS, VOCABULARY, TOKENS = 24, 3, 99, 7
-SIZES = {
-    "hidden_size": WIDTH,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": 4,
-    "intermediate_size": 40,
-    "vocab_size": VOCABULARY,
-}
+BARE = {"hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": 4, "vocab_size": VOCABULARY}
+SIZES = {**BARE, "intermediate_size": 40}
 GROUPED = {**SIZES, "num_key_value_heads": 2}
-OTHER: dict[str, dict[str, Any]] = {
-    "xlnet": {"vocab_size": VOCABULARY, "d_model": WIDTH, "n_layer": LAYERS, "n_head": 4, "d_inner": 40},
-    "gpt2": {"vocab_size": VOCABULARY, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": 4},
-    "distilbert": {"vocab_size": VOCABULARY, "dim": WIDTH, "n_layers": LAYERS, "n_heads": 4, "hidden_dim": 40},
-    "t5": {"vocab_size": VOCABULARY, "d_model": WIDTH, "d_kv": 6, "d_ff": 40, "num_layers": LAYERS, "num_heads": 4},
-    "opt": {
-        "vocab_size": VOCABULARY,
-        "hidden_size": WIDTH,
-        "num_hidden_layers": LAYERS,
-        "num_attention_heads": 4,
-        "ffn_dim": 40,
-        "word_embed_proj_dim": WIDTH,
-    },
-    "vit": {**{k: v for k, v in SIZES.items() if k != "vocab_size"}, "image_size": 32, "patch_size": 8},
-    "gptj": {"vocab_size": VOCABULARY, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": 4, "rotary_dim": 4},
-    "falcon": {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": 4},
-    "bloom": {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "n_layer": LAYERS, "n_head": 4},
-}
+PATCHES = {**{key: size for key, size in SIZES.items() if key != "vocab_size"}, "image_size": 32, "patch_size": 8}
+EXPERTS = {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2}
+GPT = {"vocab_size": VOCABULARY, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": 4}
 CONFIGS: dict[str, dict[str, Any]] = {
     "bert": SIZES,
     "albert": {**SIZES, "embedding_size": 16},
@@ -47,15 +27,19 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma2": {**GROUPED, "head_dim": 8},
     "gpt_neox": SIZES,
     "cohere": GROUPED,
-    "mixtral": {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2},
-    "gpt_oss": {**GROUPED, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2},  # sinks beside the tokens
-    "siglip_vision_model": {
-        **{k: v for k, v in SIZES.items() if k != "vocab_size"},
-        "image_size": 32,
-        "patch_size": 8,
-    },  # pools
+    "mixtral": EXPERTS,
+    "gpt_oss": {**EXPERTS, "head_dim": 8},  # sinks beside the tokens
+    "siglip_vision_model": PATCHES,  # pools
     "granite": {**GROUPED, "residual_multiplier": 0.5},
-    **OTHER,
+    "xlnet": {"vocab_size": VOCABULARY, "d_model": WIDTH, "n_layer": LAYERS, "n_head": 4, "d_inner": 40},
+    "gpt2": GPT,
+    "distilbert": {"vocab_size": VOCABULARY, "dim": WIDTH, "n_layers": LAYERS, "n_heads": 4, "hidden_dim": 40},
+    "t5": {"vocab_size": VOCABULARY, "d_model": WIDTH, "d_kv": 6, "d_ff": 40, "num_layers": LAYERS, "num_heads": 4},
+    "opt": {**BARE, "ffn_dim": 40, "word_embed_proj_dim": WIDTH},
+    "vit": PATCHES,
+    "gptj": {**GPT, "rotary_dim": 4},
+    "falcon": BARE,
+    "bloom": {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "n_layer": LAYERS, "n_head": 4},
 }
 PICTURES = ("vit", "siglip_vision_model")
 PARALLEL = ("gptj", "gpt_neox", "falcon", "cohere")  # attention and MLP side by side, one skip for both
@@ -68,14 +52,16 @@ class Tiny:
     family: str
     model: torch.nn.Module
     inputs: dict[str, Tensor]
+    sizes: tuple[int, ...] = ()  # layers, width and heads
 
 
 def tiny(family: str, seed: int = 0) -> Tiny:
-    """In float32, eval mode, with weights large enough that no part of a layer is negligible."""
+    """Return a model in float32 and eval mode, with weights large enough that no part of a layer is negligible."""
     from rankfall.models.load import load
     from rankfall.models.source import ModelSource
 
-    model = load(ModelSource(family, config=CONFIGS[family]), seed=seed).model
+    loaded = load(ModelSource(family, config=CONFIGS[family]), seed=seed)
+    model = loaded.model
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters():
@@ -84,7 +70,7 @@ def tiny(family: str, seed: int = 0) -> Tiny:
         inputs = {"pixel_values": torch.randn(2, 3, 32, 32, generator=generator)}
     else:
         inputs = {"input_ids": torch.randint(5, VOCABULARY, (2, TOKENS), generator=generator)}
-    return Tiny(family, model, inputs)
+    return Tiny(family, model, inputs, (loaded.layers, loaded.width, loaded.heads))
 
 
 @dataclass(frozen=True)
@@ -179,19 +165,8 @@ def layer(tiny: Tiny, number: int) -> Layer:
 
 
 WRITTEN_OUT = (
-    "bert",
-    "roberta",
-    "albert",
-    "distilbert",
-    "xlnet",
-    "gpt2",
-    "llama",
-    "qwen2",
-    "qwen3",
-    "modernbert",
-    "vit",
-    "t5",
-    "opt",
+    *("bert", "roberta", "albert", "distilbert", "xlnet", "gpt2", "llama", "qwen2", "qwen3", "modernbert", "vit"),
+    *("t5", "opt"),
 )
 
 

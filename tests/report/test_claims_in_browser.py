@@ -12,38 +12,14 @@ from rankfall.report.page.build import PageInputs, page
 
 pytestmark = pytest.mark.slow
 __all__ = ["browser"]
-ONE = {
-    "says": "s",
-    "paper": "A: B, 2024",
-    "link": "https://example.org/a",
-    "seen": "the abstract alone",
-    "setting": "x",
-    "threshold": "t",
-    "changed": "",
-    "shown": "spread, by layer",
-    "cells": "",
-    "said": "It does.",
-    "extends": "",
-    "number": 1.0,
-    "low": 0.5,
-    "high": 1.5,
-    "seeds": 5,
-    "wants": "",
-    "published": 0,
-    "defects": "",
-    "study": "x",
-}
+ONE = dict.fromkeys(("changed", "cells", "extends", "wants", "defects"), "") | {
+    "says": "s", "paper": "A: B, 2024", "link": "https://example.org/a", "seen": "the abstract alone", "setting": "x", "threshold": "t",
+    "shown": "spread, by layer", "said": "It does.", "number": 1.0, "low": 0.5, "high": 1.5, "seeds": 5, "published": 0, "study": "x",
+}  # fmt: skip
+CHANGED = {"extends": "Extends to causal masks.", "defects": "a.py, line 3", "changed": "The bound, since."}
 CLAIMS = [
     ONE | {"claim": "first", "verdict": "holds"},
-    ONE
-    | {
-        "claim": "second",
-        "verdict": "contradicted",
-        "said": "It does not.",
-        "extends": "Extends to causal masks.",
-        "defects": "a.py, line 3",
-        "changed": "The bound, since.",
-    },
+    ONE | {"claim": "second", "verdict": "contradicted", "said": "It does not."} | CHANGED,
 ]
 EVIDENCE = [
     {"claim": claim, "quantity": "spread, by layer", "line": line, "x": x, "seed": seed, "value": x + seed, "value_reason": None}
@@ -71,10 +47,8 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
         "0",
     )
     (tmp_path / "index.html").write_text(page(given))
-    found = Opened(browser, tmp_path / "index.html")
-    yield found
-    assert found.said == []
-    found.context.close()
+    with Opened(browser, (tmp_path / "index.html").as_uri()) as opened:
+        yield opened
 
 
 def shown(opened: Opened) -> list[str]:

@@ -11,11 +11,8 @@ from rankfall.report.conform import conform
 from rankfall.report.page.findings import findings, was_run
 from rankfall.report.page.question import MOST
 
-FASTEST, LEARNED, FOUND = (
-    "Which architecture collapses fastest?",
-    "What did they learn?",
-    "Can a token still be found in the last layer?",
-)
+FASTEST, LEARNED = "Which architecture collapses fastest?", "What did they learn?"
+FOUND = "Can a token still be found in the last layer?"
 
 
 def said(*rows: dict[str, Any]) -> dict[str, str]:

@@ -23,8 +23,8 @@ from rankfall.run.plan import make_plan
 
 pytestmark = pytest.mark.long
 
-DELTA = '''
-"""A delta rule: a state that forgets what a key had, and learns what it has now."""
+MIXER = '''
+"""A mean over earlier tokens."""
 
 import torch
 from torch import nn
@@ -36,20 +36,13 @@ IGNORES = ("normaliser", "mask", "heads", "head_width")
 OFFERS = ()
 
 
-class Delta(nn.Module):
+class Mean(nn.Module):
     def __init__(self, sizes: Sizes, position, normaliser, mask, site):
         super().__init__()
-        self.query, self.key, self.value = (Linear(sizes, sizes.width, sizes.width, name) for name in ("query", "key", "value"))
+        self.value = Linear(sizes, sizes.width, sizes.width, "value")
 
     def forward(self, x, drop=no_dropout):
-        q, k, v = self.query(x), self.key(x), self.value(x)  # (K, B, T, D)
-        k = k / (1 + k.square().sum(-1, keepdim=True)).sqrt()
-        state, found = x.new_zeros(*x.shape[:2], x.shape[-1], x.shape[-1]), []
-        for t in range(x.shape[2]):
-            new = v[:, :, t] - torch.einsum("kbij,kbj->kbi", state, k[:, :, t])
-            state = state + torch.einsum("kbi,kbj->kbij", new, k[:, :, t])
-            found.append(torch.einsum("kbij,kbj->kbi", state, q[:, :, t]))
-        return torch.stack(found, 2)
+        return self.value(x).cumsum(2) / torch.arange(1, x.shape[2] + 1).unsqueeze(-1)
 '''
 MEASURES: dict[str, dict[str, Any]] = {
     "residuals": {"samples": 2, "best": False},
@@ -62,23 +55,22 @@ CONFIG: dict[str, Any] = {
     "results": ".",
     "tasks": {"sorting": {"train": 60, "test": 30, "length": 6, "symbols": 5}},
     "architectures": {
-        "delta": {"attention": "deltalab:Delta", "depth": 2, "width": 8},
-        "bare": {"attention": "deltalab:Delta", "depth": 2, "width": 8, "position": "none", "residual": "none", "norm": "none"},
+        "mean": {"attention": "meanlab:Mean", "depth": 2, "width": 8},
+        "bare": {"attention": "meanlab:Mean", "depth": 2, "width": 8, "position": "none", "residual": "none", "norm": "none"},
         "softmax": {"depth": 2, "width": 8},
     },
     "trainings": {"init": {}, "short": {"epochs": 1, "batch": 3}},
-    "grid": [{"task": "sorting", "architecture": ["delta", "bare", "softmax"], "training": ["init", "short"], "seed": [0, 1]}],
+    "grid": [{"task": "sorting", "architecture": ["mean", "bare", "softmax"], "training": ["init", "short"], "seed": [0, 1]}],
     "measures": MEASURES | {"scorecard": {}},
     "compute": {"engine": "plain"},
 }  # fmt: skip
-MIXERS = ["multihead", "deltalab:Delta"]
 
 
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """All tables of such a run, written and read."""
     folder = tmp_path_factory.mktemp("ignoring")
-    (folder / "deltalab.py").write_text(DELTA)
+    (folder / "meanlab.py").write_text(MIXER)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.chdir(folder)
@@ -88,47 +80,41 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Any:
             assert cli.main(["train", *common, "--out", "cells.parquet"]) == 0
             for name in MEASURES:
                 assert cli.main(["measure", *common, "--measure", name, "--out", f"{name}.parquet"]) == 0
-        few = {
-            "normalisers": ["softmax"],
-            "positions": ["none"],
-            "masks": ["none", "causal"],
-            "sentinels": ["none"],
-            "attentions": MIXERS,
-        }
+        few = {"normalisers": ["softmax"], "positions": ["none"], "masks": ["none", "causal"], "sentinels": ["none"]}
+        few["attentions"] = ["multihead", "meanlab:Mean"]
         orders = components.load("measure", "orders")(Context(), **few, blocks=["skip, post-norm"], heads=[2], draws=2)
         probe = components.load("measure", "probe")(Context(), **few, tokens=4, draws=2)
         for name, rows in (("orders", orders), ("probe", probe), ("probe_trained", [])):
             tables.write(name, rows, folder / f"{name}.parquet")
-        made = {
+        frames = {
             name: tables.read_frame(folder / f"{name}.parquet", name)
             for name in ("cells", "orders", "probe", "probe_trained", *MEASURES)
         }
-        tables.write("scorecard", scorecard(Context(table=made.get)), folder / "scorecard.parquet")
-        made["scorecard"] = tables.read_frame(folder / "scorecard.parquet", "scorecard")
-        yield made.get
+        tables.write("scorecard", scorecard(Context(table=frames.get)), folder / "scorecard.parquet")
+        frames["scorecard"] = tables.read_frame(folder / "scorecard.parquet", "scorecard")
+        yield frames.get
 
 
 def test_what_it_does_not_read_is_null_and_measured_once(read: Any) -> None:
     """With a mask and without, the same attention was two rows, of which one said causal."""
     for name in ("orders", "probe"):
         table = read(name)
-        own = table[table.attention == "deltalab:Delta"]
-        assert own["mask"].isna().all() and own.normaliser.isna().all()
-        by = [column for column in ("block", "biases", "quantity", "position", "sentinels") if column in own]
-        assert not own.duplicated(by).any()
+        means = table[table.attention == "meanlab:Mean"]
+        assert means["mask"].isna().all() and means.normaliser.isna().all()
+        by = [column for column in ("block", "biases", "quantity", "position", "sentinels") if column in means]
+        assert not means.duplicated(by).any()
         assert set(table[table.attention == "multihead"]["mask"]) == {"none", "causal"}
     cells = read("cells")
-    own = cells[cells.architecture != "softmax"]
-    assert own[list(UNREAD["attention"])].isna().all(axis=None)
+    assert cells[cells.architecture != "softmax"][list(UNREAD["attention"])].isna().all(axis=None)
 
 
 def test_headlines(read: Any) -> None:
     scores = read("scorecard")
-    own = scores[scores.architecture == "bare"]
-    assert own["mask"].isna().all() and own.normaliser.isna().all() and (scores.heads == 2).all()
+    bare = scores[scores.architecture == "bare"]
+    assert bare["mask"].isna().all() and bare.normaliser.isna().all() and (scores.heads == 2).all()
     assert set(scores.setting) == {"sorting, init, depth 2", "sorting, short, depth 2"}  # the others' sizes are theirs
-    assert own.order.notna().all() and (own.order == own.block_order).all()
-    assert scores[scores.architecture == "delta"].block_order.notna().all()
+    assert bare.order.notna().all() and (bare.order == bare.block_order).all()
+    assert scores[scores.architecture == "mean"].block_order.notna().all()
     for headline in headlines():
         assert (scores[headline.name].isna() == (scores[f"{headline.name}_reason"] != "")).all(), headline.name
     assert scores.residual_last.notna().all() and scores.identity_rate.notna().all()

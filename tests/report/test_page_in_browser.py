@@ -34,34 +34,31 @@ AGAIN = """async ([name, change]) => {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("results")
-    (place / "report").mkdir()
-    (place / "report" / "index.html").write_text(made_page(place, COUNT))
-    return place
+    results = tmp_path_factory.mktemp("results")
+    (results / "report").mkdir()
+    (results / "report" / "index.html").write_text(made_page(results, COUNT))
+    return results
+
+
+def address_of(folder: Path) -> str:
+    return (folder / "report" / "index.html").as_uri()
 
 
 @pytest.fixture
 def opened(browser: Any, folder: Path) -> Iterator[Opened]:
-    found = Opened(browser, folder / "report" / "index.html")
-    yield found
-    found.context.close()
+    opened = Opened(browser, address_of(folder))
+    yield opened
+    opened.context.close()
 
 
-def test_it_loads_nothing_and_says_nothing(browser: Any, folder: Path) -> None:
-    for size in SIZES:
-        for theme in ("light", "dark"):
-            path = folder / "report" / "index.html"
-            found = Opened(browser, path, size, theme)
-            assert {"residual", "orders", "accuracy", "training"} <= set(found.charts())
-            assert set(found.requests) == {path.as_uri()}
-            assert found.said == []
-            inside = found.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-            assert inside, f"{size}: the page is wider than the window"
-            menu = found.page.evaluate(
-                "document.querySelector('nav').scrollWidth <= document.querySelector('nav').clientWidth"
-            )
-            assert menu, f"{size}: the menu is wider than its place"
-            found.context.close()
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_it_loads_nothing_and_is_as_wide_as_the_window(browser: Any, folder: Path, size: str, theme: str) -> None:
+    with Opened(browser, address_of(folder), size, theme) as opened:
+        assert {"residual", "orders", "accuracy", "training"} <= set(opened.charts())
+        assert set(opened.requests) == {address_of(folder)}
+        assert opened.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert opened.page.eval_on_selector("nav", "menu => menu.scrollWidth <= menu.clientWidth")
 
 
 def test_each_chart_shows_the_rows_of_its_table(browser: Any, tmp_path: Path) -> None:
@@ -69,30 +66,28 @@ def test_each_chart_shows_the_rows_of_its_table(browser: Any, tmp_path: Path) ->
     text, drawn = charted_page(tmp_path)
     path = tmp_path / "index.html"
     path.write_text(text)
-    found = Opened(browser, path)
-    for name in found.charts():
-        wanted = drawn.pop(name, None)
-        if wanted is None:  # of cells and of training
-            continue
-        box = found.chart(name)
-        if box.locator("[data-mode]").count():
-            box.locator("[data-mode]").select_option("each")
-            found.settle(name)
-        shown = []
-        for row in found.downloaded(f"#chart-{name} [data-save]"):
-            own = {column: one for column, one in row.items() if column not in LEVELS[name]}
-            line, *x, value = list(own.values())[:-3]
-            shown.append((line, *map(written, x), float(value)))
-        assert sorted(shown) == sorted(
-            (line, *([] if x is None else [written(x)]), value) for line, x, value in wanted
-        ), name
-        assert int(box.get_attribute("data-drawn")) == len(wanted), name
-    assert drawn == {} and found.said == []
-    found.context.close()
+    with Opened(browser, path.as_uri()) as opened:
+        for name in opened.charts():
+            wanted = drawn.pop(name, None)
+            if wanted is None:  # of cells and of training
+                continue
+            box = opened.chart(name)
+            if box.locator("[data-mode]").count():
+                box.locator("[data-mode]").select_option("each")
+                opened.settle(name)
+            shown = []
+            for row in opened.downloaded(f"#chart-{name} [data-save]"):
+                columns = {column: value for column, value in row.items() if column not in LEVELS[name]}
+                line, *x, value = list(columns.values())[:-3]
+                shown.append((line, *map(written, x), float(value)))
+            expected = [(line, *([] if x is None else [written(x)]), value) for line, x, value in wanted]
+            assert sorted(shown) == sorted(expected), name
+            assert int(box.get_attribute("data-drawn")) == len(wanted), name
+    assert drawn == {}
 
 
 def written(value: Any) -> str:
-    """As a number of a script is."""
+    """Write a value as a script writes a number."""
     return str(value).removesuffix(".0")
 
 
@@ -101,14 +96,11 @@ def test_means_and_deviations_over_seeds(opened: Opened, folder: Path) -> None:
     opened.chart("residual").locator("[data-choose=training]").select_option("init")
     opened.settle("residual")
     for row in opened.downloaded("#chart-residual [data-save]"):
-        own = table[
-            (table.architecture == row["architecture"])
-            & (table.training == "init")
-            & (table.layer == int(row["layer"]))
-        ].value
-        assert float(row["value"]) == pytest.approx(own.mean(), rel=1e-12)
-        assert float(row["deviation"]) == pytest.approx(own.std(), rel=1e-9)
-        assert int(row["seeds"]) == len(own) == 5
+        same = (table.architecture == row["architecture"]) & (table.layer == int(row["layer"]))
+        values = table[same & (table.training == "init")].value
+        assert float(row["value"]) == pytest.approx(values.mean(), rel=1e-12)
+        assert float(row["deviation"]) == pytest.approx(values.std(), rel=1e-9)
+        assert int(row["seeds"]) == len(values) == 5
 
 
 def test_a_mean_is_the_same_on_a_logarithmic_scale(opened: Opened) -> None:
@@ -140,17 +132,17 @@ def test_charts_are_drawn_without_being_looked_at(opened: Opened) -> None:
 
 
 def test_most_of_it_is_folded_until_it_is_asked_for(browser: Any, folder: Path) -> None:
-    found = Opened(browser, folder / "report" / "index.html", unfold=False)
-    more, height = found.page.locator("#more"), "document.documentElement.scrollHeight / innerHeight"
-    assert not more.is_visible() and found.page.evaluate(height) <= 3
-    found.page.emulate_media(media="print")
-    assert not more.is_visible() and more.bounding_box() is None  # who prints the page gets what is open, not 90 pages
-    found.page.emulate_media(media="screen")
-    found.page.locator("nav a[href='#glossary']").click()
-    assert more.is_visible() and found.page.locator("#unfold").get_attribute("aria-expanded") == "true"
-    found.page.locator("#unfold").click()
-    assert not more.is_visible() and found.said == []
-    found.context.close()
+    with Opened(browser, address_of(folder), unfold=False) as opened:
+        page, height = opened.page, "document.documentElement.scrollHeight / innerHeight"
+        more = page.locator("#more")
+        assert not more.is_visible() and page.evaluate(height) <= 3
+        page.emulate_media(media="print")
+        assert not more.is_visible() and more.bounding_box() is None  # who prints gets what is open, not 90 pages
+        page.emulate_media(media="screen")
+        page.locator("nav a[href='#glossary']").click()
+        assert more.is_visible() and page.locator("#unfold").get_attribute("aria-expanded") == "true"
+        page.locator("#unfold").click()
+        assert not more.is_visible()
 
 
 def test_two_architectures_are_compared_as_in_the_scorecard(opened: Opened, folder: Path) -> None:
@@ -286,7 +278,7 @@ def test_points_of_a_chart_are_reached_by_arrow_keys(opened: Opened) -> None:
     assert page.locator("#cell .cells button").count() == 5
 
 
-def test_a_view_can_be_sent(browser: Any, opened: Opened, folder: Path) -> None:
+def test_a_view_can_be_sent(browser: Any, opened: Opened) -> None:
     """Choices stand in the address, and another reader's page begins with them."""
     box = opened.chart("residual")
     box.locator("[data-choose=training]").select_option("short")
@@ -297,16 +289,15 @@ def test_a_view_can_be_sent(browser: Any, opened: Opened, folder: Path) -> None:
     opened.page.locator("#published-verdict").select_option("misses")
     box.locator("[data-link]").click()
     address = opened.page.url
-    found = Opened(browser, folder / "report" / "index.html", address=address)
-    box = found.chart("residual")
-    assert box.locator("[data-choose=training]").input_value() == "short"
-    assert box.locator("[data-scale]").input_value() == "linear"
-    assert box.locator("[data-line][aria-pressed=false]").all_inner_texts() == ["transformer"]
-    assert found.page.locator("#score-at").inner_text().startswith(INIT)
-    assert "depth that halves" in found.page.locator("#scorecard-table th[aria-sort]").inner_text()
-    assert found.page.locator("#published-table tbody tr").count() == 2
-    assert "#chart-residual?" in address and found.said == []
-    found.context.close()
+    assert "#chart-residual?" in address
+    with Opened(browser, address) as other:
+        box = other.chart("residual")
+        assert box.locator("[data-choose=training]").input_value() == "short"
+        assert box.locator("[data-scale]").input_value() == "linear"
+        assert box.locator("[data-line][aria-pressed=false]").all_inner_texts() == ["transformer"]
+        assert other.page.locator("#score-at").inner_text().startswith(INIT)
+        assert "depth that halves" in other.page.locator("#scorecard-table th[aria-sort]").inner_text()
+        assert other.page.locator("#published-table tbody tr").count() == 2
 
 
 def test_a_click_on_lines_that_lie_on_each_other_opens_all_of_them(opened: Opened) -> None:
@@ -374,19 +365,17 @@ def test_tables_are_downloaded_whole(opened: Opened, folder: Path) -> None:
     assert (folder / "report" / href).resolve() == (folder / "tables" / "residuals.parquet").resolve()
 
 
-def test_axe_finds_nothing_serious(browser: Any, folder: Path) -> None:
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Any, folder: Path, theme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    for theme in ("light", "dark"):
-        found = Opened(browser, folder / "report" / "index.html", "desktop", theme)
-        found.charts()
-        found.page.locator("#chart-residual summary").click()
-        problems = serious(Axe().run(found.page).response)
-        found.page.locator("#scorecard-table [data-number=residual_last]").first.click()
-        found.page.locator("#cell .rows").wait_for()
-        problems += serious(Axe().run(found.page).response)
-        assert problems == [], theme
-        found.context.close()
+    with Opened(browser, address_of(folder), "desktop", theme) as opened:
+        opened.charts()
+        opened.page.locator("#chart-residual summary").click()
+        assert serious(Axe().run(opened.page).response) == []
+        opened.page.locator("#scorecard-table [data-number=residual_last]").first.click()
+        opened.page.locator("#cell .rows").wait_for()
+        assert serious(Axe().run(opened.page).response) == []
 
 
 def serious(response: Any) -> list[str]:
@@ -399,24 +388,20 @@ def serious(response: Any) -> list[str]:
 
 def test_ten_thousand_cells(browser: Any, tmp_path: Path) -> None:
     """Under 5 MB, there in seconds, and a change of a menu is answered in well under one."""
-    (tmp_path / "report").mkdir()
-    text = made_page(tmp_path, MANY)
+    text, path = made_page(tmp_path, MANY), tmp_path / "report" / "index.html"
     assert len(text) < 5_000_000
-    path = tmp_path / "report" / "index.html"
+    path.parent.mkdir()
     path.write_text(text)
     start = time.monotonic()
-    found = Opened(browser, path)
-    assert time.monotonic() - start < 20
-    box = found.chart("residual")
-    assert re.search(r"networks", box.locator("[role=status]").first.inner_text())
-    clicked = found.page.evaluate(
-        """async () => {
-            const panel = window.rankfall.panels.find((one) => one.chart.name === "residual"), began = performance.now();
-            panel.box.querySelector("[data-lines=all]").click();
-            await panel.pending;
-            return performance.now() - began;
-        }"""
-    )
-    assert clicked < 5_000
-    assert found.said == []
-    found.context.close()
+    with Opened(browser, path.as_uri()) as opened:
+        assert time.monotonic() - start < 20
+        assert "networks" in opened.chart("residual").locator("[role=status]").first.inner_text()
+        clicked = opened.page.evaluate(
+            """async () => {
+                const panel = window.rankfall.panels.find((one) => one.chart.name === "residual"), began = performance.now();
+                panel.box.querySelector("[data-lines=all]").click();
+                await panel.pending;
+                return performance.now() - began;
+            }"""
+        )
+        assert clicked < 5_000

@@ -19,37 +19,22 @@ CONFIG = {
         },
     },
     "trainings": {"init": {"epochs": 0}, "short": {"epochs": 2, "lr": 0.01, "clip": 1.0, "schedule": "cosine"}},
-    "grid": [
-        {
-            "task": ["sorting", "words"],
-            "architecture": ["served", "skip", "gated"],
-            "training": ["init", "short"],
-            "seed": 3,
-        }
-    ],
 }
+NAMES = {"task": ["sorting", "words"], "architecture": ["served", "skip", "gated"], "training": ["init", "short"]}
+CONFIG["grid"] = [NAMES | {"seed": 3}]
 ENGINES = {engine: make_plan(CONFIG | {"compute": {"engine": engine}}) for engine in ("auto", "plain")}
 PLAN = ENGINES["auto"]
-
-
-def record(cell: Cell) -> dict:
-    return PLAN.origin(cell) | {
-        "status": "done",
-        "reason": "",
-        "device": "cpu",
-        "versions": {"torch": "2"},
-        "seconds": 1.5,
-    }
 
 
 @pytest.mark.parametrize(
     ("engine", "cell"),
     [*(("auto", cell) for cell in PLAN.cells), ("plain", ENGINES["plain"].cells[0])],
-    ids=lambda one: one if isinstance(one, str) else "-".join([*one.labels, str(one.seed)]),
+    ids=lambda case: case if isinstance(case, str) else "-".join(case.labels),
 )
 def test_the_snippet_is_of_this_cell(engine: str, cell: Cell) -> None:
     """By whichever engine it was trained: each makes another key."""
-    text = provenance(cell.key, record(cell))["snippet"]
+    about = {"status": "done", "reason": "", "device": "cpu", "versions": {"torch": "2"}, "seconds": 1.5}
+    text = provenance(cell.key, PLAN.origin(cell) | about)["snippet"]
     again = make_plan(load(text))
-    assert [one.key for one in again.cells] == [cell.key]
+    assert [planned.key for planned in again.cells] == [cell.key]
     assert again.cells[0].labels == cell.labels

@@ -66,9 +66,9 @@ def test_every_file_is_read_by_its_quantity() -> None:
     assert len(files) >= 14
     for file in files:
         of_models = file.name.removesuffix("published.csv")
-        found = components.describe("published", of_models + file.parent.name)
-        assert found is not None and found.location.file == file.with_name("shown.py")
-        assert str(file.relative_to(PACKAGE)) in found.facts["DATA"]
+        described = components.describe("published", of_models + file.parent.name)
+        assert described is not None and described.location.file == file.with_name("shown.py")
+        assert str(file.relative_to(PACKAGE)) in described.facts["DATA"]
 
 
 def test_five_columns_are_enough(own: Path) -> None:
@@ -77,12 +77,8 @@ def test_five_columns_are_enough(own: Path) -> None:
     make_plan(CONFIG)
     (value,) = [value for value in published_numbers() if value["table"] == "mylab.entropy"]
     assert (value["source"], value["setting"], value["at"]) == ("entropy", "small", "training=short;depth=2")
-    assert (value["kind"], value["sense"], value["what"], value["less"]) == (
-        "measured",
-        "equal",
-        "entropy at the end",
-        "",
-    )
+    usual = [value[name] for name in ("kind", "sense", "what", "less")]
+    assert usual == ["measured", "equal", "entropy at the end", ""]
 
 
 def test_one_of_a_user_is_compared(own: Path) -> None:
@@ -124,9 +120,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("old", WRONG)
-def test_what_is_wrong_is_said_before_anything_runs(old: str, own: Path) -> None:
-    new, said = WRONG[old]
+def test_what_is_wrong_is_named_before_anything_runs(old: str, own: Path) -> None:
+    new, message = WRONG[old]
     (own / "published.csv").write_text("\n".join(LINES).replace(old, new, 1))
     with pytest.raises(RankfallError) as error:
         make_plan(CONFIG)
-    assert said in str(error.value) and "published.csv" in str(error.value)
+    assert message in str(error.value) and "published.csv" in str(error.value)

@@ -1,4 +1,5 @@
-"""Guards the comparison of two runs: rows are matched by specification whatever their keys, and nothing that differs goes unsaid."""
+"""Guards the comparison of two runs: rows are matched by specification whatever their keys, and nothing that differs goes unsaid,
+processors of other kinds included."""
 
 import json
 from pathlib import Path
@@ -7,6 +8,8 @@ import pandas as pd
 import pytest
 
 from rankfall import cli
+from rankfall.report import tables
+from rankfall.report.processors import describe_mixture, find_kinds, find_kinds_of_run, join_processors
 from rankfall.report.runs import as_lines, compare_runs
 
 ROW = {"task": "sorting", "architecture": "SAN", "training": "init", "seed": 0, "status": "done", "reason": ""}
@@ -32,10 +35,10 @@ def test_runs_that_differ_in_keys_alone_are_equal(tmp_path: Path) -> None:
 
 def test_a_number_that_differs_is_named_with_its_row_and_size(tmp_path: Path) -> None:
     one, other = run(tmp_path / "a"), run(tmp_path / "b", value=1.5 * (1 + 1e-6))
-    (found,) = compare_runs(one, other)["residuals"]
-    assert (found.column, found.rows, found.of) == ("value", 1, 4)
-    assert found.largest == pytest.approx(1e-6, rel=1e-3)
-    assert "seed=1, layer=1" in found.what
+    (difference,) = compare_runs(one, other)["residuals"]
+    assert (difference.column, difference.rows, difference.of) == ("value", 1, 4)
+    assert difference.largest == pytest.approx(1e-6, rel=1e-3)
+    assert "seed=1, layer=1" in difference.what
     assert compare_runs(one, other, tolerance=1e-5) == {"residuals": []}
 
 
@@ -63,14 +66,8 @@ def test_the_verb_prints_for_people_and_programs(tmp_path: Path, capsys: pytest.
 
 def test_names_that_stand_for_other_cells_are_not_one_specification(tmp_path: Path) -> None:
     """`sorting / soft` of 90 sequences and of 240 were compared as rows of the scorecard, as if an edit had changed them."""
-    score = {
-        "architecture": "SAN",
-        "variant": "",
-        "setting": "sorting, init, depth 2",
-        "task": "sorting",
-        "training": "init",
-        "depth": 2,
-    }
+    names = {"architecture": "SAN", "task": "sorting", "training": "init"}
+    score = names | {"variant": "", "setting": "sorting, init, depth 2", "depth": 2}
     for name, options, last, seeds in (("a", 90, 0.5, 2), ("b", 240, 0.6, 2), ("c", 90, 0.7, 3)):
         folder = tmp_path / name / "tables"
         folder.mkdir(parents=True)
@@ -86,3 +83,48 @@ def test_names_that_stand_for_other_cells_are_not_one_specification(tmp_path: Pa
     assert (same.column, same.rows, same.of) == ("residual_last", 1, 1) and "scorecard: 1 difference" in "\n".join(
         as_lines({"scorecard": [same]})
     )
+
+
+ZEN = "AMD EPYC, family 25 model 17, AVX512"
+XEON = "Intel Xeon Platinum 8481C, family 6 model 143, AVX512"
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ([ZEN, ZEN], 1),
+        ([ZEN, ZEN.replace("EPYC", "EPYC 9654 96-Core")], 1),  # of one kind: only the name differs
+        ([ZEN, ZEN.replace("AVX512", "AVX2")], 2),
+        ([join_processors(ZEN, XEON)], 2),
+        ([join_processors(ZEN, ZEN), None, float("nan")], 1),
+        ([None], 0),
+    ],
+)
+def test_kinds_are_told_apart_by_family_model_and_vectors(given: list, count: int) -> None:
+    assert len(find_kinds(given)) == count
+    sentence = describe_mixture(pd.DataFrame({"processor": given}))
+    assert bool(sentence) == (f"from {count} kinds of processors (family" in sentence) == (count > 1)
+
+
+def a_run(folder: Path, *processors: str, free: str = "") -> Path:
+    (folder / "tables").mkdir(parents=True)
+    rows = [
+        {"key": str(seed), "task": "t", "architecture": "a", "training": "i", "seed": seed, "status": "done", "processor": one}
+        for seed, one in enumerate(processors)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_parquet(folder / "tables" / "cells.parquet")
+    about = tables.provenance() | ({"processor": free} if free else {})
+    count = {"model": "m", "depth": 1, "heads": 1, "length": 0, "log10_paths": 0.0, "proportion": 1.0}
+    tables.write("path_counts", [count], folder / "tables" / "path_counts.parquet", about)
+    return folder
+
+
+def test_a_comparison_of_runs_names_their_processors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    zen, other, xeon = (a_run(tmp_path / name, one, free=one) for name, one in (("a", ZEN), ("b", ZEN), ("c", XEON)))
+    mixed = a_run(tmp_path / "d", ZEN, free=XEON)
+    assert find_kinds_of_run(mixed / "tables") == ["family 25 model 17, AVX512", "family 6 model 143, AVX512"]
+    assert cli.main(["compare", str(zen), str(other)]) == 0
+    assert "processors" not in capsys.readouterr().out
+    assert cli.main(["compare", str(zen), str(xeon)]) == 0  # numbers are equal all the same
+    both = "family 25 model 17, AVX512 in the first run, family 6 model 143, AVX512 in the second"
+    assert both in capsys.readouterr().out

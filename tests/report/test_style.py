@@ -30,11 +30,7 @@ def test_bands_are_what_the_summary_says() -> None:
         plain = lines(table(), "x", "y", "architecture", {"SAN": "#000000"}).axes.flat[0]
         scaled = lines(table(), "x", "y", "architecture", {"SAN": "#000000"}, log="y").axes.flat[0]
     points = summary(table(), ["architecture", "x"], "y").query("architecture == 'SAN'").iloc[0]
-    assert (points["mean"], points["deviation over seeds"], points["seeds"]) == (
-        pytest.approx(1),
-        pytest.approx(0.1),
-        3,
-    )
+    assert [points["mean"], points["deviation over seeds"], points["seeds"]] == pytest.approx([1, 0.1, 3])
     for panel, log in ((plain, False), (scaled, True)):
         one = summary(table(), ["architecture", "x"], "y", log=log).query("architecture == 'SAN'").iloc[0]
         middle, width = one["mean"], one["deviation of log10 over seeds" if log else "deviation over seeds"]

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import cells
 from page_tables import cell_rows, residual_rows
 
-from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report import conform as conforming
 from rankfall.report import tables
@@ -21,26 +21,10 @@ from rankfall.report.schema import CELL_COLUMNS, Column, Table, declare_columns,
 from rankfall.run.jobs.row_keeper import check_numbers
 
 
-def part(name, **options):
-    return Component(name, options)
-
-
-def a_cell(key="k0", seed=0, **changes):
-    architecture = {
-        "name": "san", "block": part("attention"), "attention": part("multihead"),
-        "normaliser": part("softmax", power=2), "position": part("learned"),
-        "mask": part("none"), "residual": part("none"), "mlp": part("none"), "mlp_residual": None, "norm": part("layer"),
-        "norm_placement": "post", "embedding": part("auto"), "head": part("auto"), "sentinels": part("none"),
-        "init": part("published"), "depth": 6, "heads": 2, "width": 48, "head_width": 24, "mlp_width": None,
-    }  # fmt: skip
-    training = SimpleNamespace(
-        name="short", objective=part("classes"), optimizer=part("adam"), lr=1e-3, weight_decay=0.0, clip=None, schedule=part("constant"),
-        stop_loss=None, epochs=3, batch=30, shuffle=True, dropout=0.1, dtype="float32", precision="full",
-    )  # fmt: skip
-    task = SimpleNamespace(name="sorting", task=part("sorting", length=8))
-    return SimpleNamespace(
-        key=key, seed=seed, task=task, training=training, architecture=SimpleNamespace(**architecture | changes)
-    )
+def a_cell(key="k0", seed=0, **architecture):
+    """Return what a table asks of a cell, with a key of one's choice."""
+    (cell,) = cells(architecture=architecture, training={"epochs": 3})
+    return SimpleNamespace(key=key, seed=seed, task=cell.task, training=cell.training, architecture=cell.architecture)
 
 
 def path_rows(key="k0", seed=0, **record):
@@ -157,27 +141,22 @@ def test_comparison_leaves_out_provenance_and_nothing_else(tmp_path):
 
 
 def test_a_cell_says_its_whole_spec_in_columns():
-    columns = cell_columns(a_cell(residual=part("scaled", factor=0.5)), {"status": "done", "device": "cpu"})
+    scaled = {"residual": {"name": "scaled", "scale": 0.5}}
+    columns = cell_columns(a_cell(**scaled), {"status": "done", "device": "cpu"})
     assert columns.keys() == {column.name for column in CELL_COLUMNS}
-    assert columns["normaliser"] == "softmax(power=2)"
-    assert columns["residual"] == "scaled(factor=0.5)"
+    assert (columns["residual"], columns["normaliser"]) == ("scaled(scale=0.5)", "softmax")
     assert (columns["mlp_residual"], columns["mlp_width"]) == (None, None)  # there is no MLP
-    assert (columns["host"], columns["processor"], columns["torch"]) == (
-        None,
-        None,
-        None,
-    )  # of what an earlier version kept
-    mlp = {"mlp": part("gelu"), "mlp_residual": part("add"), "mlp_width": 192}
-    columns = cell_columns(
-        a_cell(**mlp), {"status": "done", "host": "n7", "processor": "p", "versions": {"torch": "2.9"}}
-    )
+    unknown = (None, None, None)  # of what an earlier version kept
+    assert (columns["host"], columns["processor"], columns["torch"]) == unknown
+    record = {"status": "done", "host": "n7", "processor": "p", "versions": {"torch": "2.9"}}
+    columns = cell_columns(a_cell(mlp="gelu", mlp_residual="add", mlp_width=192), record)
     assert (columns["mlp_residual"], columns["mlp_width"]) == ("add", 192)
     assert (columns["host"], columns["processor"], columns["torch"]) == ("n7", "p", "2.9")
     assert cell_columns(a_cell())["status"] == "missing"
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"value": -3.0}, "column 'value' has -3.0, below 0"),
         ({"layer": 99}, "column 'layer' has 99, above depth"),
@@ -185,12 +164,11 @@ def test_a_cell_says_its_whole_spec_in_columns():
         ({"layer": 2**70}, "column 'layer' has values that are not int64"),
     ],
 )
-def test_a_number_beyond_its_column_is_refused(changes, said):
+def test_a_number_beyond_its_column_is_refused(changes, message):
     """A residual of -3 and layer 99 of a network of six layers were accepted, and 2**70 ended in a bare OverflowError."""
-    cells = cell_rows(1)
-    (row, *_) = residual_rows(cells)
+    (row, *_) = residual_rows(cell_rows(1))
     assert len(conform("residuals", [row])) == 1
-    with pytest.raises(RankfallError, match=re.escape(said)):
+    with pytest.raises(RankfallError, match=re.escape(message)):
         conform("residuals", [row | changes])
 
 
@@ -211,9 +189,9 @@ def own_table(tmp_path, monkeypatch):
 
 def test_a_table_without_declaration_has_the_columns_of_its_rows(own_table, tmp_path):
     paths = [tmp_path / f"{part}.parquet" for part in range(2)]
-    cells = [cell_columns(a_cell(f"k{seed}", seed), {"status": "done"}) for seed in range(2)]
-    tables.write(own_table, [cells[0] | {"layer": layer, "kept": layer, "kind": "mean"} for layer in (2, 1)], paths[0])
-    tables.write(own_table, [cells[1] | {"layer": 1, "kept": 0.5, "all": True}], paths[1])
+    first, second = (cell_columns(a_cell(f"k{seed}", seed), {"status": "done"}) for seed in range(2))
+    tables.write(own_table, [first | {"layer": layer, "kept": layer, "kind": "mean"} for layer in (2, 1)], paths[0])
+    tables.write(own_table, [second | {"layer": 1, "kept": 0.5, "all": True}], paths[1])
     tables.combine(own_table, paths, tmp_path / "whole.parquet")
     whole = tables.read_frame(tmp_path / "whole.parquet", own_table)
     assert whole[["seed", "layer", "kept"]].values.tolist() == [[0, 1, 1.0], [0, 2, 2.0], [1, 1, 0.5]]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from stacks import fit_stack
 from torch import Tensor, nn
 
 from rankfall.nets.primitives import Linear, Sizes
@@ -19,10 +20,10 @@ from rankfall.train.optimizers.sgd import Sgd
 
 def linear(members: int, size_in: int, size_out: int) -> nn.Module:
     sizes = Sizes(members, 1, 1, 1, 1, 1, 1, size_in, size_out)
-    made = Linear(sizes, size_in, size_out, "probe").double()
-    for value in made.parameters():
+    module = Linear(sizes, size_in, size_out, "probe").double()
+    for value in module.parameters():
         value.data.zero_()
-    return made
+    return module
 
 
 def states(members: int) -> tuple[Tensor, Tensor]:
@@ -63,34 +64,21 @@ def test_one_step_of_sgd_is_the_gradient_by_hand() -> None:
 @pytest.mark.parametrize("stop", [1, 4, 5])
 def test_batches_without_end_belong_to_seed_and_step(stop: int) -> None:
     """In any stack, and after any resume, a member sees the same fresh samples, each of them once."""
-    seen: list[tuple[int, int, int]] = []
+    drawn: list[tuple[int, int, int]] = []
 
     def fresh(seed: int, step: int, samples: int) -> Split:
-        seen.append((seed, step, samples))
+        drawn.append((seed, step, samples))
         x = torch.from_numpy(stream(seed, "batch", step).normal(size=(samples, 5)))
         return Split(x, x[:, :2])
 
-    def run(seeds: list[int], state: dict[str, Tensor] | None = None, stop: int = 99) -> tuple[Members, dict[str, Any]]:
+    def run(seeds: list[int], stop_at: int | None = None, saved: Any = None) -> tuple[Members, dict[str, Tensor]]:
         x = torch.zeros(len(seeds), 25, 5, dtype=torch.float64)
         members = Members(linear(len(seeds), 5, 2), seeds, Adam(), [Hyperparameters(lr=0.01)] * len(seeds))
-        saved: dict[str, Any] = {}
-        if state:
-            members.restore(state)
-
-        def after_step() -> None:
-            if members.step_count == stop:
-                saved.update({name: value.clone() for name, value in members.state().items()})
-                raise InterruptedError
-
-        try:
-            data = Data({"train": Split(x, x[..., :2])}, fresh=fresh)
-            fit(members, data, values, Course(epochs=2, batch=10), after_step=after_step)
-        except InterruptedError:
-            pass
-        return members, saved
+        data, course = Data({"train": Split(x, x[..., :2])}, fresh=fresh), Course(epochs=2, batch=10)
+        return members, fit_stack(members, data, course, values, stop_at, saved)[1]
 
     whole = run([3, 1])[0]
-    assert [place for place in seen if place[0] == 1] == [(1, step, (10, 10, 5)[step % 3]) for step in range(6)]
-    again = run([3, 1], run([3, 1], stop=stop)[1])[0]
+    assert [place for place in drawn if place[0] == 1] == [(1, step, (10, 10, 5)[step % 3]) for step in range(6)]
+    again = run([3, 1], saved=run([3, 1], stop)[1])[0]
     assert torch.equal(again.weights, whole.weights)
     torch.testing.assert_close(run([1])[0].weights[0], whole.weights[1], rtol=1e-12, atol=1e-13)

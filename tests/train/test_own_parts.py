@@ -1,7 +1,6 @@
-"""An objective and a task without end, each one file of somebody's own: planned, tried, trained."""
+"""A task without end in one file of a user, planned, tried and trained; and data that all seeds share."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,22 +10,6 @@ from rankfall import cli
 from rankfall.report.tables import read_frame
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
-
-OBJECTIVE = '''"""Focal loss: what is known already counts less."""
-import torch
-from rankfall.nets.primitives import no_dropout
-from rankfall.train.objectives._base import Graded, outputs
-
-ACCEPTS = "classes"
-
-
-def focal(module, batch, drop=no_dropout, *, power: float = 2.0):
-    logs = outputs(module, batch.inputs, drop).log_softmax(-1).gather(-1, batch.targets.clamp_min(0).unsqueeze(-1))
-    asked = (batch.targets != -1).flatten(1)
-    each = -(1 - logs.exp()) ** power * logs
-    known = (logs.squeeze(-1) > -0.5).flatten(1) & asked
-    return Graded((each.flatten(1) * asked).sum(1) / asked.sum(1).clamp_min(1), asked.sum(1), {"known": known.sum(1)})
-'''
 
 TASK = '''"""Parity of what came before, never twice the same."""
 import torch
@@ -57,14 +40,9 @@ class Endless:
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for name, text in (("own_objective", OBJECTIVE), ("own_task", TASK)):
-        (tmp_path / f"{name}.py").write_text(text)
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    raw = config(
-        training={"epochs": 2, "batch": 10, "lr": 1e-2, "objective": {"name": "own_objective:focal", "power": 1.0}},
-        architecture={"position": "rope"},
-        grid={"seed": "0..2", "task": "endless"},
-    )
+    (tmp_path / "own_task.py").write_text(TASK)
+    training = {"epochs": 2, "batch": 10, "lr": 1e-2}
+    raw = config(training=training, architecture={"position": "rope"}, grid={"seed": "0..2", "task": "endless"})
     raw["tasks"] = {"endless": {"task": "own_task:Endless"}}
     (tmp_path / "config.json").write_text(json.dumps(raw))
     return tmp_path
@@ -77,20 +55,15 @@ def job(verb: str, *args: str) -> int:
 
 
 @pytest.mark.long
-def test_each_is_one_file(lab: Path) -> None:
+def test_a_task_without_end_is_trained_and_a_further_split_evaluated_at_the_end(lab: Path) -> None:
     assert job("data", "--out", "datasets.parquet") == 0
     assert job("train", "--out", "cells.parquet", "--training-out", "training.parquet") == 0
     cells, course = read_frame(lab / "cells.parquet", "cells"), read_frame(lab / "training.parquet", "training")
     assert set(cells.status) == {"done"}, cells.reason.iloc[0]
-    assert set(cells.objective) == {"own_objective:focal(power=1.0)"}
     assert cells.steps.tolist() == [6, 6, 6]
-    assert cells.test_accuracy.isna().all()  # this objective has none
-    kept = course.groupby(["split", "metric"]).epoch.apply(lambda found: sorted(set(found))).to_dict()
-    assert kept == {
-        **{("train", metric): [1, 2] for metric in ("loss", "known")},
-        **{("test", metric): [1, 2] for metric in ("loss", "known")},
-        **{("longer", metric): [2] for metric in ("loss", "known")},  # at the end alone
-    }
+    epochs = course.groupby(["split", "metric"]).epoch.apply(lambda values: sorted(set(values))).to_dict()
+    evaluated = {"train": [1, 2], "test": [1, 2], "longer": [2]}
+    assert epochs == {(split, metric): at for split, at in evaluated.items() for metric in ("loss", "accuracy")}
     sets = read_frame(lab / "datasets.parquet", "datasets")
     assert dict(zip(sets.split, sets.length)) == {"train": 16, "test": 16, "longer": 19}
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.optim import optimizer as optimizers
 from torch.utils.checkpoint import checkpoint
-from watched import Gpt, GptBlock, gpt, same, train, words
+from watched import Gpt, GptBlock, descend, gpt, same, train, train_watched, watch_step, words
 
 import rankfall
 from rankfall.errors import RankfallError
@@ -20,22 +20,59 @@ from rankfall.watch import RankLoss
 from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES
 
 
-def watched(rows, **options):
-    return lambda model: rankfall.watch(model, to=rows.extend, **{"every": 2} | options)
-
-
 def steps_of(rows):
     return sorted({row["step"] for row in rows})
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
-def test_a_training_is_bit_for_bit_the_same(accumulate):
-    rows = []
-    plain, _ = train(gpt(), 5, accumulate=accumulate)
-    seen, watcher = train(gpt(), 5, watched(rows), accumulate=accumulate)
-    watcher.close()
+class Mixed(Gpt):
+    def forward(self, *given):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return super().forward(*given)
+
+
+class Checkpointed(GptBlock):
+    reentrant = False
+
+    def forward(self, x):
+        return checkpoint(super().forward, x, use_reentrant=self.reentrant)
+
+
+class Reentrant(Checkpointed):
+    reentrant = True
+
+
+def changed(kind, block=GptBlock):
+    """Return a model of this kind with the weights of every other."""
+    torch.manual_seed(0)
+    model = kind()
+    for part in model.transformer["h"]:
+        part.__class__ = block
+    return model
+
+
+TRAININGS = {
+    "plain": (gpt, 1),
+    "accumulated": (gpt, 3),
+    "mixed precision": (lambda: changed(Mixed), 1),
+    "checkpointed": (lambda: changed(Gpt, Checkpointed), 1),
+    "checkpointed, reentrant": (lambda: changed(Gpt, Reentrant), 1),
+}
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
+@pytest.mark.parametrize("kind", TRAININGS)
+def test_a_training_is_bit_for_bit_the_same(kind):
+    """And each block is logged once, also where it runs again."""
+    make, accumulate = TRAININGS[kind]
+    plain, _ = train(make(), 5, accumulate=accumulate)
+    seen, rows = train_watched(make(), 5, accumulate)
     assert same(plain, seen)
     assert steps_of(rows) == [1, 2, 4] and len(rows) == 3 * 4
+    assert all(row["residual"] is not None for row in rows)
+    assert all(row["entropy"] is not None and row["mask"] == "causal" for row in rows if row["layer"])
+    if "checkpointed" in kind:
+        expected = train_watched(gpt(), 5)[1]
+        assert [[row[name] for name in CURVES] for row in rows] == [[row[name] for name in CURVES] for row in expected]
 
 
 def test_rows_are_of_the_states_that_pass():
@@ -44,11 +81,9 @@ def test_rows_are_of_the_states_that_pass():
     model = gpt()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with rankfall.watch(model, to=rows.extend, samples=3) as watcher:
-        hooks = [
-            one.register_forward_hook(lambda m, a, out: states.append((a[0], out))) for one in model.transformer["h"]
-        ]
-        model(words(0), words(1))[1].backward()
-        optimizer.step()
+        for block in model.transformer["h"]:
+            block.register_forward_hook(lambda module, given, output: states.append((given[0], output)))
+        descend(model, optimizer, words(0), words(1))
     assert watcher.steps == 1 and watcher.logs == 1
     want = [states[0][0], *(out for _, out in states)]
     for row, x in zip(rows, want, strict=True):
@@ -62,7 +97,6 @@ def test_rows_are_of_the_states_that_pass():
         assert row["gradient_keys"] == pytest.approx(keys.norm().item())
         assert 0 < row["entropy"] < 2 and row["attention_reason"] == row["gradient_reason"] == row["state_reason"] == ""
     assert all(set(row) == {column.name for column in COLUMNS} for row in rows)
-    del hooks
 
 
 def test_an_evaluation_between_is_not_looked_at_and_not_changed():
@@ -87,88 +121,29 @@ def test_the_pass_in_training_mode_is_taken():
         model(words(0, batch=2))
         model.train()
         model(words(0, batch=3), words(1, batch=3))[1].backward()
-        model(words(0, batch=4), words(1, batch=4))[1].backward()
-        optimizer.step()
+        descend(model, optimizer, words(0, batch=4), words(1, batch=4))
     assert {row["samples"] for row in rows} == {3}
 
 
-def test_steps_of_one_optimiser_count_where_a_model_has_two():
+@pytest.mark.parametrize("counted", ["by one of several optimisers", "by the user"])
+def test_steps_are_counted_once(counted):
     model, rows = gpt(), []
     matrices = [weight for weight in model.parameters() if weight.ndim == 2]
     others = [weight for weight in model.parameters() if weight.ndim != 2]
-    optimizers = [
-        torch.optim.SGD(matrices, lr=0.1),
-        torch.optim.Adam(others),
-        torch.optim.Adam([nn.Parameter(torch.zeros(1))]),
-    ]
-    with rankfall.watch(model, every=2, to=rows.extend) as watcher:
-        for step in range(3):
-            model(words(step), words(99))[1].backward()
-            for one in optimizers:
-                one.step()
-    assert watcher.steps == 3 and steps_of(rows) == [1, 2]
-
-
-def test_steps_may_be_counted_by_the_user():
-    model, rows = gpt(), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    unused = nn.Parameter(torch.zeros(1))
+    several = [torch.optim.SGD(matrices, lr=0.1), torch.optim.Adam(others), torch.optim.Adam([unused])]
     with rankfall.watch(model, every=2, to=rows.extend) as watcher:
         for step in range(5):
-            optimizer.zero_grad()
             model(words(step), words(99))[1].backward()
-            optimizer.step()
-            watcher.step()
+            for optimizer in several:
+                optimizer.step()
+            if counted == "by the user":
+                watcher.step()
     assert watcher.steps == 5 and steps_of(rows) == [1, 2, 4]
 
 
-def test_checkpointed_blocks_are_logged_once():
-    class Checkpointed(Gpt):
-        reentrant = False
-
-        def forward(self, tokens, targets=None):
-            x = self.transformer["wte"](tokens)
-            for block in self.transformer["h"]:
-                x = checkpoint(block, x, use_reentrant=self.reentrant)
-            logits = self.lm_head(self.transformer["ln_f"](x))
-            return logits, nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
-
-    plain = []
-    expected, watcher = train(gpt(), 2, watched(plain, every=1))
-    watcher.close()
-    for reentrant in (False, True):
-        rows = []
-        torch.manual_seed(0)
-        model = Checkpointed()
-        model.reentrant = reentrant
-        found, watcher = train(model, 2, watched(rows, every=1))
-        watcher.close()
-        assert same(expected, found)
-        assert [{name: row[name] for name in CURVES} for row in rows] == [
-            {name: row[name] for name in CURVES} for row in plain
-        ]
-
-
-def test_mixed_precision_is_watched_and_the_same():
-    class Mixed(Gpt):
-        def forward(self, *given):
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                return super().forward(*given)
-
-    def make():
-        torch.manual_seed(0)
-        return Mixed()
-
-    rows = []
-    plain, _ = train(make(), 3)
-    found, watcher = train(make(), 3, watched(rows))
-    watcher.close()
-    assert same(plain, found)
-    assert all(row["residual"] is not None for row in rows)
-    assert all(row["entropy"] is not None and row["mask"] == "causal" for row in rows if row["layer"])
-
-
 def test_a_scaler_of_gradients_changes_no_number():
-    found = []
+    gradients = []
     for enabled in (False, True):
         model, rows = gpt(), []
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -178,11 +153,11 @@ def test_a_scaler_of_gradients_changes_no_number():
             scaler.scale(model(words(0), words(1))[1]).backward()
             scaler.step(optimizer)
             scaler.update()
-        found.append([row[name] for row in rows[1:] for name in ("gradient_queries", "gradient_keys")])
-    assert found[0] == pytest.approx(found[1], rel=1e-5) and min(found[0]) > 0
+        gradients.append([row[name] for row in rows[1:] for name in ("gradient_queries", "gradient_keys")])
+    assert gradients[0] == pytest.approx(gradients[1], rel=1e-5) and min(gradients[0]) > 0
 
 
-def compiled_training(how, watching, backend="aot_eager", steps=4):
+def compiled_training(how, watching, backend="aot_eager"):
     """Train with dropout, and return everything that the training computes, and rows by step and layer."""
     torch.compiler.reset()
     model, rows = gpt(depth=2), []
@@ -197,19 +172,13 @@ def compiled_training(how, watching, backend="aot_eager", steps=4):
         trained = torch.compile(model, backend=backend, fullgraph=True)
     if how == "before":
         trained(words(0), words(99))[1].backward()
-    watcher = rankfall.watch(model if how == "inside" else trained, every=2, to=rows.extend) if watching else None
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    torch.manual_seed(1)
-    seen = []
-    for step in range(steps):
-        optimizer.zero_grad()
-        loss = trained(words(step), words(99))[1]
-        loss.backward()
-        seen += [loss.detach(), *(weight.grad.clone() for weight in model.parameters())]
-        optimizer.step()
+    target = model if how == "inside" else trained
+    computed, watcher = train(
+        trained, 4, lambda _: rankfall.watch(target, every=2, to=rows.extend) if watching else None
+    )
     if watcher is not None:
         watcher.close()
-    return [*seen, torch.get_rng_state()], {(row["step"], row["layer"]): row for row in rows}
+    return computed, {(row["step"], row["layer"]): row for row in rows}
 
 
 @pytest.mark.long
@@ -227,21 +196,20 @@ def test_a_compiled_training_with_dropout_is_bit_for_bit_the_same(how):
 
 
 def test_attention_of_pytorch_is_put_back_after_a_compiled_model():
-    own = nn.functional.scaled_dot_product_attention
+    function = nn.functional.scaled_dot_product_attention
     first, second = (rankfall.watch(torch.compile(gpt(), backend="eager"), to=[].extend) for _ in range(2))
-    assert nn.functional.scaled_dot_product_attention is not own
+    assert nn.functional.scaled_dot_product_attention is not function
     first.remove()
-    assert nn.functional.scaled_dot_product_attention is not own
+    assert nn.functional.scaled_dot_product_attention is not function
     second.remove()
-    assert nn.functional.scaled_dot_product_attention is own
+    assert nn.functional.scaled_dot_product_attention is function
 
 
 def test_a_block_that_is_used_again_is_a_layer_each_time():
     class Tied(nn.Module):
         def __init__(self):
             super().__init__()
-            block = GptBlock(8, 2)
-            self.layers = nn.ModuleList([block] * 3)
+            self.layers = nn.ModuleList([GptBlock(8, 2)] * 3)
 
         def forward(self, x):
             for layer in self.layers:
@@ -249,11 +217,7 @@ def test_a_block_that_is_used_again_is_a_layer_each_time():
             return x
 
     torch.manual_seed(0)
-    model, rows = Tied(), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with rankfall.watch(model, to=rows.extend):
-        model(torch.randn(2, 4, 8)).square().sum().backward()
-        optimizer.step()
+    rows = watch_step(Tied(), torch.randn(2, 4, 8))
     assert [(row["layer"], row["block"]) for row in rows] == [(0, ""), *((n, "layers.0") for n in (1, 2, 3))]
     assert len({row["residual"] for row in rows}) == 4
 
@@ -261,29 +225,20 @@ def test_a_block_that_is_used_again_is_a_layer_each_time():
 def test_tokens_before_batch_and_padding():
     torch.manual_seed(0)
     model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, dropout=0.0), 2, enable_nested_tensor=False)
-    x, padding, found = torch.randn(5, 3, 8), torch.zeros(3, 5, dtype=torch.bool), []
+    x, padding, numbers = torch.randn(5, 3, 8), torch.zeros(3, 5, dtype=torch.bool), []
     padding[1, 3:] = True
     for changed in (x, torch.where(padding.T[..., None], 7.0, x)):
-        rows = []
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-        with rankfall.watch(model, to=rows.extend):
-            model(changed, src_key_padding_mask=padding).square().sum().backward()
-            optimizer.step()
+        rows = watch_step(model, changed, None, padding, rate=0.0)
         assert {(row["samples"], row["tokens"], row["padding"]) for row in rows} == {(3, 13, "left out")}
         assert {row["mask"] for row in rows} == {"bidirectional"}
-        found.append(
-            [row[name] for name in ("residual", "effective_rank", "norm", "entropy", "first_share") for row in rows[1:]]
-        )
-    assert found[0] == pytest.approx(found[1], rel=1e-5)
+        names = ("residual", "effective_rank", "norm", "entropy", "first_share")
+        numbers.append([row[name] for name in names for row in rows[1:]])
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-5)
 
 
 def test_a_mask_of_the_users():
-    model, rows = gpt(), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with rankfall.watch(model, to=rows.extend, mask=lambda tokens, targets: torch.arange(6).expand_as(tokens) < 4):
-        model(words(0), words(1))[1].backward()
-        optimizer.step()
-    assert {row["tokens"] for row in rows} == {16}
+    mask = lambda tokens, targets: torch.arange(6).expand_as(tokens) < 4  # noqa: E731
+    assert {row["tokens"] for row in watch_step(gpt(), words(0), words(1), mask=mask)} == {16}
 
 
 class Called(nn.Module):
@@ -316,55 +271,41 @@ KEPT = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1]])
 )
 def test_padding_is_known_from_what_the_model_is_called_with(inner, options, tokens, padding):
     model, rows = Called(Called() if inner else None), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with rankfall.watch(model, to=rows.extend):
-        model(words(0, batch=2), **options).square().mean().backward()
-        optimizer.step()
+        descend(model, torch.optim.SGD(model.parameters(), lr=0.1), words(0, batch=2), **options)
     assert {(row["tokens"], row["padding"]) for row in rows} == {(tokens, padding)}
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "said"),
+    ("change", "options", "message"),
     [
-        ("dict", {}, r"block transformer.h.0 returns dict with hidden, other: float32 .* are needed: say states="),
-        ("nothing", {}, "returns NoneType, where states .* are needed"),
-        (None, {"mask": lambda *given: torch.ones(2, 2)}, r"mask returns \(2, 2\), but states are"),
+        (
+            lambda x: {"hidden": x, "other": x},
+            {},
+            r"block transformer.h.0 returns dict with hidden, other: float32 .* are needed: say states=",
+        ),
+        (lambda x: None, {}, "returns NoneType, where states .* are needed"),
+        (lambda x: x, {"mask": lambda *given: torch.ones(2, 2)}, r"mask returns \(2, 2\), but states are"),
     ],
 )
-def test_bad_input_is_one_line(change, options, said):
+def test_bad_input_is_one_line(change, options, message):
     class Changed(GptBlock):
         def forward(self, x):
-            x = super().forward(x)
-            kinds = {
-                "dict": lambda: {"hidden": x, "other": x},
-                "nothing": lambda: None,
-            }
-            return kinds.get(change, lambda: x)()
+            return change(super().forward(x))
 
     model = gpt()
     model.transformer["h"] = nn.ModuleList(Changed(16, 2) for _ in range(2))
     watcher = rankfall.watch(model, to=[].extend, **options)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    tokens = words(0)
-
-    def step():
-        model(tokens, tokens)[1].backward()
-        optimizer.step()
-
-    with pytest.raises(RankfallError, match=said) as error:
-        step()
-    assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
+    with pytest.raises(RankfallError, match=message) as error:
+        descend(model, torch.optim.SGD(model.parameters(), lr=0.1), words(0), words(0))
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     watcher.close()
     assert "\n" not in str(error.value)
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
 def test_states_of_one_token_have_no_residual(caplog):
-    model, rows = gpt(), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with rankfall.watch(model, to=rows.extend):
-        model(words(0, tokens=1), words(1, tokens=1))[1].backward()
-        optimizer.step()
+    rows = watch_step(gpt(), words(0, tokens=1), words(1, tokens=1))
     assert "has one token a sample" in caplog.messages[0]
     assert all(row["residual"] is None and row["state_reason"].startswith("one token") for row in rows)
 
@@ -373,21 +314,17 @@ def test_a_pass_that_fails_is_none():
     """Out of memory, say: the batch is tried again, smaller."""
 
     class Failing(GptBlock):
-        most = 3
-
         def forward(self, x):
-            if len(x) > self.most:
+            if len(x) > 3:
                 raise MemoryError
             return super().forward(x)
 
     model, rows = gpt(), []
     model.transformer["h"][1] = Failing(16, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with rankfall.watch(model, to=rows.extend):
         with pytest.raises(MemoryError):
             model(words(0))
-        model(words(0, batch=2))[0].square().mean().backward()
-        optimizer.step()
+        descend(model, torch.optim.SGD(model.parameters(), lr=0.1), words(0, batch=2))
     assert [(row["layer"], row["samples"]) for row in rows] == [(n, 2) for n in range(4)]
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
@@ -401,11 +338,8 @@ def test_states_of_a_dict_by_a_function():
         def forward(self, x):
             return x["x"]
 
-    model, rows = nn.Sequential(Dict(16, 2), Dict(16, 2), Last()), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with rankfall.watch(model, to=rows.extend, states=lambda output: output["x"]):
-        model(torch.randn(2, 5, 16)).square().sum().backward()
-        optimizer.step()
+    model = nn.Sequential(Dict(16, 2), Dict(16, 2), Last())
+    rows = watch_step(model, torch.randn(2, 5, 16), states=lambda output: output["x"])
     assert [row["layer"] for row in rows] == [0, 1, 2] and all(row["residual"] for row in rows)
 
 
@@ -431,7 +365,7 @@ def test_a_watcher_that_saw_no_step_says_so():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"every": 0}, "every is 0"),
         ({"samples": 0}, "samples is 0: it must be a whole number of at least 1"),
@@ -443,15 +377,15 @@ def test_a_watcher_that_saw_no_step_says_so():
         ({"raise_if": "residual[9] < 1", "blocks": "transformer.h.*"}, "there is no layer 9"),
         ({"raise_if": "residual[9] < 1", "states": lambda output: output}, "there is no layer 9"),
     ],
-    ids=lambda one: one if isinstance(one, str) else " ".join(one),
+    ids=lambda value: value if isinstance(value, str) else ", ".join(value),
 )
-def test_options_are_checked(options, said):
-    with pytest.raises(RankfallError, match=said):
+def test_options_are_checked(options, message):
+    with pytest.raises(RankfallError, match=message):
         rankfall.watch(gpt(), **{"to": [].extend} | options)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"queries": "*.wq"}, r"\*.wq names no weight of a block.*attn.c_attn.weight"),
         ({"raise_if": "residual[9] < 1"}, r"there is no layer 9; there are 0 to 3, and -1 is the last"),
@@ -459,12 +393,12 @@ def test_options_are_checked(options, said):
     ],
     ids=str,
 )
-def test_options_of_layers_are_checked_before_the_first_step(options, said):
+def test_options_of_layers_are_checked_before_the_first_step(options, message):
     model = gpt()
     rankfall.watch(model, to=[].extend, **options)
-    with pytest.raises(RankfallError, match=said):
+    with pytest.raises(RankfallError, match=message):
         model(words(0), words(1))
-    assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
 @pytest.mark.parametrize("counted", ["by the optimiser", "before the update", "after the update"])
@@ -488,13 +422,13 @@ def test_numbers_of_heads_and_parameters(counted):
                 kept = before
     assert steps_of(rows) == [1, 2]
     rows = rows[4:]
-    found = {one["name"]: one for row in rows for one in row["parameters"]}
-    assert sorted(found) == sorted(kept) and [len(row["parameters"]) for row in rows] == [3, 12, 12, 12]
-    for name, one in found.items():
-        assert one["gradient_norm"] == pytest.approx(gradients[name], rel=1e-5)
+    parameters = {each["name"]: each for row in rows for each in row["parameters"]}
+    assert sorted(parameters) == sorted(kept) and [len(row["parameters"]) for row in rows] == [3, 12, 12, 12]
+    for name, each in parameters.items():
+        assert each["gradient_norm"] == pytest.approx(gradients[name], rel=1e-5)
         length = kept[name].norm().item()
         ratio = pytest.approx(0.1 * gradients[name] / length, rel=1e-3) if length else None
-        assert one["update_ratio"] == ratio
+        assert each["update_ratio"] == ratio
     assert rows[0]["heads"] is None
     for row in rows[1:]:
         assert len(row["heads"]) == 2
@@ -505,23 +439,19 @@ def test_numbers_of_heads_and_parameters(counted):
 def test_a_run_is_stopped_when_it_is_asked_for():
     rows = []
     with pytest.raises(RankLoss, match=r"step 4: norm of layer 3 \(transformer.h.2\) is .* in 3 logs") as error:
-        train(gpt(), 9, watched(rows, raise_if=["residual[0] < 0", "norm[-1] > 0.1 for 3 logs"]))
+        train_watched(gpt(), 9, to=rows.extend, raise_if=["residual[0] < 0", "norm[-1] > 0.1 for 3 logs"])
     assert steps_of(rows) == [1, 2, 4]  # what it is stopped for is written
     assert (error.value.step, error.value.layer, error.value.column) == (4, 3, "norm")
     assert error.value.values == [row["norm"] for row in rows if row["layer"] == 3]
 
 
-def test_copies_and_files_of_a_watched_model_are_not_watched(tmp_path):
+def test_copies_and_files_of_a_watched_model_are_not_watched():
     model, rows = gpt(), []
     with rankfall.watch(model, to=rows.extend):
         for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-            optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
-            other(words(0), words(1))[1].backward()
-            optimizer.step()
+            descend(other, torch.optim.SGD(other.parameters(), lr=0.1), words(0), words(1))
         assert rows == []
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        model(words(0), words(1))[1].backward()
-        optimizer.step()
+        descend(model, torch.optim.SGD(model.parameters(), lr=0.1), words(0), words(1))
     assert len(rows) == 4
 
 
@@ -537,31 +467,23 @@ def test_a_cell_that_runs_again_ends_the_earlier_watcher(tmp_path):
 
 def test_models_that_share_a_file_have_a_run_each(tmp_path):
     models = [gpt(), gpt(depth=2)]
-    watchers = [rankfall.watch(one, every=2, to=tmp_path / "run.parquet") for one in models]
-    for model in models:
+    watchers = [rankfall.watch(model, every=2, to=tmp_path / "run.parquet") for model in models]
+    for model, watcher in zip(models, watchers, strict=True):
         train(model, 4)
-    for one in watchers:
-        one.close()
+        watcher.close()
     table = pd.read_parquet(tmp_path / "run.parquet")
     assert table.groupby("run").layer.max().to_dict() == {0: 3, 1: 2} and len(table) == 3 * 4 + 3 * 3
 
 
 def test_a_module_inside_a_watched_model_is_watched_too():
-    outer, inner = [], []
-    model = nn.ModuleDict({"net": gpt()})
+    inner, model = [], nn.ModuleDict({"net": gpt()})
     model.forward = lambda *given: model["net"](*given)
-    rankfall.watch(model["net"], every=2, to=inner.extend)
-    train(model, 6, watched(outer, every=3))
-    model["net"].__dict__["_rankfall_watcher"].close()
-    model.__dict__["_rankfall_watcher"].close()
+    with rankfall.watch(model["net"], every=2, to=inner.extend):
+        _, outer = train_watched(model, 6, every=3)
     assert steps_of(outer) == [1, 3, 6] and steps_of(inner) == [1, 2, 4, 6]
-    pairs = [
-        (a["residual"], b["residual"])
-        for a in outer
-        for b in inner
-        if (a["step"], a["layer"]) == (b["step"], b["layer"])
-    ]
-    assert len(pairs) == 8 and all(one == other for one, other in pairs)
+    first, second = ({(row["step"], row["layer"]): row["residual"] for row in rows} for rows in (outer, inner))
+    shared = first.keys() & second.keys()
+    assert len(shared) == 8 and all(first[at] == second[at] for at in shared)
 
 
 def test_modules_that_are_replaced_or_added_in_training_are_measured():
@@ -585,7 +507,7 @@ def test_a_watcher_keeps_nothing_alive():
     before = len(optimizers._global_optimizer_pre_hooks)
     for close in (True, False):  # what nobody closes goes with its model
         model = gpt()
-        _, watcher = train(model, 2, watched([], every=1))
+        _, watcher = train(model, 2, lambda model: rankfall.watch(model, to=[].extend))
         if close:
             watcher.close()
             assert not hasattr(model, "_rankfall_watcher")

@@ -1,25 +1,19 @@
 """Each alarm is raised at the step and layer where its cause is, once, and not in a healthy training."""
 
 import logging
+import re
 
 import pytest
 import torch
 from torch import nn
-from watched import gpt, train, words
+from watched import descend, gpt, train, train_watched, watch_step, words
 
 import rankfall
 from rankfall.watch.alarms import Alarms, events_of_run
 from rankfall.watch.columns import LOSS_NOT_FINITE
 
-HEALTHY = {
-    "entropy": 1.5,
-    "residual": 0.6,
-    "residual_floor": False,
-    "norm": 4.0,
-    "gradient_queries": 0.1,
-    "gradient_keys": 0.1,
-}
-HEALTHY |= {"dead_units": 0.05, "broken": 0.0, "loss": 3.0, "dtype": "float32"}
+HEALTHY = {"entropy": 1.5, "residual": 0.6, "residual_floor": False, "norm": 4.0, "gradient_queries": 0.1}
+HEALTHY |= {"gradient_keys": 0.1, "dead_units": 0.05, "broken": 0.0, "loss": 3.0, "dtype": "float32"}
 HEALTHY |= {"gradient_reason": "", "loss_reason": "", "tokens": 512}
 
 
@@ -50,7 +44,7 @@ def run(changes, logs=14, depth=3):
 def test_an_alarm_names_step_and_layer(changes, kind, step, layer, text):
     (event,) = events_of_run(run(changes))
     assert (event.kind, event.step, event.layer) == (kind, step, layer)
-    assert pytest.importorskip("re").search(text, event.text)
+    assert re.search(text, event.text)
 
 
 def test_a_loss_spike_names_the_layer_that_moved_before_it():
@@ -112,9 +106,7 @@ def test_a_training_reports_the_first_layer_that_is_not_finite(caplog):
     ]
     assert rows[-1]["entropy"] is None and rows[-1]["attention_reason"] == "the weights are not finite, or of one token"
     assert rows[0]["loss"] is not None and rows[-1]["loss"] is None and rows[0]["loss"] == rows[3]["loss"] > 0
-    model = gpt()
-    _, watcher = train(model, 3, lambda one: rankfall.watch(one, every=1, to=[].append, alarms=events.append))
-    watcher.close()
+    train_watched(gpt(), 3, every=1, alarms=events.append)
     assert events == []
 
 
@@ -141,19 +133,14 @@ def test_the_producer_of_nan_is_named_wherever_it_is(where, sample, step, text):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with rankfall.watch(model, every=1, to=[].append, alarms=events.append):
         for now[0] in range(1, 6):
-            optimizer.zero_grad()
-            model(words(now[0], 16), words(99, 16))[1].backward()
-            optimizer.step()
+            descend(model, optimizer, words(now[0], 16), words(99, 16))
     (event,) = events
-    assert (event.kind, event.step) == ("nan", step) and pytest.importorskip("re").search(text, event.text)
+    assert (event.kind, event.step) == ("nan", step) and re.search(text, event.text)
 
 
 def test_dead_units_are_counted():
-    model, rows = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 10, batch_first=True), 2), []
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 10, batch_first=True), 2)
     with torch.no_grad():
         model.layers[1].linear1.bias[:4] = -100.0
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    with rankfall.watch(model, to=rows.extend):
-        model(torch.randn(4, 6, 8)).square().mean().backward()
-        optimizer.step()
+    rows = watch_step(model, torch.randn(4, 6, 8), rate=0.0)
     assert rows[0]["dead_units"] is None and rows[1]["dead_units"] < 0.2 and rows[2]["dead_units"] >= 0.4

@@ -29,16 +29,10 @@ def trained_by_hugging_face(folder, callbacks, name="gpt2", **options):
     small = {"vocab_size": 11, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
     if name == "gpt2":
         config = transformers.GPT2Config(n_layer=3, n_head=2, n_embd=16, n_positions=8, **small)
-        model = transformers.GPT2LMHeadModel(config)
     else:
-        sizes = {
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "num_key_value_heads": 1,
-            "hidden_size": 16,
-            "intermediate_size": 16,
-        }
-        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **small))
+        sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1}
+        config = transformers.LlamaConfig(**sizes, hidden_size=16, intermediate_size=16, **small)
+    model = transformers.AutoModelForCausalLM.from_config(config)
     arguments = transformers.TrainingArguments(
         str(folder), max_steps=6, per_device_train_batch_size=2, report_to=[], save_strategy="no", disable_tqdm=True, use_cpu=True,
         logging_steps=100, **options,
@@ -134,13 +128,8 @@ def fitted(callbacks, loop=False, **options):
     torch.manual_seed(0)
     module = Language()
     data = torch.utils.data.DataLoader(words(0, 24), batch_size=2)
-    silent = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = lightning.Trainer(accelerator="cpu", max_steps=6, callbacks=callbacks, **silent, **options)
+    options |= dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+    trainer = lightning.Trainer(accelerator="cpu", max_steps=6, callbacks=callbacks, **options)
     trainer.fit(module, data, data)
     return module
 

@@ -6,9 +6,8 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 from in_browser import browser as browser
-from watched import gpt, train
+from watched import gpt, train_watched
 
-import rankfall
 from rankfall import cli
 from rankfall.check.bands import bands_of
 from rankfall.commands import open as opening
@@ -31,8 +30,7 @@ from rankfall.watch.page import (
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("watched") / "run.parquet"
-    _, watcher = train(gpt(), 5, lambda model: rankfall.watch(model, every=2, to=path))
-    watcher.close()
+    train_watched(gpt(), 5, to=path)
     return path
 
 

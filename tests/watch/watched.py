@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import rankfall
+
 
 class SelfAttention(nn.Module):
     """In the shape of nanoGPT: one matrix for queries, keys and values."""
@@ -62,7 +64,7 @@ def words(step: int, batch: int = 4, tokens: int = 6) -> Tensor:
 def train(
     model: nn.Module, steps: int, begin: Callable[[nn.Module], Any] = lambda model: None, accumulate: int = 1
 ) -> tuple[list[Tensor], Any]:
-    """Losses and gradients of all steps, the weights at the end, and the state of the generator; and what `begin` gave."""
+    """Return losses and gradients of all steps, the weights at the end and the state of the generator; and what `begin` returns."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     begun = begin(model)
     torch.manual_seed(1)
@@ -78,5 +80,33 @@ def train(
     return [*seen, *(weight.detach().clone() for weight in model.parameters()), torch.get_rng_state()], begun
 
 
+def train_watched(
+    model: nn.Module, steps: int, accumulate: int = 1, **options: Any
+) -> tuple[list[Tensor], list[dict[str, Any]]]:
+    """Return what a watched training computes, and its rows."""
+    rows: list[dict[str, Any]] = []
+    options = {"every": 2, "to": rows.extend} | options
+    computed, watcher = train(model, steps, lambda model: rankfall.watch(model, **options), accumulate)
+    watcher.close()
+    return computed, rows
+
+
 def same(first: list[Tensor], second: list[Tensor]) -> bool:
     return len(first) == len(second) and all(torch.equal(one, other) for one, other in zip(first, second))
+
+
+def watch_step(model: nn.Module, *given: Any, rate: float = 0.1, **options: Any) -> list[dict[str, Any]]:
+    """Take one step down the loss that a model returns, or down the squares of its output, and return its rows."""
+    rows: list[dict[str, Any]] = []
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    with rankfall.watch(model, **{"to": rows.extend} | options):
+        descend(model, optimizer, *given)
+    return rows
+
+
+def descend(model: nn.Module, optimizer: torch.optim.Optimizer, *given: Any, **named: Any) -> None:
+    output = model(*given, **named)
+    output, loss = output if isinstance(output, tuple) else (output, None)
+    optimizer.zero_grad()
+    (output.square().sum() if loss is None else loss).backward()
+    optimizer.step()

@@ -1,96 +1,16 @@
-"""Components as a stranger writes them."""
+"""Normalisers, objectives and optimisers as a user writes them."""
 
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, normalize
 
-from rankfall.nets.attentions._heads import prepare
-from rankfall.nets.mlps._mlp import Mlp
-from rankfall.nets.primitives import Dropout, Linear, Sizes, no_dropout
+from rankfall.nets.primitives import Dropout, no_dropout
 from rankfall.random_streams import stream
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.objectives.classes import classes
-
-
-class Gated(nn.Module):
-    """Softmax attention whose output is gated by a sigmoid of the input."""
-
-    def __init__(self, sizes: Sizes, position: nn.Module, normaliser: nn.Module, mask: nn.Module, site: str) -> None:
-        super().__init__()
-        inner = sizes.heads * sizes.head_width
-        self.heads, self.site = sizes.heads, site
-        self.q, self.k, self.v, self.gate = (
-            Linear(sizes, sizes.width, inner, role) for role in ("q", "k", "v", "gate")
-        )
-        self.out = Linear(sizes, inner, sizes.width, "output")
-        self.position, self.normaliser, self.mask = position, normaliser, mask
-
-    def split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:-1], self.heads, -1).transpose(2, 3)
-
-    def weights(self, x: Tensor) -> Tensor:
-        q, k = prepare(self.normaliser, self.split(self.q(x)), self.split(self.k(x)))
-        q, k = self.position.rotate(q, k)
-        scores = self.position.bias(self.position.products(q, k) * q.shape[-1] ** -0.5)
-        mask = self.mask(x.shape[2], x.device)
-        return self.normaliser(scores if mask is None else scores.masked_fill(~mask, -torch.inf))
-
-    def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        weights = drop(self.weights(x), f"{self.site}.weights")
-        mixed = self.position.context(weights, self.split(self.v(x))).transpose(2, 3).flatten(-2)
-        return self.out(torch.sigmoid(self.gate(x)) * mixed)
-
-
-class NearGelu(Mlp):
-    """Gelu by a hyperbolic tangent."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__(sizes, partial(gelu, approximate="tanh"))
-
-
-class Looking(Mlp):
-    """Adds to every token what some of them are: the third twice, others not at all, and features of some by their number."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__(sizes, looked_at)
-
-
-def looked_at(x: Tensor) -> Tensor:
-    some = x[..., 0, :] * x[..., 2, :] + x[..., 2, :].sin()
-    return x * some.unsqueeze(-2) + (x[..., 1] * x[..., -1] - x[..., 1]).unsqueeze(-1)
-
-
-class Delta(nn.Module):
-    """The delta rule: S <- S (1 - b k k^T) + b v k^T, token by token, read by S q."""
-
-    def __init__(self, sizes: Sizes, position: nn.Module, normaliser: nn.Module, mask: nn.Module, site: str) -> None:
-        super().__init__()
-        inner = sizes.heads * sizes.head_width
-        self.heads, self.each = sizes.heads, sizes.head_width
-        self.q, self.k, self.v = (Linear(sizes, sizes.width, inner, role) for role in ("q", "k", "v"))
-        self.rate, self.out = (
-            Linear(sizes, sizes.width, sizes.heads, "rate"),
-            Linear(sizes, inner, sizes.width, "output"),
-        )
-
-    def split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:-1], self.heads, -1).transpose(2, 3)
-
-    def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        q, k, v = self.split(self.q(x)), normalize(self.split(self.k(x)), dim=-1), self.split(self.v(x))
-        rate = torch.sigmoid(self.rate(x)).transpose(2, 3)  # (K, B, H, T)
-        state = x.new_zeros(*q.shape[:3], self.each, self.each)
-        found = []
-        for t in range(x.shape[2]):
-            key = k[..., t, :].unsqueeze(-1)
-            new = rate[..., t, None, None] * (v[..., t, :].unsqueeze(-1) - state @ key)
-            state = state + new * key.transpose(-1, -2)
-            found.append((state @ q[..., t, :].unsqueeze(-1)).squeeze(-1))
-        return self.out(torch.stack(found, 3).transpose(2, 3).flatten(-2))
 
 
 def noisy(logits: Tensor) -> Tensor:
@@ -110,39 +30,25 @@ def drawn(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Grad
 
 
 def weighted(module: nn.Module, batch: Samples, drop: Dropout = no_dropout, *, least: float = 0.5) -> Graded:
-    """An objective whose targets count by weights that are drawn for each member and step."""
+    """Classes, of scores times numbers that are drawn for each step and member: one for each token, and one for all."""
     batch = draw_weighted(batch, least=least)
     assert batch.drawn is not None
-    scores = module(batch.inputs, drop)
-    errors = (scores.square().mean(-1) * batch.drawn[0].to(scores.dtype)).flatten(1)
-    return Graded(errors.mean(1), batch.targets.flatten(1).ne(-1).sum(1))
+    of_tokens, of_member = batch.drawn
+
+    def scores(*given: Any) -> Tensor:
+        scores: Tensor = module(*given)
+        return scores * of_tokens.to(scores.dtype).unsqueeze(-1) * of_member.to(scores.dtype).view(-1, 1, 1, 1)
+
+    return classes(scores, batch, drop)  # type: ignore[arg-type]
 
 
 def draw_weighted(batch: Samples, *, least: float = 0.5) -> Samples:
     if batch.drawn is not None:
         return batch
-    shape = batch.inputs.shape[1:3]
-    drawn = [stream(seed, "weights", *batch.place).uniform(least, 1, tuple(shape)) for seed in batch.seeds]
-    return replace(batch, drawn=(torch.tensor(np.array(drawn)).to(torch.get_default_dtype()),))
-
-
-def stretched(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
-    """Classes, of scores times a number that is drawn for each member and batch."""
-    batch = draw_stretched(batch)
-    assert batch.drawn is not None
-    factor = batch.drawn[0]
-    return classes(lambda *given: scaled_by(factor, module(*given)), batch, drop)  # type: ignore[arg-type]
-
-
-def scaled_by(factor: Tensor, scores: Tensor) -> Tensor:
-    return factor.to(scores.dtype).view(-1, 1, 1, 1) * scores
-
-
-def draw_stretched(batch: Samples) -> Samples:
-    if batch.drawn is not None:
-        return batch
-    drawn = [stream(seed, "factor", *batch.place).uniform(1, 2) for seed in batch.seeds]
-    return replace(batch, drawn=(torch.tensor(drawn).to(torch.get_default_dtype()),))
+    streams = [stream(seed, "weights", *batch.place) for seed in batch.seeds]
+    of_tokens = np.array([rng.uniform(least, 1, tuple(batch.inputs.shape[1:3])) for rng in streams])
+    of_member = np.array([rng.uniform(1, 2) for rng in streams])
+    return replace(batch, drawn=tuple(torch.tensor(x).to(torch.get_default_dtype()) for x in (of_tokens, of_member)))
 
 
 class Lion:
@@ -204,13 +110,3 @@ class Counting:
     def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
         self.count += 1
         weights.sub_(lr * grads * self.count)
-
-
-def rearranged(x: Tensor) -> Tensor:
-    """Features and tokens in one row, cut again at other places."""
-    return x.movedim(-1, 2).reshape(x.shape)
-
-
-class Rearranged(Mlp):
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__(sizes, rearranged)

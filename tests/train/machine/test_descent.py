@@ -11,7 +11,7 @@ from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape
 from rankfall.random_streams import stream
 from rankfall.train import recipe
-from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
+from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 
 pytest.importorskip("numba")
@@ -107,17 +107,6 @@ def test_steps_at_once_and_threads_change_no_bit(name: str) -> None:
     assert all(torch.equal(one, other) for one, other in zip(alone.slots, together.slots))
     for seed in (0, 3):
         assert torch.equal(trained(members_of(name, True, (seed,), **more), at_once=2).weights[0], alone.weights[seed])
-
-
-def test_members_that_diverge_or_have_stopped_take_no_step() -> None:
-    members, alone = members_of("adamw", True, weight_decay=0.1), trained(members_of("adamw", True, (0,)))
-    members.weights[1, 3] = torch.nan
-    members.status[2] = STOPPED
-    before = members.weights.clone()
-    trained(members, at_once=3)
-    assert members.status.tolist() == [RUNNING, DIVERGED, STOPPED] and members.last_step.tolist() == [12, 0, 0]
-    assert torch.equal(members.weights[1:].nan_to_num(), before[1:].nan_to_num())
-    assert torch.equal(members.weights[0], alone.weights[0])
 
 
 @pytest.mark.long

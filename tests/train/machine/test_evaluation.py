@@ -35,54 +35,47 @@ def samples_of(members: Members, shape: Shape, count: int) -> Samples:
             for n in (shape.size_in, shape.size_out)
         )
         return Samples(x, y, members.seeds, ("test", 0))
+    if shape is WORDS:
+        x = torch.stack([torch.from_numpy(rng.integers(4, 9, size=(count, shape.length))) for rng in rows])
+        return Samples(x, x, members.seeds, ("test", 0), 9, special=4)
     x = torch.stack([torch.from_numpy(rng.integers(shape.size_in, size=(count, shape.length))) for rng in rows])
     y = (x % shape.size_out).masked_fill(x == 3, -1)  # some places are not asked
     y[:, : min(EVALUATED, count - 3)] = -1  # nor are whole parts
     return Samples(x, y, members.seeds, ("test", 0), shape.size_in, constant=2)
 
 
+WORDS = Shape("tokens", "classes", 5, 9, 9)
+
+
 @pytest.mark.parametrize("count", [5, EVALUATED, 3 * EVALUATED, 2 * EVALUATED + 7])
-@pytest.mark.parametrize(("network", "shape", "objective"), [(NETWORK, TOKENS, "classes"), (POINTS, VECTORS, "values")])
+@pytest.mark.parametrize(
+    ("network", "shape", "objective"),
+    [(NETWORK, TOKENS, "classes"), (POINTS, VECTORS, "values"), (NETWORK, WORDS, "masked_tokens")],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
 def test_an_evaluation_is_that_of_pytorch(network: Architecture, shape: Shape, objective: str, count: int) -> None:
-    training = Training(
-        "t", objective=Component(objective), epochs=1, batch=6, dropout=0.3
-    )  # of which nothing is dropped
+    """Nothing is dropped; of masked tokens the same ones are hidden."""
+    training = Training("t", objective=Component(objective), epochs=1, batch=6, dropout=0.3)
     members = members_of(network, shape, training)
     batch, function = samples_of(members, shape, count), recipe.objective(training)
     before = members.weights.clone()
-    found, wanted = members.grade(function, batch), function(members.module, batch)
-    assert torch.equal(found.asked, wanted.asked) and torch.equal(members.weights, before)
-    torch.testing.assert_close(found.loss, wanted.loss.detach(), rtol=2e-6, atol=0)
-    for name, asked in wanted.asked_of.items():
-        assert torch.equal(found.asked_of[name], asked)
-    for name, value in wanted.sums.items():
-        torch.testing.assert_close(found.sums[name].double(), value.detach().double(), rtol=2e-6, atol=0)
+    graded, expected = members.grade(function, batch), function(members.module, batch)
+    assert torch.equal(graded.asked, expected.asked) and torch.equal(members.weights, before)
+    assert int(graded.asked.sum()) > 0
+    torch.testing.assert_close(graded.loss, expected.loss.detach(), rtol=2e-6, atol=0)
+    for name, asked in expected.asked_of.items():
+        assert torch.equal(graded.asked_of[name], asked)
+    for name, value in expected.sums.items():
+        torch.testing.assert_close(graded.sums[name].double(), value.detach().double(), rtol=2e-6, atol=0)
     alone = members_of(network, shape, training, (1,))
-    assert torch.equal(alone.grade(function, samples_of(alone, shape, count)).loss, found.loss[1:])
+    assert torch.equal(alone.grade(function, samples_of(alone, shape, count)).loss, graded.loss[1:])
+    assert isinstance(members.engine, Machined)  # one program for whole parts, and one for the rest
+    assert len(members.engine.engine.memories) == (count >= EVALUATED) + (count % EVALUATED > 0)
 
 
 def test_means_of_parts_are_weighed_by_what_they_ask() -> None:
     def part(loss: float, asked: int, right: int) -> Graded:
         return Graded(torch.tensor([loss]), torch.tensor([asked]), {"right": torch.tensor([right])})
 
-    found = add_up([part(1.0, 3, 2), part(float("nan"), 0, 0), part(5.0, 1, 1)])
-    assert float(found.loss) == 2.0 and int(found.asked) == 4 and int(found.sums["right"]) == 3
-
-
-def test_masked_tokens_are_hidden_as_pytorch_hides_them() -> None:
-    training = Training("t", objective=Component("masked_tokens"), epochs=1, batch=6)
-    shape = Shape("tokens", "classes", 5, 9, 9)
-    members = members_of(NETWORK, shape, training)
-    x = torch.stack([torch.from_numpy(stream(s, "b").integers(4, 9, size=(41, 5))) for s in members.seeds])
-    batch = Samples(x, x, members.seeds, ("test", 0), 9, special=4)
-    found, wanted = (grade(recipe.objective(training), batch) for grade in (members.grade, by_pytorch(members)))
-    torch.testing.assert_close(found.loss, wanted.loss.detach(), rtol=2e-6, atol=0)
-    assert torch.equal(found.asked, wanted.asked) and int(found.asked.sum()) > 0
-    assert torch.equal(found.sums["accuracy"], wanted.sums["accuracy"])
-    assert (
-        isinstance(members.engine, Machined) and len(members.engine.engine.memories) == 2
-    )  # its programs: of 32 samples and of 9
-
-
-def by_pytorch(members: Members):  # type: ignore[no-untyped-def]
-    return lambda objective, batch: objective(members.module, batch)
+    whole = add_up([part(1.0, 3, 2), part(float("nan"), 0, 0), part(5.0, 1, 1)])
+    assert float(whole.loss) == 2.0 and int(whole.asked) == 4 and int(whole.sums["right"]) == 3

@@ -22,19 +22,19 @@ SPEC = importlib.util.spec_from_file_location("asked_of_the_machine", Path(__fil
 assert SPEC is not None and SPEC.loader is not None
 asked: Any = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(asked)
+own_components = asked.own_components
 QUICK = {("normaliser", "softmax"), ("attention", "delta"), ("norm", "column"), ("position", "rope")}
 
 
 @pytest.fixture(autouse=True)
-def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(asked.HERE))
+def on_a_gpu(monkeypatch: pytest.MonkeyPatch, own_components: None) -> None:
     emulate(monkeypatch)
     monkeypatch.setattr(asked, "Machined", Emulated)
 
 
 def components() -> list[Any]:
-    every = [tuple(one.values) for one in asked.every_component()]
-    return [pytest.param(*one, marks=[] if one in QUICK else pytest.mark.slow) for one in every]
+    every = [tuple(case.values) for case in asked.every_component()]
+    return [pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow) for case in every]
 
 
 @pytest.mark.parametrize(("kind", "name"), components())
@@ -54,8 +54,16 @@ def test_gradients_are_autograds_in_random_networks() -> None:
         asked.check(architecture, shape=shape, bound=1e-9, amplifies=True, samples=samples)
 
 
-def test_gradients_are_autograds_for_vectors_and_values() -> None:
-    asked.test_gradients_are_autograds_for_vectors_and_values()
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gradients_are_autograds_for_vectors_and_values",
+        "a_resumed_training_is_the_same_bits",
+        "a_member_that_diverges_stops_alone_and_one_that_has_stopped_takes_no_step",
+    ],
+)
+def test_what_a_processor_is_asked(name: str) -> None:
+    getattr(asked, f"test_{name}")()
 
 
 @pytest.mark.slow
@@ -84,14 +92,6 @@ def test_members_are_the_same_bits_alone() -> None:
         assert torch.equal(together.weights[k], asked.trained((k,)).weights[0])
 
 
-def test_a_resumed_training_is_the_same_bits() -> None:
-    asked.test_a_resumed_training_is_the_same_bits()
-
-
-def test_a_member_that_diverges_stops_alone() -> None:
-    asked.test_a_member_that_diverges_stops_alone()
-
-
 def test_a_symbol_that_is_none_ends_training_where_it_is_graded() -> None:
     members = asked.members_of(asked.L2, asked.TRAINING)
     batch, objective = asked.batch_of(members), recipe.objective(asked.TRAINING)
@@ -114,12 +114,12 @@ def test_further_layers_have_the_same_kernel() -> None:
 
 def test_a_step_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     as_on_a_gpu(monkeypatch)
-    own = replace(asked.TRAINING, optimizer=Component("adamw"), weight_decay=0.1, clip=0.5)
-    members = asked.members_of(asked.L2, own)
-    objective, batches = recipe.objective(own), [asked.batch_of(members, draw=draw) for draw in range(3)]
+    training = replace(asked.TRAINING, optimizer=Component("adamw"), weight_decay=0.1, clip=0.5)
+    members = asked.members_of(asked.L2, training)
+    objective, batches = recipe.objective(training), [asked.batch_of(members, draw=draw) for draw in range(3)]
     members.step(objective, batches[0])
-    found: list[str] = []
-    with watched(found.append):
+    waits: list[str] = []
+    with watched(waits.append):
         for batch in batches[1:]:
             members.step(objective, batch)
-    assert not found
+    assert not waits
