@@ -214,11 +214,13 @@ def test_values_at_the_floor_are_marked():
 
 
 def test_what_casts_to_float32_inside_is_computed_in_float64_and_reported():
-    def attention(q, k, v):
-        weights = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1, dtype=torch.float32)
-        return weights.to(v.dtype) @ v
+    def scores(q, k):
+        return q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
 
-    plain, cast = order_of_contraction(F.scaled_dot_product_attention), order_of_contraction(attention)
+    def attention(q, k, v):
+        return scores(q, k).softmax(-1, dtype=torch.float32).to(v.dtype) @ v
+
+    plain, cast = order_of_contraction(lambda q, k, v: scores(q, k).softmax(-1) @ v), order_of_contraction(attention)
     assert cast.order == pytest.approx(plain.order, abs=1e-9)
     assert "asks for float32 inside" in cast.reason and plain.reason == ""
     law = collapse_law(attention, depth=2)
