@@ -162,17 +162,12 @@ def blocks(count=3, dropout=0.1):
 
 def test_a_sequential_is_a_stack_of_its_children():
     layers, x = blocks(), torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(1))
-    plain = residuals(layers, x)
-    assert len(plain) == 4
-    for stack in (
-        nn.Sequential(*layers),
-        nn.ModuleList(layers),
-        torch.compile(nn.Sequential(*layers), backend="eager"),
-        [lambda x, layer=layer: layer(x) for layer in layers],
-    ):
+    sequential, plain = nn.Sequential(*layers), residuals(layers, x)
+    assert len(plain) == 4 and plain.note == ""
+    functions = [lambda x, layer=layer: layer(x) for layer in layers]
+    for stack in (sequential, nn.ModuleList(layers), torch.compile(sequential, backend="eager"), functions):
         assert residuals(stack, x) == pytest.approx(plain, rel=1e-12)
-    assert residuals([nn.Sequential(*layers)], x)[-1] == pytest.approx(plain[-1], rel=1e-12)
-    assert plain.note == ""
+    assert residuals([sequential], x)[-1] == pytest.approx(plain[-1], rel=1e-12)
 
 
 def test_what_is_repeated_is_said():
@@ -204,10 +199,8 @@ def test_the_callers_modules_and_random_state_are_as_before():
     order_of_contraction(layers[0], width=16)
     assert [[module.training for module in layer.modules()] for layer in layers] == modes
     for layer, before in zip(layers, values):
-        assert all(
-            torch.equal(value, before[key]) and value.dtype == before[key].dtype
-            for key, value in layer.state_dict().items()
-        )
+        after = layer.state_dict()
+        assert all(torch.equal(after[key], value) and after[key].dtype == value.dtype for key, value in before.items())
     assert all(module is not layers[0] for module in seen) and len(layers[0]._forward_hooks) == 1
     assert torch.equal(torch.get_rng_state(), states[0]) and random.getstate() == states[2]
     assert (np.random.get_state()[1] == states[1]).all()
@@ -220,15 +213,14 @@ def test_values_at_the_floor_are_marked():
     assert residuals(lambda x: x.mean(1, keepdim=True).expand_as(x), depth=1).floor == [False, True]
 
 
-def test_what_casts_to_float32_inside_is_computed_in_float64_and_said():
+def test_what_casts_to_float32_inside_is_computed_in_float64_and_reported():
+    def scores(q, k):
+        return q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+
     def attention(q, k, v):
-        weights = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1, dtype=torch.float32)
-        return weights.to(v.dtype) @ v
+        return scores(q, k).softmax(-1, dtype=torch.float32).to(v.dtype) @ v
 
-    def without(q, k, v):
-        return (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1) @ v
-
-    plain, cast = order_of_contraction(without), order_of_contraction(attention)
+    plain, cast = order_of_contraction(lambda q, k, v: scores(q, k).softmax(-1) @ v), order_of_contraction(attention)
     assert cast.order == pytest.approx(plain.order, abs=1e-9)
     assert "asks for float32 inside" in cast.reason and plain.reason == ""
     law = collapse_law(attention, depth=2)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 from helpers import by_member, cells, data_of, network_of
+from one_stack import chosen
 
+from rankfall.identity.attribution.measure import attribution
 from rankfall.identity.cell_influence.measure import cell_influence
 from rankfall.identity.influence.measure import influence, measure_shares, stack
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
@@ -26,7 +28,7 @@ def test_an_untrained_stack_is_near_the_closed_form() -> None:
     assert (attention.spearman > 0.95).all() and len(attention) == 2
     assert (
         attention.from_squares < 0.5 * attention.distance
-    ).all()  # random maps add in squares, as the formula for it has it
+    ).all()  # random maps add in squares, as its formula has it
     assert (whole[whole.source == "smoothed density"].distance < 1e-12).all()
     assert (whole[whole.source == "density"].distance > 1e-4).all()
     assert whole[whole.network == "pre-norm"].fitted.between(0, 1).all()
@@ -58,8 +60,6 @@ def context(**architecture: Any) -> Context:
 
 
 def test_cells_have_one_share_a_place() -> None:
-    from rankfall.identity.attribution.measure import attribution
-
     rows = by_member(cell_influence, context(sentinels="bos"), samples=2)
     assert {row["places"] for row in rows} == {6}
     for member in (0, 1):
@@ -67,13 +67,8 @@ def test_cells_have_one_share_a_place() -> None:
             part = [row["share"] for row in rows if (row["member"], row["layer"]) == (member, layer)]
             assert len(part) == 6 and sum(part) == pytest.approx(1.0, rel=1e-12)
     given = context()
-    (own,) = (  # of one sample, the mean over all tokens of their own shares; the last one's lies in the other table
-        row["value"]
-        for row in by_member(attribution, given, samples=1)
-        if (row["member"], row["layer"], row["method"], row["quantity"], row["kept_tokens"])
-        == (1, 2, "jacobian", "own share", "all")
-    )
-    last = [
-        row["share"] for row in by_member(cell_influence, given, samples=1) if (row["member"], row["layer"]) == (1, 2)
-    ][-1]
-    assert 0 < last < 5 * own
+    # Of one sample, the mean over all tokens of their own shares; the last one's lies in the other table.
+    labels = {"member": 1, "layer": 2, "method": "jacobian", "quantity": "own share", "kept_tokens": "all"}
+    (own,) = chosen(by_member(attribution, given, samples=1), **labels)
+    last = chosen(by_member(cell_influence, given, samples=1), member=1, layer=2)[-1]
+    assert 0 < last["share"] < 5 * own["value"]

@@ -1,4 +1,6 @@
-"""Check that a measure receives the network whose weights were stored, with its data."""
+"""Check that a measure receives the network whose weights were stored, with its data; and a model with each of its seeds."""
+
+from typing import Any
 
 import pytest
 import torch
@@ -6,6 +8,10 @@ from helpers import cells, each_network, network_of
 
 from rankfall.measure.apply import apply
 from rankfall.measure.context import Context, Rows, Uninterrupted
+from rankfall.measure.models import by_seed
+from rankfall.models.source import ModelSource
+from rankfall.models.subject import Request
+from rankfall.models.texts import Texts
 from rankfall.nets.network import Shape
 from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
@@ -27,3 +33,11 @@ def test_rows_are_those_of_the_weights() -> None:
         assert row["sum"] == float(network(data.test.inputs).sum())
         sums.append(row["sum"])
     assert sums[0] != pytest.approx(sums[1], rel=1e-3)
+
+
+@pytest.mark.parametrize(("phase", "seeds"), [("init", [0, 1, 2]), ("pretrained", [0])])
+def test_pretrained_weights_have_no_seed(phase: Any, seeds: list[int]) -> None:
+    request = Request(ModelSource("bert", phase=phase), Texts("zipf", 2, 4))
+    rows = by_seed(Context(), request, 3, lambda asked, chosen: [{"seed": chosen, "asked": asked is request}])
+    assert rows == [{"seed": [seed], "asked": True} for seed in seeds]
+    assert by_seed(Context(), None, 3, lambda asked, chosen: [{}]) == []

@@ -1,4 +1,4 @@
-"""Positions, masks, residuals and norms against their definitions."""
+"""Check embeddings, positions, masks, residuals and norms against their definitions."""
 
 import math
 from dataclasses import replace
@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rankfall import components
+from rankfall.nets.embeddings.mapped_token import MappedToken
 from rankfall.nets.primitives import Sizes
 
 SIZES = Sizes(members=2, length=5, depth=9, width=6, heads=3, head_width=4, mlp_width=6, size_in=1, size_out=1)
@@ -97,3 +98,21 @@ def test_swiglu_is_its_formula() -> None:
         want = torch.tensor(hidden, dtype=torch.float64) @ swiglu.down.weight[k]
         torch.testing.assert_close(got[k, b, t], want, rtol=1e-12, atol=1e-12)
     assert [value.shape for value in swiglu.parameters()] == [(2, 6, 5), (2, 6, 5), (2, 5, 6)]  # no biases
+
+
+EMBEDDED = Sizes(members=2, length=3, depth=1, width=4, heads=2, head_width=2, mlp_width=16, size_in=5, size_out=5)
+
+
+def test_looks_up_and_maps_and_leaves_the_frozen_vector_alone() -> None:
+    embedding = MappedToken(EMBEDDED, frozen=0)
+    generator = torch.Generator().manual_seed(0)
+    for value in embedding.parameters():
+        value.data = torch.randn(value.shape, generator=generator)
+    index = torch.tensor([[[0, 1, 4]], [[2, 0, 0]]])  # (K, B, T)
+    found = embedding(index)
+    for member in range(2):
+        rows = embedding.table.weight[member][index[member, 0]]
+        expected = rows @ embedding.map.weight[member] + embedding.map.bias[member]
+        assert torch.allclose(found[member, 0], expected, atol=1e-6)
+    grad = torch.autograd.grad(found.square().sum(), embedding.table.weight)[0]
+    assert (grad[:, 0] == 0).all() and (grad[0, 1] != 0).all() and (grad[1, 2] != 0).all() and (grad[0, 2] == 0).all()

@@ -1,4 +1,4 @@
-"""The accuracy that a mask leaves: exact sums beside brute force over all sequences, and what reaches which place."""
+"""Check the accuracy that a mask leaves: exact sums beside brute force over all sequences, and what reaches which place."""
 
 import itertools
 from collections import defaultdict
@@ -29,15 +29,14 @@ def architecture(mask: Any = "none", depth: int = 1, **fields: Any) -> Architect
 
 
 def brute_force(sequences: Weighted, answers: Any, reads: Sequence[frozenset[int]]) -> float:
-    """The best answers by all that a place reads; -1: nothing is asked."""
-    found: dict[Any, dict[int, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    """Return the accuracy of the best answers by all that a place reads; -1: nothing is asked."""
+    weights: dict[Any, dict[int, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for sequence, weight in sequences:
         for place, answer in enumerate(answers(sequence)):
             if answer != -1:
-                seen = tuple(sequence[other] for other in sorted(reads[place]))
-                found[place, seen][answer] += weight
-    right = sum((max(by.values()) for by in found.values()), Fraction())
-    return float(right / sum((sum(by.values()) for by in found.values()), Fraction()))
+                weights[place, tuple(sequence[other] for other in sorted(reads[place]))][answer] += weight
+    best, total = (sum(map(of, map(dict.values, weights.values())), Fraction()) for of in (max, sum))
+    return float(best / total)
 
 
 def uniform(length: int, symbols: int) -> Weighted:

@@ -1,6 +1,7 @@
 """Check which components centred forms fit: those that a user writes and they do not fit are refused, the others are not."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,38 +26,34 @@ INPUTS = torch.stack([torch.randperm(8, generator=torch.Generator().manual_seed(
 BAND = (torch.arange(6) - torch.arange(6).unsqueeze(1)) % 6 < 3
 
 
+network = partial(network_of, 2, 6, 8, noise=0.3, seed=1, depth=8, norm="none", residual="none", position="none")
+
+
 class Biased(Position):
-    def __init__(self, bias: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, change: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.changed = bias
+        self.change = change
 
     def bias(self, logits: Tensor) -> Tensor:
-        return self.changed(logits)
+        return self.change(logits)
 
 
-BARE = {"depth": 8, "heads": 2, "width": 8, "norm": "none", "residual": "none", "position": "none"}
-
-
-def network(**architecture: Any) -> Network:
-    return network_of(2, 6, 8, noise=0.3, seed=1, **BARE | architecture)
-
-
-def positioned(bias: Callable[[Tensor], Tensor]) -> Callable[[Network], None]:
-    def change(made: Network) -> None:
+def positioned(change: Callable[[Tensor], Tensor]) -> Callable[[Network], None]:
+    def replace_positions(made: Network) -> None:
         for block in made.blocks:
-            block.attention.position = Biased(bias)
+            block.attention.position = Biased(change)
 
-    return change
+    return replace_positions
 
 
 def blocks(**parts: Any) -> Callable[[Network], None]:
-    def change(made: Network) -> None:
+    def replace_parts(made: Network) -> None:
         for block in made.blocks:
             for name, part in parts.items():
                 block._modules.pop(name, None)  # where a module was, only a module may follow
                 setattr(block, name, part)
 
-    return change
+    return replace_parts
 
 
 def gate(x: Tensor, branch: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Centred forms of normalisers that nobody has worked out: as exact as those that somebody has, and refused where they cannot be."""
+"""Check derived centred forms of normalisers: as exact as those worked out on paper, and refused where they cannot be."""
 
 import re
 from collections.abc import Callable
@@ -79,9 +79,8 @@ def test_a_score_common_to_a_row_is_forgotten_whatever_keys_are_worth(name: str)
     s = scores(-30.0, level=False)
     rule = rule_of(components.load("normaliser", name))
     assert rule is not None
-    found = rule(s)
     louder = rule(replace(s, query=Scaled(s.query.unit, s.query.log + 20.0)))
-    torch.testing.assert_close(found.rows.value(), louder.rows.value(), rtol=1e-12, atol=0)
+    torch.testing.assert_close(rule(s).rows.value(), louder.rows.value(), rtol=1e-12, atol=0)
 
 
 def test_what_is_added_to_a_denominator_is_seen() -> None:
@@ -110,35 +109,26 @@ def test_a_kink_on_the_way_is_left_to_the_plain_pass(log10: float, holds: bool) 
     """Where rows that are visibly apart lie on both sides of it; far from it the form holds."""
     s = scores(log10)
     edge = s.base + 2e-4
-
-    def kinked(x: Tensor) -> Tensor:
-        return (x + (x - edge).relu()).softmax(-1)
-
-    found = derive_weights(kinked, Traits("felt", "constant"), s)
-    assert found.holds is not None
-    assert bool(found.holds.all()) is holds
+    weights = derive_weights(lambda x: (x + (x - edge).relu()).softmax(-1), Traits("felt", "constant"), s)
+    assert weights.holds is not None and bool(weights.holds.all()) is holds
 
 
-def test_a_centred_form_beside_a_normaliser_is_used() -> None:
-    """Its gradients are cut, so that what is found can only be its own rule's."""
-    design = alone(normaliser="softmax")
-    paper = stepped(design).rest
-    found = stepped(design, lambda _: partial(foreign.known, temperature=1.0)).rest
-    torch.testing.assert_close(found.log, paper.log, rtol=1e-13, atol=1e-13)
-    torch.testing.assert_close(found.unit, paper.unit, rtol=1e-12, atol=1e-12)
-    warmer = stepped(design, lambda _: partial(foreign.known, temperature=2.0)).rest
-    derived_form = stepped(design, lambda _: partial(foreign.soft, temperature=2.0)).rest
-    torch.testing.assert_close(warmer.unit, derived_form.unit, rtol=1e-9, atol=1e-9)
-
-
-def test_the_centred_form_that_the_documentation_shows_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_centred_form_beside_a_normaliser_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that the documentation shows. Gradients are cut, so that what is computed can only be its own rule's."""
     component_pages.write(tmp_path, component_pages.files("theory"))
     monkeypatch.syspath_prepend(tmp_path)
-    shown = import_module("lab.soft").soft
+    shown, design = import_module("lab.soft").soft, alone(normaliser="softmax")
     assert find_written_rule(shown) is not None
-    design = alone(normaliser="softmax")
-    rest, known = (stepped(design, lambda _, f=f: partial(f, temperature=2.0)).rest for f in (shown, foreign.known))  # type: ignore[misc]
-    torch.testing.assert_close(rest.unit, known.unit, rtol=1e-12, atol=1e-12)
+
+    def rest(function: Any, temperature: float) -> Scaled:
+        return stepped(design, lambda _: partial(function, temperature=temperature)).rest
+
+    paper, known = stepped(design).rest, rest(foreign.known, 1.0)
+    torch.testing.assert_close(known.log, paper.log, rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(known.unit, paper.unit, rtol=1e-12, atol=1e-12)
+    warm, derived, documented = (rest(function, 2.0) for function in (foreign.known, foreign.soft, shown))
+    torch.testing.assert_close(warm.unit, derived.unit, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(warm.unit, documented.unit, rtol=1e-12, atol=1e-12)
 
 
 def test_a_wrong_one_is_not() -> None:

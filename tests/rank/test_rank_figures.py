@@ -11,6 +11,7 @@ from helpers import cells, data_of, network_of
 
 from rankfall import components
 from rankfall.measure.context import Context
+from rankfall.rank.models import figure as draw_models
 from rankfall.report import style, tables
 from rankfall.report.rows import cell_columns
 
@@ -78,3 +79,29 @@ def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path)
     # The lowest that is not 0 is 1e-8: (1e-8 * 1e-8 * 1)^(1/3), where 1 alone would be left.
     assert line.get_ydata().tolist() == pytest.approx([1.0, 10 ** (-14 / 3), 10 ** (-16 / 3)])
     assert picture.numbers.seeds.tolist() == [3, 3, 3]
+
+
+def model_rows(dtype: str = "float64", spread: float = 0.1, model: str = "bert", **sizes: int) -> pd.DataFrame:
+    rows = [
+        {"model": model, "phase": "init", "definition": "clean", "dtype": dtype, "variant": variant, "seed": seed, "layer": layer}
+        | {"sample": sample, "metric": "composite", "centre": "mean", "floor": value < 1e-14, "value_reason": ""}
+        | {"value": value * (1 + spread * (2 * sample - 1) + 0.01 * seed)}
+        for variant, values in (("SAN", [1.0, 1e-5, 1e-15]), ("transformer", [1.0, 0.9, 0.8]))
+        for layer, value in enumerate(values)
+        for seed in (0, 1)
+        for sample in (0, 1)
+    ]  # fmt: skip
+    return pd.DataFrame(rows).assign(**{"layers": 2, "heads": 2, "width": 64} | sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "same"), [((12, 12, 768), True), ((2, 12, 768), False), ((12, 2, 768), False), ((12, 12, 64), False)]
+)
+def test_published_curves_lie_only_on_the_model_that_they_are_of(sizes: tuple[int, int, int], same: bool) -> None:
+    measured = model_rows(model="bert-base-cased", **dict(zip(("layers", "heads", "width"), sizes)))
+    picture = draw_models(lambda name: measured)
+    (panel,) = picture.figure.axes
+    assert any(line.get_linestyle() == "--" for line in panel.lines) is same
+    assert ("Dashed: published curves" in picture.caption) is same
+    assert f"Layers x heads x width: bert-base-cased {' x '.join(map(str, sizes))}" in picture.caption
+    assert ("(published: 12 x 12 x 768)" in picture.caption) is not same
