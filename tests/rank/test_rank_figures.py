@@ -57,6 +57,23 @@ def test_orders(tmp_path: Path, quantity: str) -> None:
     assert ("(0 of " in caption) == (quantity == "res")
 
 
+def test_variants_of_an_attention_have_a_row_each(tmp_path: Path) -> None:
+    """Two variants that differed in an option shared a row, and the last one overwrote the number of the other."""
+    measured = components.load("measure", "orders")(
+        Context(), normalisers=["softmax"], positions=["none"], masks=["none"], sentinels=["none"], blocks=["attention alone", "skip"],
+        heads=[2], draws=3,
+    )  # fmt: skip
+    orders = {"multihead": 3.0, "top(k=3, penalty=0.1)": 1.0, "top(k=3, penalty=0.0)": 2.0, "other(k=3)": 0.0}
+    rows = [row | {"attention": attention, "order": order} for attention, order in orders.items() for row in measured]
+    picture = components.load("figure", "orders")(reader(tmp_path, "orders", rows))
+    left = picture.figure.axes[0]
+    names = [text.get_text() for text in left.get_yticklabels()]
+    squares = {names[int(text.get_position()[1])]: text.get_text() for text in left.texts if text.get_text().isdigit()}
+    assert squares == {
+        "softmax": "3", "top(penalty=0.1), softmax": "1", "top(penalty=0.0), softmax": "2", "other, softmax": "0"
+    }  # fmt: skip
+
+
 def test_an_absolute_residual_is_of_one_norm_and_centre(tmp_path: Path) -> None:
     """It was drawn as the mean over all norms and both centres, whatever was asked for."""
     rows = rows_of("residuals", residual="none", position="none")
