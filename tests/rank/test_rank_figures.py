@@ -106,3 +106,19 @@ def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path)
     # The lowest that is not 0 is 1e-8: (1e-8 * 1e-8 * 1)^(1/3), where 1 alone would be left.
     assert line.get_ydata().tolist() == pytest.approx([1.0, 10 ** (-14 / 3), 10 ** (-16 / 3)])
     assert picture.numbers.seeds.tolist() == [3, 3, 3]
+
+
+def test_networks_of_two_trainings_are_counted_apart(tmp_path: Path) -> None:
+    """Trained and untrained networks were counted together: 2 of 6, where it was 2 of 3 untrained ones."""
+    (row, *_) = [row for row in rows_of("residuals") if row["quantity"] == "residual" and row["place"] == "state"]
+    ends = {"fresh": (1e-4, 1e-4, 1.0), "long": (1.0, 1.0, 1.0)}
+    rows = [
+        row | {"matrix_norm": "composite", "centre": "mean", "seed": seed, "key": f"{seed}{training}", "layer": layer}
+        | {"value": (1.0, end)[layer], "training": training, "epochs": 5 * (training == "long")}
+        for training, values in ends.items()
+        for seed, end in enumerate(values)
+        for layer in (0, 1)
+    ]  # fmt: skip
+    picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
+    less = "after 1 layer less than 1% of it is left in"
+    assert f"fresh: {less} 2 of 3 networks of net; long: {less} 0 of 3 networks of net." in picture.caption
