@@ -3,6 +3,7 @@ the machine.
 """
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 from rankfall import cli
+from rankfall.run.screen.state import RunState
+from rankfall.run.screen.watch import RunRecord
 from rankfall.run.store import Store
 
 STATES = {
@@ -86,6 +89,24 @@ def test_in_brief_it_says_what_failed_and_why(tmp_path, capsys):
         "==> 3 of 4 cells failed or diverged; all of them: rankfall status --config c; to train failed"
     )
     assert code == 1
+
+
+def test_in_brief_it_names_the_job_whose_cells_are_in_no_table(tmp_path, capsys):
+    """A training job failed before the first table, and nothing was printed, with exit code 0."""
+    (tmp_path / "logs").mkdir()
+    record = RunRecord(tmp_path, Path("c"), "rankfall run", 1, RunState(0.0))
+    job = {
+        "event": "job_info",
+        "jobid": 1,
+        "time": 0.0,
+        "rule_name": "train",
+        "output": ["o"],
+        "wildcards": {"task": "sorting"},
+    }
+    began = {"event": "run_info", "stats": {"train": 1}}
+    record.add([began, job, {"event": "job_error", "time": 1.0, "jobid": 1, "error": "ValueError: no"}])
+    code, (line,) = in_brief(tmp_path, capsys)
+    assert (code, line) == (1, "==> failed: train sorting: ValueError: no; log: ")
 
 
 def doctor(results, capsys, *more):
