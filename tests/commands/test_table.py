@@ -66,7 +66,12 @@ def test_a_page_is_opened_where_there_is_a_screen(
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     assert cli.main(["open", "--results", str(tmp_path)]) == 2
-    assert "make run" in capsys.readouterr().err
+    assert "`make run` writes it" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)  # a project, which has no Makefile
+    for verb in (["open"], ["claims"]):
+        assert cli.main([*verb, "--results", str(tmp_path)]) == 2
+        message = capsys.readouterr().err
+        assert "`rankfall run`" in message and "make run" not in message
     page = tmp_path / "report" / "index.html"
     page.parent.mkdir()
     page.write_text("<html>")
