@@ -5,6 +5,8 @@ Python, and the entries of a configuration that use them. In a checkout these ar
 """
 
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +36,25 @@ def find_profile(profile: Path) -> Path:
     if profile == DEFAULT_PROFILE and not profile.is_dir():
         return SHIPPED / DEFAULT_PROFILE
     return profile
+
+
+def is_checkout() -> bool:
+    """Return whether the working directory is a checkout of Rankfall, which has a Makefile."""
+    return Path("src", "rankfall").is_dir()
+
+
+def run_command(config: Path = Path("config.yaml"), profile: Path = DEFAULT_PROFILE, more: Sequence[str] = ()) -> str:
+    """Return the command that runs a configuration: `make run` in a checkout, `rankfall run` in a project."""
+    if not is_checkout():
+        words = ["rankfall run"]
+        words += [f"--config {shlex.quote(str(config))}"] * (str(config) != "config.yaml")
+        words += [f"--profile {shlex.quote(str(profile))}"] * (profile != DEFAULT_PROFILE)
+        return " ".join([*words, *(["--", shlex.join(more)] if more else [])])
+    words = ["make run"]
+    words += [f"CONFIG={shlex.quote(str(config))}"] * (str(config) != "config.yaml")
+    words += [f"PROFILE={shlex.quote(str(profile))}"] * (profile != DEFAULT_PROFILE)
+    words += [f"ARGS={shlex.quote(shlex.join(more))}"] * bool(more)
+    return " ".join(words)
 
 
 def presets() -> list[str]:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from rankfall.check.report import check
 from rankfall.streams.examine import examine
 
 
@@ -38,3 +39,23 @@ def test_attention_is_seen_to_mix_where_tokens_in_the_middle_are_padding(lengths
     (flow,) = examine(Padded(causal), padded(lengths, left=left)).flows
     assert [branch.mixes for branch in flow.branches] == [True, False] * 3
     assert flow.causal == causal
+
+
+class Biased(Padded):
+    """Adds a bias for later tokens to all scores."""
+
+    def forward(self, tokens):
+        places = torch.arange(tokens.shape[1]).float()
+        return self.encoder(self.embed(tokens), mask=0.1 * (places - places[:, None]))
+
+
+def test_the_note_on_padding_and_the_answer_on_order_are_plain():
+    """A reader took "get no weight, as padding does" for a fault, and "other states follow" for nothing."""
+    torch.manual_seed(0)
+    (report,) = check(Padded(), padded((12, 5, 20)), changes=False)
+    assert report.notes[0].startswith(
+        "no token reads 23 of 60 tokens, which all numbers count in. If they are padding,"
+    )
+    (report,) = check(Biased(), padded((20, 20)), changes=False)
+    known = report.result("positions-differ").sentence
+    assert known == "the order of tokens is known: reversing them changes the states"

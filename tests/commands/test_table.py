@@ -60,15 +60,19 @@ def test_a_page_is_opened_where_there_is_a_screen(
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    command = ["open", "--results", str(tmp_path)]
-    assert cli.main(command) == 2
-    assert "make run" in capsys.readouterr().err
+    assert cli.main(["open", "--results", str(tmp_path)]) == 2
+    assert "`make run` writes it" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)  # a project, which has no Makefile
+    for verb in (["open"], ["claims"]):
+        assert cli.main([*verb, "--results", str(tmp_path)]) == 2
+        message = capsys.readouterr().err
+        assert "`rankfall run`" in message and "make run" not in message
     page = tmp_path / "report" / "index.html"
     page.parent.mkdir()
     page.write_text("<html>")
     monkeypatch.setattr(opening, "has_screen", lambda: False)
-    assert cli.main(command) == 0
+    assert cli.main(["open", "--results", str(tmp_path)]) == 0
     assert (capsys.readouterr().out, opened) == (f"{page}\n", [])
     monkeypatch.setattr(opening, "has_screen", lambda: True)
-    assert cli.main(command) == 0
+    assert cli.main(["open", "--results", str(tmp_path)]) == 0
     assert opened == [page.as_uri()]

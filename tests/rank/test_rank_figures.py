@@ -49,6 +49,23 @@ def test_orders(tmp_path: Path, quantity: str) -> None:
     assert ("(0 of " in picture.caption) == (quantity == "res")
 
 
+def test_variants_of_an_attention_have_a_row_each(tmp_path: Path) -> None:
+    """Two variants that differed in an option shared a row, and the last one overwrote the number of the other."""
+    measured = components.load("measure", "orders")(
+        Context(), normalisers=["softmax"], positions=["none"], masks=["none"], sentinels=["none"], blocks=["attention alone", "skip"],
+        heads=[2], draws=3,
+    )  # fmt: skip
+    orders = {"multihead": 3.0, "top(k=3, penalty=0.1)": 1.0, "top(k=3, penalty=0.0)": 2.0, "other(k=3)": 0.0}
+    rows = [row | {"attention": attention, "order": order} for attention, order in orders.items() for row in measured]
+    picture = components.load("figure", "orders")(reader(tmp_path, "orders", rows))
+    left = picture.figure.axes[0]
+    names = [text.get_text() for text in left.get_yticklabels()]
+    squares = {names[int(text.get_position()[1])]: text.get_text() for text in left.texts if text.get_text().isdigit()}
+    assert squares == {
+        "softmax": "3", "top(penalty=0.1), softmax": "1", "top(penalty=0.0), softmax": "2", "other, softmax": "0"
+    }  # fmt: skip
+
+
 def test_an_absolute_residual_is_of_one_norm_and_centre(tmp_path: Path) -> None:
     """It was drawn as the mean over all norms and both centres, whatever was asked for."""
     rows = rows_of_residuals(residual="none", position="none")
@@ -105,3 +122,19 @@ def test_published_curves_lie_only_on_the_model_that_they_are_of(sizes: tuple[in
     assert ("Dashed: published curves" in picture.caption) is same
     assert f"Layers x heads x width: bert-base-cased {' x '.join(map(str, sizes))}" in picture.caption
     assert ("(published: 12 x 12 x 768)" in picture.caption) is not same
+
+
+def test_networks_of_two_trainings_are_counted_apart(tmp_path: Path) -> None:
+    """Trained and untrained networks were counted together: 2 of 6, where it was 2 of 3 untrained ones."""
+    (row, *_) = [row for row in rows_of_residuals() if row["quantity"] == "residual" and row["place"] == "state"]
+    ends = {"fresh": (1e-4, 1e-4, 1.0), "long": (1.0, 1.0, 1.0)}
+    rows = [
+        row | {"matrix_norm": "composite", "centre": "mean", "seed": seed, "key": f"{seed}{training}", "layer": layer}
+        | {"value": (1.0, end)[layer], "training": training, "epochs": 5 * (training == "long")}
+        for training, values in ends.items()
+        for seed, end in enumerate(values)
+        for layer in (0, 1)
+    ]  # fmt: skip
+    picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
+    less = "after 1 layer less than 1% of it is left in"
+    assert f"fresh: {less} 2 of 3 networks of net; long: {less} 0 of 3 networks of net." in picture.caption

@@ -1,12 +1,15 @@
 """Guards the findings of a run: of one setting, ties as ties, chance beside numbers, short; crafted to say something wrong."""
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from score_rows import row
 
+from rankfall.commands.run import read_findings
 from rankfall.position.probe.shown import say_places
 from rankfall.rank.orders.shown import say_orders
+from rankfall.report import tables
 from rankfall.report.conform import conform
 from rankfall.report.page.findings import findings, was_run
 from rankfall.report.page.question import MOST
@@ -125,6 +128,16 @@ def test_networks_that_were_not_trained_are_named_by_their_training() -> None:
     both = [{"training": "fresh", "epochs": 0}, {"training": "long", "epochs": 5}]
     table = pd.DataFrame([cells | one | {"processor": "one"} for one in both])
     assert "1 of them trained and the others left at their random initial weights (training fresh)" in was_run(table)
+    assert "minutes by the clock, summed over its jobs" in was_run(table)
+
+
+def test_a_question_on_the_terminal_names_its_setting_if_there_are_several(tmp_path: Path) -> None:
+    """Of the initial networks "3 of 5 keep at least 0.5", of the trained ones another sentence, and neither named its networks."""
+    fast, slow = residual("a", 0.5), residual("b", 0.9)
+    other = row("c", residual_last=0.0) | {"task": "circle", "setting": "circle, long, depth 6"}
+    for rows, where in (([fast, slow], ""), ([fast, slow, other], " (sorting, long, depth 6)")):
+        tables.write("scorecard", rows, tmp_path / "tables" / "scorecard.parquet")
+        assert f"{FASTEST}{where} The residual at the last layer is largest" in read_findings(tmp_path)[0]
 
 
 def test_what_no_training_can_teach_is_what_theory_says() -> None:

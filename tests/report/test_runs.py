@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from rankfall import cli
@@ -54,6 +55,14 @@ def test_a_number_that_differs_is_named_with_its_row_and_size(tmp_path: Path) ->
 def test_whatever_differs_is_said(tmp_path: Path, change: dict, column: str, what: str) -> None:
     found = compare_runs(run(tmp_path / "a"), run(tmp_path / "b", **change))["residuals"]
     assert any(one.column == column and what in one.what for one in found)
+
+
+def test_tables_without_rows_are_equal(tmp_path: Path) -> None:
+    """All cells of both runs had failed: pandas cannot merge two empty tables of texts."""
+    for name in "ab":
+        path = run(tmp_path / name) / "tables" / "residuals.parquet"
+        pq.write_table(pq.read_table(path)[:0], path)
+    assert compare_runs(tmp_path / "a", tmp_path / "b") == {"residuals": []}
 
 
 def test_the_verb_prints_for_people_and_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

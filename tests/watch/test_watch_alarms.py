@@ -34,6 +34,7 @@ def run(changes, logs=14, depth=3):
     [
         ({(9, 2): {"entropy": 0.05}}, "entropy", 90, 2, r"layer 2 \(h.1\) looks at one token: its entropy is 0.05"),
         ({(4, 3): {"residual_floor": True, "residual": 1e-7}}, "floor", 40, 3, r"equal up to the rounding of float32"),
+        ({(9, 3): {"residual": 0.003}}, "rank", 90, 3, r"layer 3 \(h.2\) become equal: residual 0.003, after 0.62.* at first"),
         ({(9, 1): {"norm": 90.0}}, "norm", 90, 1, r"layer 1 \(h.0\) are 22.* times as long"),
         ({(9, 2): {"dead_units": 0.5}}, "dead", 90, 2, r"50% of the units of layer 2 \(h.1\) are dead, after 5% at first"),
         ({(6, n): {"broken": 1.0, "residual": None} for n in (2, 3)}, "nan", 60, 2, r"first that is not finite; that of layer 1 is finite"),
@@ -66,6 +67,23 @@ def test_an_alarm_is_raised_once_until_it_has_ended():
     few = {(log, None): {"tokens": 64, "dead_units": 0.5 if log > 8 else 0.05} for log in range(14)}
     assert events_of_run(run(few)) == []  # units that serve few tokens
     assert events_of_run(run({})) == [] and Alarms().update(run({}, 1)) == []
+
+
+def test_a_training_that_collapses_reports_it(caplog):
+    """The tokens of the last layer became equal, residual 0.9 to 0.003, and no alarm rang: it is far above rounding."""
+    model = gpt()
+    block = model.transformer["h"][2]
+    scale = torch.ones(())
+    block.register_forward_hook(lambda module, args, x: x.mean(1, keepdim=True) + scale * (x - x.mean(1, keepdim=True)))
+    with rankfall.watch(model, every=1, to=[].extend), caplog.at_level(logging.WARNING, logger="rankfall.watch"):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        for step in range(10):
+            scale.fill_(0.5**step)
+            optimizer.zero_grad()
+            model(words(step), words(99))[1].backward()
+            optimizer.step()
+    (message,) = [message for message in caplog.messages if "become equal" in message]
+    assert "layer 3 (transformer.h.2) become equal: residual 0.0" in message
 
 
 def test_a_slow_growth_is_seen_against_the_first_logs():

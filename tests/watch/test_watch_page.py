@@ -13,12 +13,14 @@ from rankfall.check.bands import bands_of
 from rankfall.commands import open as opening
 from rankfall.report.style import apply_style, canvas
 from rankfall.watch import read_table
+from rankfall.watch.alarms import Event
 from rankfall.watch.columns import CURVES, SCHEMA
 from rankfall.watch.page import (
     BAND_COLOURS,
     MAPPED,
     bands_of_run,
     draw_bands,
+    draw_events,
     draw_layers,
     draw_map,
     draw_steps,
@@ -85,6 +87,13 @@ def test_maps_are_of_the_table(table):
     ]
     assert mesh.get_array().tolist() == expected
     assert axes.get_xlim() == (1, 6)  # each log reaches to the next
+
+
+def test_a_run_without_a_loss_has_no_chart_of_it(table):
+    """The model returned no loss, and events stood in an empty chart."""
+    rows = table.assign(loss=float("nan"))
+    assert draw_events(table, [Event(2, "rank", 1, "text")]).startswith("<figure")
+    assert draw_events(rows, [Event(2, "rank", 1, "text")]) == ""
 
 
 @pytest.mark.long

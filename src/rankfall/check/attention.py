@@ -108,8 +108,8 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
     padding = round(min(shares, default=0.0) * report.samples * tokens)
     if padding and len(numbers) == report.depth:
         report.notes.append(
-            f"{padding} of {report.samples * tokens} tokens get no weight of attention in any layer, as padding does: all numbers count "
-            "them in; an example without padding leaves them out"
+            f"no token reads {padding} of {report.samples * tokens} tokens, which all numbers count in. "
+            "If they are padding, pass an example without"
         )
     for layer, rows in numbers.items():
         layer_report = layers[layer]

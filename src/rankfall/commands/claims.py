@@ -15,6 +15,7 @@ ARGUMENTS = """
 def run(args: argparse.Namespace) -> int:
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
+    from rankfall.project import is_checkout, run_command
     from rankfall.report import tables
     from rankfall.report.claim_text import DECIDED, as_lines, in_full, row_of_claim
 
@@ -22,9 +23,11 @@ def run(args: argparse.Namespace) -> int:
     results = args.results or (preset if preset.is_dir() else Path("results"))
     path = results / "tables" / "claims.parquet"
     if not path.is_file():
+        again = f"`{run_command(Path('workflow/presets/claims.yaml'))}`"
+        if not is_checkout():
+            again = f"`claims: {{}}` among the `measures` of the configuration, then `{run_command()}`"
         raise RankfallError(
-            f"{path} is missing: a run with claims writes it\n"
-            "Say `make run CONFIG=workflow/presets/claims.yaml` in a checkout, which has the studies, or pass --results of another run"
+            f"{path} is missing: a run with claims writes it\n  fix: {again}, or pass --results of another run"
         )
     table = tables.read_frame(path, "claims")
     if args.docs:

@@ -14,6 +14,7 @@ ARGUMENTS = """
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
+    from rankfall.project import run_command
     from rankfall.run.screen.ending import page_of
 
     page = page_of(args.results).absolute()
@@ -21,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
         page = write_watch_page(args.file, args.out)
     elif not page.is_file():
         raise RankfallError(
-            f"{page} is missing: `make run` writes it; pass --results FOLDER if the results are elsewhere"
+            f"{page} is missing: `{run_command()}` writes it; pass --results FOLDER if the results are elsewhere"
         )
     print(page)
     if has_screen():

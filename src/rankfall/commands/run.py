@@ -30,7 +30,7 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.project import check_folder
+    from rankfall.project import check_folder, run_command
     from rankfall.run.screen import driver
 
     if any(TALKS.fullmatch(word) for word in args.argument):
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         # Import and estimate while Snakemake starts.
         from rankfall.run.screen.watch import RunRecord
 
-        again = driver.command_line(args.config, args.profile, args.argument)
+        again = run_command(args.config, args.profile, args.argument)
         costs = estimates(plan, missing, store)
         slower = slowdown(count_cores(), min(count_cores(), len(missing)), load)
         costs_by_path = {f"{planned.results}/{file}": cost for file, cost in costs.items()}
@@ -152,7 +152,7 @@ FINDINGS = 3  # findings that a run prints, so that its last lines are at most f
 
 
 def read_findings(results: Path) -> list[str]:
-    """Return the first questions of the run's page with their answers."""
+    """Return the first questions of the run's page with their answers. A question names its setting if the run has several."""
     from rankfall.report import tables
     from rankfall.report.page.findings import choose_findings, findings
 
@@ -160,7 +160,12 @@ def read_findings(results: Path) -> list[str]:
         path = results / "tables" / f"{name}.parquet"
         return tables.read_frame(path, name) if path.is_file() else None
 
-    return [f"{finding.question} {finding.answer}" for finding in choose_findings(findings(read))[:FINDINGS]]
+    scores = read("scorecard")
+    several = scores is not None and scores.setting.nunique() > 1
+    return [
+        f"{finding.question}{f' ({finding.setting})' * bool(several and finding.setting)} {finding.answer}"
+        for finding in choose_findings(findings(read))[:FINDINGS]
+    ]
 
 
 def unlock_command(again: str) -> str:

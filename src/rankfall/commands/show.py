@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankfall.project import run_command
+
 if TYPE_CHECKING:
     from rankfall.run.store import CellRecord, Store
 
@@ -107,7 +109,8 @@ def as_lines(facts: dict[str, Any]) -> Iterator[str]:
         yield "installed " + ", ".join(f"{name} {version}" for name, version in facts["installed"].items())
     yield f"code      {len(facts['code'])} files on which its numbers depend, with digests of their syntax:"
     yield from (f"  {digest}  {file}" for file, digest in sorted(facts["code"].items()))
-    yield "config    computes it again (`rankfall show KEY --snippet > again.yaml`, `make run CONFIG=again.yaml`):"
+    again = run_command(Path("again.yaml"))
+    yield f"config    computes it again (`rankfall show KEY --snippet > again.yaml`, `{again}`):"
     yield from (f"  {line}" for line in (facts["snippet"] or "not recorded").splitlines())
     yield f"log       {facts['log_file'] or 'none'}"
     yield from (f"  | {line}" for line in (facts["log"] or "").splitlines())

@@ -24,7 +24,7 @@ ARGUMENTS = """
 --config FILE      the benchmark's config, YAML or JSON (default: config.yaml)
 --results FOLDER   folder of results; by default the one that the config names
 --json             print JSON
---brief            only failed and diverged cells, one line per reason; exit code 1 if a cell failed
+--brief            only failed and diverged cells, one line per reason, and failed jobs; exit code 1 if a cell or a job failed
 --watch            show the progress of a run, on this machine or another, until it ends; exit code 1 if it failed
 --lines N          lines of a failed cell's log to show (default: 5)
 """
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
         results = args.results or Path(parse(read(args.config)).results)
         if args.brief:
-            return print_brief(results, args.config)
+            return max(print_brief(results, args.config), print_failed_jobs(results))
         from rankfall.run.screen.watch import watch
 
         return watch(results, sys.stdout.isatty())
@@ -119,6 +119,18 @@ def print_brief(results: Path, config: Path) -> int:
     for line in describe_ended(cells, config):
         print(line)
     return 1 if any(cell["status"] == "failed" for cell in cells) else 0
+
+
+def print_failed_jobs(results: Path) -> int:
+    """Print the failed jobs of the last run, whose cells may be in no table. Return 1 if there is one, else 0."""
+    from rankfall.run.screen.ending import list_failed
+    from rankfall.run.screen.watch import read_record
+
+    record = read_record(results)
+    lines = list(list_failed(record[1])) if record else []
+    for line in lines:
+        print(line)
+    return 1 if lines else 0
 
 
 def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:

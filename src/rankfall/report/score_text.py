@@ -110,11 +110,12 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
     """Yield lines for one setting or for all, with a line per architecture and a column per number."""
     from pandas import DataFrame
 
-    settings = settings_in(scores)
+    settings, meanings = settings_in(scores), {}
     count = many(len(settings), "setting")
     yield f"scorecard: {len(scores)} rows at {count}; only numbers of one setting are comparable"
     for at in [choose(scores, columns, setting, "--setting")[0]] if setting else settings:
         _, shown = choose(scores, columns, at.label, "--columns")
+        meanings |= {headline.name: headline.meaning for headline in shown}
         rows = rows_at(scores, at)
         yield ""
         yield f"{at.label} ({at.sizes}); {say_seeds(rows, shown)}"
@@ -129,6 +130,8 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
         yield from (f"  {line}" for line in written if line.strip())
         yield from (f"  {note}" for note in [*notes(rows), *list_attainable(rows, shown)])
     yield ""
+    for name, meaning in meanings.items():
+        yield from wrap(f"{name}: {meaning}", 158, initial_indent="  ", subsequent_indent="    ")
     yield f"{ABSENT} measured, but the number does not exist (see column NAME_reason); empty: not measured; {AT_FLOOR}: rounding noise"
     yield "`--setting LABEL` and `--columns a,b` select, `--latex` writes a table for a paper, `--csv` prints all columns"
 

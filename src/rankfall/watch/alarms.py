@@ -21,6 +21,8 @@ from rankfall.watch.columns import CURVES, GRADIENT_NOT_FINITE, LOSS_NOT_FINITE
 
 Row = Mapping[str, Any]
 ENTROPY = (0.1, 0.2)  # nats: raised below the first, ended above the second
+RANK = (0.05, 0.1)  # residual: raised below the first, ended above the second
+FALLEN = 0.1  # share of the largest residual of the first logs; a layer that begins low, as by a common vector, has lost nothing
 NORM = (10.0, 5.0)  # times the median of the last logs
 GROWN = 1000.0  # times the median of the first logs; our choice, since training makes vectors longer
 DEAD = (0.1, 0.05)  # growth of the share of dead units over its median in the first logs
@@ -38,7 +40,7 @@ FOLLOWED = ("norm", "residual", "entropy", "gradient_queries", "gradient_keys")
 
 @dataclass(frozen=True)
 class Event:
-    """An alarm that was raised. `kind` is 'entropy', 'floor', 'norm', 'loss', 'dead' or 'nan'; `layer` is None if unknown."""
+    """An alarm that was raised. `kind` is 'entropy', 'floor', 'rank', 'norm', 'loss', 'dead' or 'nan'; `layer` is None if unknown."""
 
     step: int
     kind: str
@@ -113,7 +115,7 @@ class Alarms:
             yield layer_event(broken, "nan", f"{state_name(broken)} is the first that is not finite{finite}")
 
     def of_layer(self, row: Row) -> Iterator[Event]:
-        """Raise the alarms of one layer: entropy, floor, norm and dead units."""
+        """Raise the alarms of one layer: entropy, floor, rank, norm and dead units."""
         layer, entropy, norm, dead = row["layer"], row["entropy"], row["norm"], row["dead_units"]
         if entropy is not None and self.switch("entropy", layer, entropy < ENTROPY[0], entropy > ENTROPY[1]):
             yield layer_event(
@@ -123,6 +125,14 @@ class Alarms:
         if floor is not None and self.switch("floor", layer, floor, not floor):
             text = f"the tokens of {layer_name(row)} are equal up to the rounding of {row['dtype']} (residual {row['residual']:.2g})"
             yield layer_event(row, "floor", text)
+        residual, most = row["residual"], max(self.first["residual", layer], default=0.0)
+        if residual is not None and not floor:
+            low = residual < min(RANK[0], FALLEN * most)
+            if self.switch("rank", layer, low, residual > RANK[1]):
+                text = (
+                    f"the tokens of {layer_name(row)} become equal: residual {residual:.2g}, after {most:.2g} at first"
+                )
+                yield layer_event(row, "rank", text)
         past = self.past("norm", layer)
         if norm is not None and len(past) >= FEWEST:
             last, early = (norm / max(median(part), 1e-300) for part in (past, self.first["norm", layer]))

@@ -101,14 +101,14 @@ def list_events(events: Sequence[Event]) -> str:
 
 
 def draw_events(rows: DataFrame, events: Sequence[Event]) -> str:
-    """Draw the loss over steps with the events, or nothing without either."""
+    """Draw the loss over steps with the events, or nothing without a loss."""
     first = rows[rows.layer == rows.layer.min()]
-    if not events and first.loss.isna().all():
+    if first.loss.isna().all():
         return ""
     with apply_style():
         figure, ((axes,),) = canvas(1, 1, WIDTH * 1.35, 2.0)
         axes.plot(first.step, first.loss, ".-", color="#222222")
-        axes.set(xlabel="step", ylabel="loss" if first.loss.notna().any() else "", xlim=(0, max(rows.step.max(), 1)))
+        axes.set(xlabel="step", ylabel="loss", xlim=(0, max(rows.step.max(), 1)))
         mark_events(axes, events)
         return f'<figure class="chart">{as_svg(figure, "events", "The loss over steps, with events")}</figure>'
 

@@ -3,6 +3,7 @@ the machine.
 """
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,8 @@ from helpers import config
 
 from rankfall import cli
 from rankfall.run.plan import make_plan
+from rankfall.run.screen.state import RunState
+from rankfall.run.screen.watch import RunRecord
 from rankfall.run.store import Store
 
 LABELS = {"task": "sorting", "architecture": "net", "training": "short"}
@@ -70,6 +73,25 @@ def test_in_brief_it_says_what_failed_and_why(tmp_path, capsys):
 def run_doctor(results, capsys, *words):
     code = cli.main(["doctor", "--results", str(results), "--json", *words])
     return code, json.loads(capsys.readouterr().out)
+
+
+def test_in_brief_it_names_the_job_whose_cells_are_in_no_table(tmp_path, capsys):
+    """A training job failed before the first table, and nothing was printed, with exit code 0."""
+    (tmp_path / "logs").mkdir()
+    record = RunRecord(tmp_path, Path("c"), "rankfall run", 1, RunState(0.0))
+    job = {
+        "event": "job_info",
+        "jobid": 1,
+        "time": 0.0,
+        "rule_name": "train",
+        "output": ["o"],
+        "wildcards": {"task": "sorting"},
+    }
+    began = {"event": "run_info", "stats": {"train": 1}}
+    record.add([began, job, {"event": "job_error", "time": 1.0, "jobid": 1, "error": "ValueError: no"}])
+    code = cli.main(["status", "--config", "c", "--results", str(tmp_path), "--brief"])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert (code, line) == (1, "==> failed: train sorting: ValueError: no; log: ")
 
 
 def test_the_doctor_finds_nothing_wrong_here_and_leaves_nothing_behind(tmp_path, capsys):

@@ -65,7 +65,7 @@ def positions_differ(recording: RecordedStream) -> Result:
             f"{sentence}, and each weighs all that it sees alike: {subject} the order; are positions missing, or on another axis?"
         )
     if knows_order(recording):
-        return passed(f"{sentence}, and other states follow if their order is reversed")
+        return passed("the order of tokens is known: reversing them changes the states")
     if recording.report.equal_tokens != IN_INPUTS:
         return skipped("the layers know no order; positions may have been added to the inputs, which are vectors")
     return warned(f"{sentence}, and reversing their order reverses the states: no layer knows the order of tokens")

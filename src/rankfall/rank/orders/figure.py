@@ -1,6 +1,6 @@
 """The table of orders as a picture: which architectures lose rank doubly exponentially (3), exponentially (1), or not at all (0)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -129,14 +129,31 @@ def word(name: str) -> str:
 
 def name_rows(table: DataFrame) -> list[str]:
     """Return the row of each entry: the normaliser, after the attention unless it is multi-head."""
+    short = name_variants(table.attention.unique())
     return [
-        BETWEEN.join([parts(attention)[0]] * (attention != "multihead") + [normaliser] * isinstance(normaliser, str))
+        BETWEEN.join([short[attention]] * (attention != "multihead") + [normaliser] * isinstance(normaliser, str))
         for attention, normaliser in zip(table.attention, table.normaliser)
     ]
 
 
+def name_variants(components: Iterable[str]) -> dict[str, str]:
+    """Return component -> its name, with the options in which components of that name differ: `local(width=2)`."""
+    options = {component: parts(component) for component in components}
+    short = {}
+    for component, (name, mine) in options.items():
+        same = [other for other_name, other in options.values() if other_name == name]
+        differ = [f"{key}={value}" for key, value in mine.items() if any(other.get(key) != value for other in same)]
+        short[component] = f"{name}({', '.join(differ)})" if differ else name
+    return short
+
+
 def row_words(name: str) -> str:
-    return ", ".join(map(word, name.split(BETWEEN)))
+    """Return the words of a row; a component keeps its options unless the configuration labels it as a whole."""
+    words = []
+    for component in name.split(BETWEEN):
+        short, bracket, options = component.partition("(")
+        words.append(word(component) if word(component) != component else word(short) + bracket + options)
+    return ", ".join(words)
 
 
 def order_names(name: str) -> int:
@@ -146,7 +163,7 @@ def order_names(name: str) -> int:
 def order_rows(name: str) -> tuple[str, int, str]:
     """Return a sort key: multi-head attention first, then by attention, with normalisers in the order of `NAMES`."""
     attention, _, normaliser = name.rpartition(BETWEEN)
-    alone = name in ("gau", "linear")  # attention that reads no normaliser
+    alone = name.partition("(")[0] in ("gau", "linear")  # attention that reads no normaliser
     return (name if alone else attention), order_names(normaliser), normaliser
 
 

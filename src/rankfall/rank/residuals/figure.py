@@ -88,7 +88,7 @@ def residuals(
 def describe_finding(by_seed: DataFrame, names: list[str], quantity: str) -> str:
     """Write how many networks of each architecture have lost rank at their last layer with a value, which may differ between networks.
 
-    Rank is lost if less than 1% of a residual is left, or if a rank is 1.
+    Networks of one training are counted together. Rank is lost if less than 1% of a residual is left, or if a rank is 1.
     """
     network = ["architecture", "training", "seed"]
     lines = by_seed.dropna(subset="value").sort_values("layer").groupby(network)
@@ -97,11 +97,18 @@ def describe_finding(by_seed: DataFrame, names: list[str], quantity: str) -> str
     ends = ends.assign(lost=ends.end < (0.01 * ends.start if least is None else least))
     gone = "less than 1% of it is left" if least is None else f"it is below {least}"
     parts = []
-    for layers, deep in ends.astype({"layers": int}).groupby("layers"):
+    trainings = init_first(ends.training)
+    ends = ends.astype({"layers": int})
+    groups = [
+        (training, *group) for training in trainings for group in ends[ends.training == training].groupby("layers")
+    ]
+    for training, layers, deep in groups:
         lost = deep.groupby("architecture").lost.agg(["sum", "size"])
         alike: dict[str, list[str]] = {}
         for name in (name for name in names if name in lost.index):
             alike.setdefault(f"{lost['sum'][name]} of {lost['size'][name]} networks", []).append(label(name))
         counts = ", ".join(f"{count} {'each ' * (len(names) > 1)}of {join(names)}" for count, names in alike.items())
-        parts.append(f"after {many(layers, 'layer')} {gone} in {counts}")
-    return f"A{'; '.join(parts)[1:]}."
+        where = f"{label(training)}: " * (len(trainings) > 1)
+        parts.append(f"{where}after {many(layers, 'layer')} {gone} in {counts}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper() * (len(trainings) == 1) or text[:1]}{text[1:]}."

@@ -198,16 +198,18 @@ def say_tenth(rows: DataFrame, setting: Setting) -> str:
     """Write in which architectures the residual falls below a tenth last and first, and how many stay above it."""
     known = rows[rows.depth_below_tenth_of.notna()]
     above = int(known.depth_below_tenth_reason.str.contains(STILL, regex=False).sum())
-    stay = f"{above} of {len(known)} stay above it in at least one seed"
     sentence = say_range(
         known,
         setting,
         number="depth_below_tenth",
         text="the residual takes most layers to fall below 0.1 in",
         write=lambda layers: f"{layers:.1f}".removesuffix(".0"),
-        more=f"; {stay}" * (above > 0),
+        more=f"; in {above} of {len(known)} it stays above 0.1 in at least one seed" * (above > 0),
     )
-    return sentence or fit(stay.replace("it", "0.1")) * (above > 0)
+    alone = (
+        f"in {above} of {len(known)} architectures the residual stays above 0.1 in every layer, in at least one seed"
+    )
+    return sentence or fit(alone) * (above > 0)
 
 
 SENTENCES = (

@@ -104,7 +104,7 @@ def was_run(cells: DataFrame) -> str:
     return (
         f"{many(len(cells), 'small network')} of {count_architectures(cells)} on "
         f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{untouched}. "
-        f"{ended}; training took {minutes:.1f} minutes of computing ({hosts}).{mixed}"
+        f"{ended}; training took {minutes:.1f} minutes by the clock, summed over its jobs ({hosts}).{mixed}"
     )
 
 

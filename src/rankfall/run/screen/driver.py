@@ -1,7 +1,6 @@
 """Run Snakemake as a child process and show its progress: a live view on a terminal, else a line per job."""
 
 import os
-import shlex
 import signal
 import sys
 import time
@@ -13,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from rankfall.disk import silence
-from rankfall.project import DEFAULT_PROFILE, find_profile
+from rankfall.project import find_profile
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.logs import Reached, read_reached
 from rankfall.run.screen.state import Job, RunState
@@ -150,17 +149,3 @@ def command(config: Path, profile: Path, more: Sequence[str]) -> list[str]:
     """Return the command that starts Snakemake."""
     profile_folder = str(find_profile(profile))
     return [sys.executable, "-m", "snakemake", "--configfile", str(config), "--workflow-profile", profile_folder, *more]
-
-
-def command_line(config: Path, profile: Path, more: Sequence[str]) -> str:
-    """Return the command that repeats this run: `make run` in a checkout, `rankfall run` in a project."""
-    if not Path("src", "rankfall").is_dir():
-        words = ["rankfall run"]
-        words += [f"--config {shlex.quote(str(config))}"] * (str(config) != "config.yaml")
-        words += [f"--profile {shlex.quote(str(profile))}"] * (profile != DEFAULT_PROFILE)
-        return " ".join([*words, *(["--", shlex.join(more)] if more else [])])
-    words = ["make run"]
-    words += [f"CONFIG={shlex.quote(str(config))}"] * (str(config) != "config.yaml")
-    words += [f"PROFILE={shlex.quote(str(profile))}"] * (profile != DEFAULT_PROFILE)
-    words += [f"ARGS={shlex.quote(shlex.join(more))}"] * bool(more)
-    return " ".join(words)

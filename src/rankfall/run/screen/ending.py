@@ -57,14 +57,19 @@ def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
 
 def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
     """Yield the last lines of a run in which jobs failed."""
+    yield from list_failed(state)
+    yield f"==> {state.count} of {many(state.total, 'job')} done, {len(state.failed)} failed; to try these again: {again}"
+    if log is not None:
+        yield f"==> output of Snakemake: {log}"
+
+
+def list_failed(state: RunState) -> Iterator[str]:
+    """Yield a line for each of the first failed jobs, with its error and log."""
     jobs = list(state.failed.values())
     for job in jobs[:FAILED]:
         yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
     if len(jobs) > FAILED:
         yield f"==> ... and {len(jobs) - FAILED} more"
-    yield f"==> {state.count} of {many(state.total, 'job')} done, {len(jobs)} failed; to try these again: {again}"
-    if log is not None:
-        yield f"==> output of Snakemake: {log}"
 
 
 def describe_missing_page(state: RunState, results: Path) -> Iterator[str]:

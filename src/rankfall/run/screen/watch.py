@@ -18,6 +18,7 @@ from typing import Any
 
 from rankfall.disk import StoreError, atomic
 from rankfall.errors import RankfallError
+from rankfall.project import run_command
 from rankfall.report.labels import many
 from rankfall.run.screen.ending import is_alive
 from rankfall.run.screen.logs import Reached, clock, read_reached
@@ -98,11 +99,12 @@ def read_state(results: Path) -> Seen:
     """Read the current record and the progress of the running jobs from their logs."""
     file = record_file(results)
     if not file.exists():
-        raise RankfallError(f"{file} is missing: `make run` writes it; no run of these results has begun")
+        raise RankfallError(f"{file} is missing: `{run_command()}` writes it; no run of these results has begun")
     record = read_record(results)
     if record is None:
         raise RankfallError(
-            f"{file} is damaged, or of another version of Rankfall, and cannot tell what the run does; the next `make run` writes it anew"
+            f"{file} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
+            f"the next `{run_command()}` writes it anew"
         )
     description, state = record
     logs = {

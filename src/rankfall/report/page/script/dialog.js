@@ -57,7 +57,7 @@ async function showCell(key) {
   if (snippet) {
     const status = make("span", { role: "status" });
     const copy = make("button", { type: "button", onclick: () => navigator.clipboard.writeText(snippet).then(() => (status.textContent = " copied"), () => (status.textContent = " select the text to copy it")) }, "copy");
-    parts.push(make("h3", {}, "The configuration that computes it again ", copy, status), make("p", { class: "hint" }, "Save it as again.yaml, then: make run CONFIG=again.yaml"), make("pre", { tabindex: "0", class: "snippet" }, snippet));
+    parts.push(make("h3", {}, "The configuration that computes it again ", copy, status), make("p", { class: "hint" }, "Save it as again.yaml, then: rankfall run --config again.yaml"), make("pre", { tabindex: "0", class: "snippet" }, snippet));
   }
   parts.push(make("details", {}, make("summary", {}, "Specification"), make("pre", { tabindex: "0" }, JSON.stringify(about.spec, null, 1))));
   const code = Object.entries(about.code || {}).map(([file, digest]) => `${digest}  ${file}`);
