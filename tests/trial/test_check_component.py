@@ -23,6 +23,12 @@ def test_a_mistake_is_an_error_of_two_lines() -> None:
     assert "mylab_bad.py, mixes_members) mixes the members" in found and fix.startswith("  fix: ")
 
 
+def test_a_maximum_over_the_stack_that_a_causal_mask_hides_is_refused() -> None:
+    check_component("attention", mylab_bad.SharedMaximum, masked=True)
+    with pytest.raises(RankfallError, match="mixes the members of a stack"):
+        check_component("attention", mylab_bad.SharedMaximum)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

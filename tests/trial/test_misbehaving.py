@@ -27,6 +27,8 @@ BAD = [
     ("normaliser", "bad:sets_precision", "changes torch.get_float32_matmul_precision() from 'highest' to 'high'"),
     ("norm", "bad:State", "gives another result ("),
     ("norm", "bad:Hidden", "uses a parameter that is not among its `parameters()`"),
+    ("norm", "bad:Unused", "never uses its parameter 'forgotten'"),
+    ("norm", "bad:Untrainable", "lets no gradient through to its parameter 'gain'"),
     ("norm", "training:Dropping", "gives another result ("),
     ("position", "bad:NotAPosition", "has no method `rotate`"),
     ("position", "bad:Borrowed", "mixes the members of a stack: member 2 of 3 differs by"),
