@@ -211,3 +211,10 @@ def out_of_range(rng: np.random.Generator) -> Dataset:
 def unrepeatable(rng: np.random.Generator) -> Dataset:
     inputs = torch.from_numpy(OWN.integers(5, size=(8, 4)))
     return dataset(inputs, inputs)
+
+
+def untested(rng: np.random.Generator) -> Dataset:
+    inputs = torch.from_numpy(rng.integers(5, size=(8, 4)))
+    return Dataset(
+        {"train": Split(inputs, inputs), "test": Split(inputs[:0], inputs[:0])}, size_in=5, size_out=5, chance=0.2
+    )

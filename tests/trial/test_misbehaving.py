@@ -45,6 +45,7 @@ BAD = [
     ("optimizer", "bad:OwnMomentum", "goes on elsewhere when it is made again"),
     ("optimizer", "training:SmallerRate", "goes on elsewhere when it is made again"),
     ("optimizer", "bad:Drifting", "moves a member whose learning rate and gradient are zero"),
+    ("task", "bad:untested", "has no samples in its split test"),
     ("task", "bad:out_of_range", "has train inputs from 1 to 5 with size_in = 5"),
     ("task", "bad:unrepeatable", "draws other train inputs"),
 ]  # fmt: skip
@@ -58,6 +59,11 @@ def test_is_refused_in_two_lines_that_name_it_and_the_fix(kind: str, name: str, 
     module, function = name.split(":")
     assert found.startswith(f"{kind} 'mylab_{name}' (tests/trial/mylab_{module}.py, {function}) ") and what in found
     assert fix.startswith("  fix: ")
+
+
+def test_an_error_in_the_users_own_line_is_to_be_corrected_there() -> None:
+    with pytest.raises(Refused, match=r"fix: correct line \d+ of tests/trial/mylab_bad.py: return logits @ torch.ones"):
+        try_component("normaliser", Component(name="mylab_bad:raises"), Surroundings())
 
 
 def test_what_only_training_needs_is_not_asked_of_an_untrained_network() -> None:

@@ -8,6 +8,8 @@ import pytest
 import yaml
 from plans import DELETED, VALID, changed, refusal
 
+from rankfall.errors import RankfallError
+from rankfall.run.objects import find_objects
 from rankfall.run.plan import make_plan
 
 ENTRY = VALID["grid"][0]
@@ -139,3 +141,17 @@ def test_limits_of_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert message == "architectures.san.normaliser.power: 4 is out of range; allowed: <= 3"
     message = refusal(changed("architectures/san/normaliser", "limlab:sharp"))
     assert message == "architectures.san.normaliser.power: normaliser 'limlab:sharp' needs this option; allowed: float"
+
+
+def test_a_component_of_ones_own_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "topk.py").write_text("class Base: ...\nclass TopK: ...\n")
+    monkeypatch.chdir(tmp_path)
+    assert "your own is lab.topk:TopK" in refusal(changed("architectures/san/attention", "topk"))
+    assert "did you mean 'lab.topk:TopK'?" in refusal(changed("architectures/san/attention", "lab.topkk:TopK"))
+
+
+def test_results_inside_a_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("")
+    with pytest.raises(RankfallError, match="is a file or lies inside one\nfix: choose another folder"):
+        find_objects(tmp_path / "config.yaml" / "x")

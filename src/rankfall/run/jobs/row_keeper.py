@@ -89,7 +89,16 @@ def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
     try:
         conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
     except RankfallError as error:
-        raise RankfallError(f"measure {name}, {cell.title}: its rows are not kept: {error}") from None
+        numbers = {
+            column for row in rows for column, value in row.items() if isinstance(value, float) and value != value
+        }
+        marked = next((column for column in sorted(numbers) if f"column {column!r} has a NaN" in str(error)), None)
+        fix = (
+            f"\nfix: declare `{marked} float nan` in its columns, or give None there and declare `float?`"
+            if marked
+            else ""
+        )
+        raise RankfallError(f"measure {name}, {cell.title}: its rows are not kept: {error}{fix}") from None
 
 
 class Repeats:

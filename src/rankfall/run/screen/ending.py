@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.processes import is_running
-from rankfall.run.screen.logs import clock, count
+from rankfall.run.screen.logs import SILENT, clock, count
 from rankfall.run.screen.state import RunState
 
 FAILED = 5  # failed jobs that are listed
@@ -54,11 +54,12 @@ def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
     yield f"==> to go on: {again}"
 
 
-def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
-    """Yield the last lines of a run in which jobs failed."""
+def say_failed(state: RunState, again: str, log: Path | None, listed: bool) -> Iterator[str]:
+    """Yield the last lines of a run in which jobs failed. `listed`: a line for each, with its error, was printed when it ended."""
     jobs = list(state.failed.values())
     for job in jobs[:FAILED]:
-        yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
+        error = "" if listed and job.error != SILENT else f": {job.error}"
+        yield f"==> failed: {job.name}{error}; log: {job.log}"
     if len(jobs) > FAILED:
         yield f"==> ... and {len(jobs) - FAILED} more"
     yield f"==> {state.count} of {count(state.total, 'job')} done, {len(jobs)} failed; to try these again: {again}"
