@@ -151,6 +151,12 @@ def test_a_component_of_ones_own_is_found_by_its_module(tmp_path: Path, monkeypa
     assert "did you mean 'lab.topk:TopK'?" in refusal(changed("architectures/san/attention", "lab.topkk:TopK"))
 
 
+def test_a_syntax_error_of_a_component_shows_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cut.py").write_text("import torch\ndef cut(x)\n    return x\n")
+    monkeypatch.chdir(tmp_path)
+    assert "cut.py, line 2: expected ':': def cut(x)" in refusal(changed("architectures/san/normaliser", "cut:cut"))
+
+
 def test_results_inside_a_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("")
     with pytest.raises(RankfallError, match="is a file or lies inside one\nfix: choose another folder"):

@@ -10,7 +10,9 @@ import pytest
 
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.driver import Driver
-from rankfall.run.screen.state import RunState
+from rankfall.run.screen.ending import say_failed
+from rankfall.run.screen.logs import SILENT
+from rankfall.run.screen.state import Job, RunState
 
 # Stands for Snakemake: counts interruptions, and starts a job that says how it was ended, in a shell as Snakemake does.
 PROGRAM = """
@@ -108,3 +110,12 @@ def test_the_third_time_ends_what_does_not_end() -> None:
     child.interrupt()
     assert child.code(10) == -9
     child.close()
+
+
+def test_the_error_of_a_failed_job_is_printed_once() -> None:
+    job = Job("measure", "measure mine", "out", "mine.log", 0.0, error="ValueError: no")
+    state = RunState(0.0, failed={"out": job})
+    assert "ValueError" not in "".join(say_failed(state, "make run", None, listed=True))
+    assert "ValueError" in next(say_failed(state, "make run", None, listed=False))
+    job.error = SILENT  # which no line told when the job ended
+    assert SILENT in next(say_failed(state, "make run", None, listed=True))

@@ -7,6 +7,7 @@ a trial costs the time of one cell, once.
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,12 +90,9 @@ def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
     try:
         conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
     except RankfallError as error:
-        numbers = {
-            column for row in rows for column, value in row.items() if isinstance(value, float) and value != value
-        }
-        marked = next((column for column in sorted(numbers) if f"column {column!r} has a NaN" in str(error)), None)
+        marked = re.search(r"column '(\w+)' has a NaN", str(error))
         fix = (
-            f"\nfix: declare `{marked} float nan` in its columns, or give None there and declare `float?`"
+            f"\nfix: declare `{marked[1]} float nan` in its columns, or give None there and declare `float?`"
             if marked
             else ""
         )
