@@ -17,6 +17,24 @@ def test_help_names_the_command_that_was_typed(words: list[str], capsys: pytest.
     assert capsys.readouterr().out.startswith(f"usage: rankfall {' '.join(words)} ")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [(["plna"], "did you mean 'plan'?"), (["plan", "--confg", "a.yaml"], "did you mean '--config'?")]
+)
+def test_a_typo_in_a_verb_or_a_flag_gets_a_suggestion(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_plan_in_a_wrong_folder_says_to_go_to_the_project(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["plan"]) == 2
+    assert "cd to your project, or pass --config FILE" in capsys.readouterr().err
+
+
 def test_a_job_that_a_fork_does_imports_little_to_ask_for_it() -> None:
     """There are hundreds of them in a run, each a Python of its own."""
     listed = "import sys, rankfall.cli; print(*sys.modules)"

@@ -10,6 +10,11 @@ import sys
 
 from rankfall.run.forks.client import run_in_fork
 
+TYPE_CHECKING = False  # as in `typing`, which this file does not import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Mapping
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
@@ -50,6 +55,9 @@ def run(arguments: list[str]) -> int:
             command = importlib.import_module(f"rankfall.commands.{verb}")
             add_arguments(subparser, command.ARGUMENTS)
             subparser.set_defaults(run=command.run)
+    if typo := find_typo(arguments, chosen, subparsers.choices):
+        print(f"error: {typo}", file=sys.stderr)
+        return 2
     options = parser.parse_args(arguments)
     try:
         code = int(options.run(options) or 0)
@@ -64,6 +72,25 @@ def run(arguments: list[str]) -> int:
         return 130
     except OSError as error:
         return end_with_error(error)
+
+
+def find_typo(arguments: list[str], verb: str | None, parsers: "Mapping[str, ArgumentParser]") -> str:
+    """Return the error for a verb or a flag that does not exist, with the nearest one that does; empty if all exist."""
+    from rankfall.errors import suggest
+
+    if verb is None or arguments[0] != verb:
+        return ""
+    if verb not in parsers:
+        return f"there is no verb {verb!r}{suggest(verb, parsers)} (`rankfall --help` lists all)"
+    known = [flag for action in parsers[verb]._actions for flag in action.option_strings]
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for word in before:
+        flag = word.partition("=")[0]
+        if flag.startswith("--") and not any(
+            name.startswith(flag) for name in known
+        ):  # argparse takes the start of a flag
+            return f"rankfall {verb}: there is no {flag}{suggest(flag, known)} (`rankfall {verb} --help` lists all)"
+    return ""
 
 
 UNWRITTEN = (errno.ENOSPC, errno.EDQUOT)  # errors of writing to a stream, which have no file name

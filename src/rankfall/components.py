@@ -34,7 +34,7 @@ from rankfall.descriptions import (
     sources,
 )
 from rankfall.design import Architecture, Component, Task, Training, components_of, field_declarations, with_default
-from rankfall.errors import RankfallError, suggest
+from rankfall.errors import RankfallError, nearest, suggest
 from rankfall.modules import find_module, local_folders, root_of
 from rankfall.quantity_files import (
     CLAIMS,
@@ -215,7 +215,13 @@ def _locate_external(name: str) -> Location:
         raise RankfallError(f"{name!r} is not a dotted path: write package.module:Attribute")
     spec = find_module(module)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        raise RankfallError(f"{name!r}: no Python module {module!r} is installed or lies in the working directory")
+        folder, _, last = module.rpartition(".")
+        beside = [path.stem for path in Path(*folder.split(".")).glob("*.py")] if folder else []
+        near = nearest(last, beside)
+        hint = f"; did you mean '{folder}.{near}:{attribute}'?" if near else ""
+        raise RankfallError(
+            f"{name!r}: no Python module {module!r} is installed or lies in the working directory{hint}"
+        )
     return Location(module, Path(spec.origin), (attribute,))
 
 

@@ -1,9 +1,13 @@
 """Errors that users see: one line that says what is wrong and how to fix it."""
 
 import difflib
+import os
 import re
+import traceback
 from collections.abc import Iterable
 from typing import Any
+
+PACKAGE = os.path.dirname(__file__)
 
 
 class RankfallError(Exception):
@@ -30,6 +34,22 @@ def suggest(name: Any, allowed: Iterable[str]) -> str:
 
 
 def describe_error(error: BaseException, longest: int = 200) -> str:
-    """Return an error as one line, without memory addresses, so that it is the same in every run."""
+    """Return an error as one line, without memory addresses, so that it is the same in every run. This package's errors stay whole, since
+    they end with their fix, and a syntax error has the line of code."""
     line = " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", str(error)).split())
-    return f"{type(error).__name__}: {line}"[:longest]
+    if isinstance(error, SyntaxError) and error.text:
+        line = f"{line}: {error.text.strip()}"
+    return f"{type(error).__name__}: {line}"[: None if isinstance(error, RankfallError) else longest]
+
+
+def frames_of_users(error: BaseException) -> list[traceback.FrameSummary]:
+    """Return the frames of an error that are in files of the working directory, outside of this package and of installed ones."""
+    here = os.getcwd() + os.sep
+    frames = traceback.extract_tb(error.__traceback__)
+    return [
+        frame
+        for frame in frames
+        if frame.filename.startswith(here)
+        and not frame.filename.startswith(PACKAGE + os.sep)
+        and "site-packages" not in frame.filename
+    ]

@@ -10,9 +10,10 @@ def check_component(kind: str, component: Any, options: Mapping[str, Any] | None
     """Raise an error of two lines, the problem and the likely fix, if a component does not meet the requirements of its kind.
 
     The component is called as networks call it, on small random numbers. Results must have the right shape and be finite, gradients must
-    reach the inputs and be finite, a second call must give the same result, members of a stack and samples of a batch must be independent,
-    nothing may be drawn from global random generators, and precision flags must stay unchanged. A run makes the same checks before it
-    trains. Measures need networks, so they are checked in jobs instead.
+    reach the inputs and all parameters and be finite, a second call must give the same result, members of a stack and samples of a batch
+    must be independent, nothing may be drawn from global random generators, and precision flags must stay unchanged. A run makes the same
+    checks before it trains. A kind that masks act on is tried with a mask and without one, unless `network` says `masked`. Measures need
+    networks, so they are checked in jobs instead.
 
     `kind`: a key of an architecture, task or training, such as "normaliser"; `component`: a class or function in an importable module, or
     its name as in a configuration; `options`: its options; `network`: sizes other than the defaults, such as
@@ -37,7 +38,13 @@ def check_component(kind: str, component: Any, options: Mapping[str, Any] | None
     accepts = components.facts_of(kind, name).get("ACCEPTS", "vectors")
     if kind == "embedding":
         network = {"inputs": accepts if isinstance(accepts, str) else accepts[0]} | network
-    try_component(kind, Component(name=name, options=dict(options or {})), Surroundings(**network))
+    asked = Component(name=name, options=dict(options or {}))
+    # Under a causal mask the largest weight of any member is the 1 of its first token, so that a maximum over the stack would pass.
+    choices = (
+        (True, False) if "masked" in KINDS[kind].reads and "masked" not in network else (network.get("masked", True),)
+    )
+    for masked in choices:
+        try_component(kind, asked, Surroundings(**network | {"masked": masked}))
 
 
 def _assertion(name: str) -> Callable[..., None]:

@@ -214,6 +214,8 @@ def test_rows_may_not_have_a_column_that_every_network_has(own_table):
     with pytest.raises(RankfallError, match="gives a column 'depth', which every table of networks has already"):
         check_numbers(a_cell(), [{"depth": 1, "kept": 0.5}], job)
     check_numbers(a_cell(), [{"layer": 1, "kept": 0.5}], job)
+    with pytest.raises(RankfallError, match=r"column 'kept' has a NaN.*\nfix: declare `kept float nan` in its columns"):
+        check_numbers(SimpleNamespace(**vars(a_cell()), title="it"), [{"layer": 1, "kept": math.nan}], job)
 
 
 @pytest.mark.parametrize(

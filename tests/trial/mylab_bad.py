@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes, constant
 from rankfall.tasks._dataset import Dataset, Split
@@ -97,6 +98,34 @@ class Tempered(nn.Module):
         return (logits * self.sharpness).softmax(-1)
 
 
+class Unused(nn.Module):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.forgotten = constant(sizes, 1, 1, 1, value=1.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Untrainable(nn.Module):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.gain = constant(sizes, 1, 1, 1, value=1.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            gain = self.gain + 1
+        return x * gain
+
+
+class SharedMaximum(Multihead):
+    """Under a causal mask the largest weight of every member is the 1 of its first token."""
+
+    def weights(self, x: Tensor) -> Tensor:
+        weights = super().weights(x)
+        return weights * weights.max()
+
+
 class NotAPosition(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -182,3 +211,10 @@ def out_of_range(rng: np.random.Generator) -> Dataset:
 def unrepeatable(rng: np.random.Generator) -> Dataset:
     inputs = torch.from_numpy(OWN.integers(5, size=(8, 4)))
     return dataset(inputs, inputs)
+
+
+def untested(rng: np.random.Generator) -> Dataset:
+    inputs = torch.from_numpy(rng.integers(5, size=(8, 4)))
+    return Dataset(
+        {"train": Split(inputs, inputs), "test": Split(inputs[:0], inputs[:0])}, size_in=5, size_out=5, chance=0.2
+    )

@@ -4,9 +4,12 @@ Each component of the modules `mylab_*` computes something, most of them without
 function and what is wrong with it, and the likely fix.
 """
 
+import mylab_bad
 import pytest
 
 from rankfall.design import Component
+from rankfall.errors import RankfallError
+from rankfall.testing import check_component
 from rankfall.trial.candidate import Refused, Surroundings
 from rankfall.trial.kinds import try_component
 
@@ -26,6 +29,8 @@ BAD = [
     ("normaliser", "bad:sets_precision", "changes torch.get_float32_matmul_precision() from 'highest' to 'high'"),
     ("norm", "bad:State", "gives another result ("),
     ("norm", "bad:Hidden", "uses a parameter that is not among its `parameters()`"),
+    ("norm", "bad:Unused", "never uses its parameter 'forgotten'"),
+    ("norm", "bad:Untrainable", "lets no gradient through to its parameter 'gain'"),
     ("norm", "training:Dropping", "gives another result ("),
     ("position", "bad:NotAPosition", "has no method `rotate`"),
     ("position", "bad:Borrowed", "mixes the members of a stack: member 2 of 3 differs by"),
@@ -42,6 +47,7 @@ BAD = [
     ("optimizer", "bad:OwnMomentum", "goes on elsewhere when it is made again"),
     ("optimizer", "training:SmallerRate", "goes on elsewhere when it is made again"),
     ("optimizer", "bad:Drifting", "moves a member whose learning rate and gradient are zero"),
+    ("task", "bad:untested", "has no samples in its split test"),
     ("task", "bad:out_of_range", "has train inputs from 1 to 5 with size_in = 5"),
     ("task", "bad:unrepeatable", "draws other train inputs"),
 ]  # fmt: skip
@@ -57,6 +63,17 @@ def test_is_refused_in_two_lines_that_name_it_and_the_fix(kind: str, name: str, 
     assert fix.startswith("  fix: ")
 
 
+def test_an_error_in_the_users_own_line_is_to_be_corrected_there() -> None:
+    with pytest.raises(Refused, match=r"fix: correct line \d+ of tests/trial/mylab_bad.py: return logits @ torch.ones"):
+        try_component("normaliser", Component(name="mylab_bad:raises"), Surroundings())
+
+
 def test_what_only_training_needs_is_not_asked_of_an_untrained_network() -> None:
     try_component("normaliser", Component(name="mylab_bad:detached"), Surroundings(trained=False))
     try_component("normaliser", Component(name="mylab_bad:leaks"), Surroundings(masked=False))
+
+
+def test_a_maximum_over_the_stack_that_a_causal_mask_hides_is_refused() -> None:
+    check_component("attention", mylab_bad.SharedMaximum, masked=True)
+    with pytest.raises(RankfallError, match="mixes the members of a stack"):
+        check_component("attention", mylab_bad.SharedMaximum)

@@ -41,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
         check_job()
     if not isinstance(picture, style.Picture):
         result = f"{figure.component.name} returns a {type(picture).__name__}"
-        raise RankfallError(f"figure {args.name}: {result}; return `Picture(figure, caption)` of rankfall.report.style")
+        raise RankfallError(
+            f"figure {args.name}: {result}; return `Picture(figure, caption)` (`from rankfall import Picture`)"
+        )
     style.save(picture, args.out, args.caption)
     return 0

@@ -157,6 +157,10 @@ def find_objects(results: Path) -> Objects | None:
         marker = json.loads((results / MARKER).read_bytes())
     except FileNotFoundError:
         return None
+    except NotADirectoryError:
+        raise RankfallError(
+            f"results: {results} is a file or lies inside one\nfix: choose another folder, by `results:` in the configuration or --results"
+        ) from None
     except (OSError, ValueError) as error:
         raise RankfallError(
             f"{results / MARKER} cannot be read: {error}\nfix: remove it; the next run writes it"

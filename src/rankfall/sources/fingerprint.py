@@ -217,7 +217,9 @@ def _analyse(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
         try:
             tree = without_type_checking(ast.parse(text))
         except (SyntaxError, ValueError) as error:
-            raise RankfallError(f"{file}, line {getattr(error, 'lineno', 1)}: {getattr(error, 'msg', error)}") from None
+            line = (getattr(error, "text", None) or "").strip()
+            fault = f"{getattr(error, 'msg', error)}{f': {line}' if line else ''}"
+            raise RankfallError(f"{file}, line {getattr(error, 'lineno', 1)}: {fault}") from None
         imports = imports_of(tree, module, is_package)
         return hashlib.sha256(_spell(_bare(tree)).encode(errors="surrogatepass")).hexdigest()[:SHORT], imports
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.design import Component
-from rankfall.errors import RankfallError, describe_error
+from rankfall.errors import RankfallError, describe_error, frames_of_users
 from rankfall.nets.primitives import Sizes
 from rankfall.tasks._dataset import Dataset
 
@@ -111,10 +111,16 @@ class Candidate:
         try:
             return function(*args, **kwargs)
         except Exception as error:  # a component may raise anything
-            raise self.refusal(f"raises {self.describe_error(error)}, {when}", f"it must be {self.contract}") from error
+            raise self.refusal(f"raises {self.describe_error(error)}, {when}", self.remedy_of(error)) from error
         finally:
             self.calls += 1
             self.seconds += time.perf_counter() - began
+
+    def remedy_of(self, error: BaseException) -> str:
+        """Return what mends an error: the last line of the user's own code that it passed, or the contract if it passed none."""
+        if frames := frames_of_users(error):
+            return f"correct line {frames[-1].lineno} of {os.path.relpath(frames[-1].filename)}: {frames[-1].line}"
+        return f"it must be {self.contract}"
 
     def describe_error(self, error: BaseException) -> str:
         """Describe an error in a few words, with the last line of the component's file that it passed."""

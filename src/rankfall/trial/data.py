@@ -61,6 +61,8 @@ def check_fresh(candidate: Candidate, instance: Any, dataset: Dataset) -> None:
 
 def check_split(candidate: Candidate, dataset: Dataset, name: str, split: Split) -> None:
     """Raise `Refused` unless each part is symbols or classes in range (N, T), or finite vectors or values (N, T, C)."""
+    if not len(split.inputs):
+        raise candidate.refusal(f"has no samples in its split {name}", "draw at least one sample for each split")
     for part, fact, size, least in zip(PARTS, ("INPUTS", "TARGETS"), ("size_in", "size_out"), (0, -1)):
         value, most, declared = getattr(split, part), getattr(dataset, size), candidate.facts.get(fact)
         description = f"its {name} {part} are {tuple(value.shape)} of {value.dtype}"

@@ -150,7 +150,7 @@ def answer(request: ComponentRequest) -> Answer:
 def describe_failure(error: BaseException, request: ComponentRequest) -> str:
     """Return an import's error with the last file and line that belong to a user or to the component."""
     if isinstance(error, SyntaxError):
-        return f"{error.filename}, line {error.lineno}: {error.msg}"
+        return f"{error.filename}, line {error.lineno}: {error.msg}: {(error.text or '').strip()}"
     frames = traceback.extract_tb(error.__traceback__)
     near = [frame for frame in frames if is_local(frame.filename) or frame.filename == str(request.location.file)]
     where = f"{near[-1].filename}, line {near[-1].lineno}" if near else str(request.location.file)

@@ -77,7 +77,7 @@ def try_component(kind: str, component: Component, setting: Surroundings, drawn:
         raise
     except Exception as error:  # what a component returns may be of any type
         fault = f"raises {candidate.describe_error(error)}"
-        raise candidate.refusal(fault, f"it must be {entry.contract}") from error
+        raise candidate.refusal(fault, candidate.remedy_of(error)) from error
     return candidate
 
 

@@ -40,6 +40,8 @@ def try_maps(candidate: Candidate, make: Make, uses: Sequence[Use], setting: Sur
     """Try every use, in float64 and then in float32, the format of most networks. Return the outputs (K, B, ...) of each."""
     trial = MapTrial(candidate, make, setting)
     outputs = [trial.attempt(use) for use in uses]
+    if setting.trained:
+        trial.check_reached(uses)
     trial.format = torch.float32
     if isinstance(trial.whole, nn.Module):
         trial.whole.to(torch.float32)
@@ -58,6 +60,7 @@ class MapTrial:
         self.format = torch.float64
         self.whole = make(setting.sizes(MEMBERS))
         self.parameters: dict[str, nn.Parameter] = {}
+        self.reached: set[str] = set()  # parameters to which a gradient came back
         if isinstance(self.whole, nn.Module):
             self.whole.to(torch.float64).eval()
             self.parameters = dict(self.whole.named_parameters())
@@ -66,7 +69,7 @@ class MapTrial:
             if not isinstance(start, Initial) or value.shape[:1] != (MEMBERS,):
                 raise candidate.refusal(
                     f"has a parameter {name!r} {tuple(value.shape)} without a share for each of {MEMBERS} members",
-                    "make it by `parameter`, `constant`, `Linear` or `Lookup` of rankfall.nets.primitives",
+                    "make it by `parameter`, `constant`, `Linear` or `Lookup` (`from rankfall import ...`)",
                 )
             scale = NOISE if start.kind == "constant" else max(1, start.fan_in) ** -0.5
             for member in range(MEMBERS):
@@ -186,6 +189,7 @@ class MapTrial:
                 torch.autograd.grad, "differentiated", total, leaves_and_parameters, allow_unused=True
             )
         parameter_grads, input_grads = gradients[: len(self.parameters)], gradients[len(self.parameters) :]
+        self.reached |= {name for name, gradient in zip(self.parameters, parameter_grads) if gradient is not None}
         needed = use.through or (True,) * len(numbers)
         if any(gradient is None and need for gradient, need in zip(input_grads, needed)):
             raise self.candidate.refusal(
@@ -201,6 +205,22 @@ class MapTrial:
                 f"has a gradient that is not finite, given {use.label}",
                 "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",
             )
+
+    def check_reached(self, uses: Sequence[Use]) -> None:
+        """Raise `Refused` if no gradient of any use reaches a parameter. The fix depends on whether its value changes a result."""
+        name = next((name for name in self.parameters if name not in self.reached), None)
+        if name is None:
+            return
+        with torch.no_grad():
+            before = [self.run(use, self.whole, [value.clone() for value in use.inputs]) for use in uses]
+            self.parameters[name].mul_(2)
+            after = [self.run(use, self.whole, [value.clone() for value in use.inputs]) for use in uses]
+        if all(torch.equal(first, second) for pair in zip(before, after) for first, second in zip(*pair)):
+            raise self.candidate.refusal(f"never uses its parameter {name!r}", "use it in the result, or remove it")
+        raise self.candidate.refusal(
+            f"lets no gradient through to its parameter {name!r}, so that it could not be trained",
+            "compute with torch, without `no_grad`, `detach`, `item` or NumPy",
+        )
 
 
 def _weighted_sum(value: Tensor) -> Tensor:

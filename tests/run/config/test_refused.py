@@ -9,6 +9,8 @@ import pytest
 import yaml
 from plans import DELETED, VALID, changed, planned, refusal
 
+from rankfall.errors import RankfallError
+from rankfall.run.objects import find_objects
 from rankfall.run.plan import make_plan
 
 ENTRY = VALID["grid"][0]
@@ -186,3 +188,23 @@ def test_so_is_one_of_a_helper_that_the_module_imports(lab: Path) -> None:
     assert "lab_helper.py, line 1: cannot be imported: ModuleNotFoundError" in refusal(changed(path, name))
     (lab / "lab_helper.py").write_text("thing = 1")
     assert planned(path, name).cells
+
+
+def test_a_component_of_ones_own_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "topk.py").write_text("class Base: ...\nclass TopK: ...\n")
+    monkeypatch.chdir(tmp_path)
+    assert "your own is lab.topk:TopK" in refusal(changed("architectures/san/attention", "topk"))
+    assert "did you mean 'lab.topk:TopK'?" in refusal(changed("architectures/san/attention", "lab.topkk:TopK"))
+
+
+def test_a_syntax_error_of_a_component_shows_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cut.py").write_text("import torch\ndef cut(x)\n    return x\n")
+    monkeypatch.chdir(tmp_path)
+    assert "cut.py, line 2: expected ':': def cut(x)" in refusal(changed("architectures/san/normaliser", "cut:cut"))
+
+
+def test_results_inside_a_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("")
+    with pytest.raises(RankfallError, match="is a file or lies inside one\nfix: choose another folder"):
+        find_objects(tmp_path / "config.yaml" / "x")

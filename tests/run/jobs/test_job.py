@@ -10,9 +10,11 @@ import torch
 from helpers import config
 from training_jobs import are_equal, find_records, find_statuses, load_tensors, train
 
+from rankfall.errors import RankfallError
 from rankfall.report.rows import cell_row
 from rankfall.run.jobs import training as job
-from rankfall.run.jobs.engine import Interrupted
+from rankfall.run.jobs.engine import Interrupted, describe_failure
+from rankfall.run.jobs.measuring import require_rows
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 
@@ -109,3 +111,19 @@ def test_an_untrained_network_is_evaluated_on_test_samples_alone(epochs: int, sp
         assert set(record["final"]) == splits
         assert math.isnan(row["train_loss"]) == math.isnan(row["train_accuracy"]) == ("train" not in splits)
         assert math.isfinite(row["test_loss"]) and 0 <= row["test_accuracy"] <= 1
+
+
+def test_a_failure_keeps_its_fix_whole_and_names_the_users_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert describe_failure(RankfallError("x" * 300 + "; fix: say OVERLAP")).endswith("x; fix: say OVERLAP")
+    monkeypatch.chdir(tmp_path)
+    code = compile("\nfloat(None)\n", str(tmp_path / "mine.py"), "exec")
+    with pytest.raises(TypeError) as caught:
+        exec(code)
+    assert describe_failure(caught.value).endswith(f"({tmp_path / 'mine.py'}:2)")
+
+
+def test_a_measure_that_returns_no_rows_is_told_what_rows_are() -> None:
+    with pytest.raises(RankfallError, match=r"it returns a dict .*; a measure returns a list of rows, each a dict"):
+        require_rows({"v": 1.0})

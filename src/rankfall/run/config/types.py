@@ -149,10 +149,10 @@ MODELS: Mapping[str, type[Entry]] = {
 
 
 def _where(source: Path | str) -> str:
-    """Return a hint about clones of the repository if the working directory is none, as after an installation by pip."""
+    """Return a hint if the working directory is no project."""
     if Path(source).exists() or Path("Snakefile").exists():
         return ""
-    return "; configurations are run in a clone of the repository, and `rankfall measure model NAME` anywhere"
+    return "; cd to your project, or pass --config FILE; `rankfall init FOLDER` makes a project"
 
 
 def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:

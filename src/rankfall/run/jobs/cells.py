@@ -95,7 +95,9 @@ def check_ranges(cells: "Sequence[Cell]", datasets: Sequence[Dataset]) -> None:
 
 
 def check_split(split: Split, dataset: Dataset, source: str) -> None:
-    """Raise if inputs or targets are out of range or not finite. `source` begins the message."""
+    """Raise if a split has no samples, or if its inputs or targets are out of range or not finite. `source` begins the message."""
+    if not len(split.inputs):
+        raise RankfallError(f"{source} has no samples; draw at least one for each split")
     for name, values, least, size in (
         ("inputs", split.inputs, 0, "size_in"),
         ("targets", split.targets, -1, "size_out"),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from rankfall.errors import describe_error
+from rankfall.errors import RankfallError, describe_error, frames_of_users
 from rankfall.run.guards import check_files
 from rankfall.run.plan.cost import member_megabytes
 from rankfall.run.plan.engines import MACHINE_GPU
@@ -158,10 +158,12 @@ def stack_id(keys: Iterable[str]) -> str:
 
 
 def describe_failure(error: Exception) -> str:
-    """Describe an error and its location in a line: the last line of a file in the working directory, rather than of a library."""
-    frames = traceback.extract_tb(error.__traceback__)
-    local = [f for f in frames if f.filename.startswith(os.getcwd()) and "site-packages" not in f.filename]
-    last = (local or frames)[-1]
+    """Describe an error and its location in a line: the last line of a user's file, rather than of a library. An error of this package
+    names its own cause."""
+    local = frames_of_users(error)
+    if isinstance(error, RankfallError) and not local:
+        return describe_error(error)
+    last = (local or traceback.extract_tb(error.__traceback__))[-1]
     return f"{describe_error(error)} ({last.filename}:{last.lineno})"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall import components
 from rankfall.disk import StoreError
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, frames_of_users
 from rankfall.measure.apply import apply
 from rankfall.measure.context import Context, Rows
 from rankfall.report import tables
@@ -83,9 +83,7 @@ class MeasuringWork:
         bound = components.bound("measure", self.measure.component)
 
         def measure(context: Context) -> Rows:
-            if (rows := bound(context)) is None:
-                raise TypeError("it returns None where a list of rows is expected; a `return` may be missing")
-            return rows
+            return require_rows(bound(context))
 
         rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
         columns = {"processor": processor_of(self.settings.device)}
@@ -129,6 +127,18 @@ def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     rows |= measure_missing(missing, job, 0, len(missing))
     rows_by_cell = {cell.key: rows[keys[cell.key]] for cell in done}
     return [row for cell in cells for row in measured_rows(cell, records[cell.key].record, rows_by_cell.get(cell.key))]
+
+
+def require_rows(result: Any) -> Rows:
+    """Return what a measure returns as rows; raise an error if it is anything else."""
+    if result is None:
+        raise TypeError("it returns None where a list of rows is expected; a `return` may be missing")
+    if isinstance(result, Mapping) or not all(isinstance(row, Mapping) for row in result):
+        kind = type(result).__name__
+        raise RankfallError(
+            f"it returns a {kind} that is no list of dicts; a measure returns a list of rows, each a dict"
+        )
+    return list(result)
 
 
 def measure_as_worker(cells: "Sequence[Cell]", job: MeasuringWork) -> None:
@@ -189,7 +199,15 @@ def measure_tables(job: MeasuringWork, files: Mapping[str, Path]) -> Rows:
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:
     """Return the rows of a measure, checked unless they are times."""
-    rows: Rows = components.bound("measure", job.measure.component)(context)
+    try:
+        rows = require_rows(components.bound("measure", job.measure.component)(context))
+    except (Interrupted, StoreError, Unproved):
+        raise
+    except Exception as error:  # a component may raise anything
+        check_files()  # first: an edit in progress may be the cause
+        if not frames_of_users(error):  # a measure of this package keeps its traceback
+            raise
+        raise RankfallError(f"measure {job.measure.name} fails: {describe_failure(error)}") from error
     if not is_timing(job.measure.table):
         check_job()
     return rows

@@ -12,6 +12,7 @@ items. During the measurement of an item, no other component may be loaded.
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -102,7 +103,13 @@ def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
     try:
         conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
     except RankfallError as error:
-        raise RankfallError(f"measure {name}, {cell.title}: its rows are not kept: {error}") from None
+        marked = re.search(r"column '(\w+)' has a NaN", str(error))
+        fix = (
+            f"\nfix: declare `{marked[1]} float nan` in its columns, or give None there and declare `float?`"
+            if marked
+            else ""
+        )
+        raise RankfallError(f"measure {name}, {cell.title}: its rows are not kept: {error}{fix}") from None
 
 
 class Repeats:
