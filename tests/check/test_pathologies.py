@@ -10,31 +10,26 @@ import torch
 import unusual_models as models
 from stream_kinds import through
 from torch import Tensor, nn
-from unusual_models import DEPTH, MLP, Attention, Block, D, Language, Padded, T, V, causal, changed, every, ids, padded
+from unusual_models import (
+    DEPTH,
+    MLP,
+    Apply,
+    Attention,
+    Block,
+    D,
+    Language,
+    Padded,
+    T,
+    V,
+    causal,
+    changed,
+    every,
+    ids,
+    padded,
+)
 
 from rankfall.check.named import FAIL, ORDER, WARN
 from rankfall.check.report import check
-
-
-class Root(nn.Module):
-    """The root of numbers of which some are negative."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.sqrt()
-
-
-class Cancels(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return (x + 1e8) - 1e8
-
-
-class Detached(nn.Module):
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.inner(x).detach()
 
 
 class Rectified(Block):
@@ -105,11 +100,11 @@ class Between(Language):
 
 # bug -> model, inputs, the check that names it, where it is or what it says
 SICK: dict[str, tuple[Callable[[], nn.Module], Any, str, str]] = {
-    "root of negative numbers": (with_part("blocks.1.mlp.1", lambda _: Root()), ids(), "numbers-hold", "blocks.1.mlp.1"),
+    "root of negative numbers": (with_part("blocks.1.mlp.1", lambda _: Apply(torch.sqrt)), ids(), "numbers-hold", "blocks.1.mlp.1"),
     "a row that sees nothing": (of_attention(no_row), ids(), "numbers-hold", "blocks.0.mixer"),
-    "cancellation": (with_part("norm", lambda one: nn.Sequential(one, Cancels())), ids(), "numbers-hold", "float32"),
+    "cancellation": (with_part("norm", lambda one: nn.Sequential(one, Apply(lambda x: (x + 1e8) - 1e8))), ids(), "numbers-hold", "float32"),
     "norm over the batch, first": (
-        with_part("embed", lambda one: nn.Sequential(one, models.OverSamples())), ids(), "samples-independent", "first"),
+        with_part("embed", lambda one: nn.Sequential(one, Apply(models.over_samples))), ids(), "samples-independent", "first"),
     "shifted mask": (of_attention(lambda n: every(n).tril(1)), ids(), "no-future-leak", "sees 1 token ahead"),
     "an embedding that looks ahead": (
         with_part("embed", lambda _: Centred()), ids(), "no-future-leak", "before the first layer"),
@@ -128,7 +123,7 @@ SICK: dict[str, tuple[Callable[[], nn.Module], Any, str, str]] = {
     "saturated units": (saturated(nn.Tanh(), 9), ids(), "activations-sane", "blocks.1.mlp"),
     "collapsed entropy": (changed(sharpen), ids(), "attention-alive", "blocks.1.mixer"),
     "tokens become one vector": (changed(no_rank), ids(), "rank-kept", "one vector"),
-    "detached branch": (with_part("blocks.1.mlp", Detached), ids(), "gradients-flow", "blocks.1.mlp"),
+    "detached branch": (models.hooked("blocks.1.mlp", Tensor.detach), ids(), "gradients-flow", "blocks.1.mlp"),
     "mask behind the softmax": (
         of_attention(every, weigh=lambda s: s.softmax(-1) * causal(T)), ids(), "no-future-leak", "a triangular mask is made"),
     "softmax over heads": (

@@ -77,12 +77,6 @@ def test_samples_that_touch_each_other_are_found_and_stay_samples(kind):
     assert report.part and "stay apart" not in report.result("rank-kept").sentence
 
 
-def test_layers_that_modules_do_not_hold_are_all_counted():
-    torch.manual_seed(0)
-    (report,) = check(kinds.Inline(), kinds.states(), changes=False)
-    assert report.depth == kinds.DEPTH and report.result("stream-whole").verdict == "pass"
-
-
 @pytest.mark.long
 def test_the_streams_of_gemma3n_are_no_tokens():
     model, inputs, name = library_model("gemma3n_text", {}, small=True, length=12, seed=0, say=lambda line: None)

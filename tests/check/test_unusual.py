@@ -20,8 +20,9 @@ LONG = ("t5", "albert", "modernbert", "mamba", "mixtral", "deberta-v2", "xlnet")
 
 def results_of(make: Any, inputs: Any, verdict: str) -> list[Any]:
     torch.manual_seed(0)
-    results = [one for report in check(make(), inputs, changes=False) for one in report.results]
-    return sorted((one for one in results if one.verdict == verdict), key=lambda one: ORDER.index(one.check))
+    results = [result for report in check(make(), inputs, changes=False) for result in report.results]
+    chosen = (result for result in results if result.verdict == verdict)
+    return sorted(chosen, key=lambda result: ORDER.index(result.check))
 
 
 @pytest.mark.parametrize("kind", models.HEALTHY)
@@ -30,7 +31,7 @@ def test_healthy_models_fail_no_check(kind: str) -> None:
     assert results_of(make, inputs, FAIL) == []
 
 
-@pytest.mark.parametrize("kind", [*LIBRARY, *(pytest.param(one, marks=pytest.mark.long) for one in LONG)])
+@pytest.mark.parametrize("kind", [*LIBRARY, *(pytest.param(kind, marks=pytest.mark.long) for kind in LONG)])
 def test_types_of_the_library_fail_no_check(kind: str) -> None:
     model, inputs, _ = library_model(kind, {}, small=True, length=12, seed=0, say=lambda line: None)
     assert results_of(lambda: model, inputs, FAIL) == []
@@ -38,20 +39,21 @@ def test_types_of_the_library_fail_no_check(kind: str) -> None:
 
 @pytest.mark.parametrize("bug", [*models.SICK, *models.DOUBTFUL])
 def test_bugs_are_named(bug: str) -> None:
-    name, said, make = {**models.SICK, **models.DOUBTFUL}[bug]
-    found = results_of(make, models.ids(), FAIL if bug in models.SICK else WARN)[0]
-    assert found.check == name and said in f"{found.sentence} {found.where}"
+    name, words, make = {**models.SICK, **models.DOUBTFUL}[bug]
+    result = results_of(make, models.ids(), FAIL if bug in models.SICK else WARN)[0]
+    assert result.check == name and words in f"{result.sentence} {result.where}"
 
 
 @pytest.mark.parametrize("bug", models.HIDING)
 def test_masks_of_padding_are_tried_in_each_layer(bug: str) -> None:
-    said, mask, use = models.HIDING[bug]
-    found = results_of(lambda: models.Hidden(use), (models.ids(), mask), FAIL)[0]
-    assert found.check == "mask-works" and said in found.sentence and found.sentence.startswith("argument 2 hides")
+    words, mask, use = models.HIDING[bug]
+    result = results_of(lambda: models.Hidden(use), (models.ids(), mask), FAIL)[0]
+    assert result.check == "mask-works" and words in result.sentence and result.sentence.startswith("argument 2 hides")
 
 
 def test_dropout_at_evaluation_is_refused() -> None:
-    model = models.with_block(1, lambda: models.Block(nn.Sequential(models.Dropping(), models.Attention())))()
+    dropping = models.Apply(lambda x: nn.functional.dropout(x, 0.1))
+    model = models.with_block(1, lambda: models.Block(nn.Sequential(dropping, models.Attention())))()
     with pytest.raises(
         RankfallError, match=r"two answers for the same inputs in eval mode, first in blocks\.1\.mixer\.0: does it draw"
     ):

@@ -16,7 +16,6 @@ from rankfall import residuals
 from rankfall.check.report import check
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
-from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import examine
 from rankfall.streams.flow import MIXES, TOKENWISE
 
@@ -35,19 +34,6 @@ def test_layers_and_branches_of_every_kind(kind):
     measured = residuals(make(), inputs)
     assert len(measured[WHOLE]) == layers + 1
     assert ("SAN+skip" in measured) == (plain > 0)
-
-
-def test_states_are_those_that_hooks_see():
-    torch.manual_seed(0)
-    model, seen = own.nano_gpt().double().eval(), []
-    for block in model.transformer["h"]:
-        block.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
-        block.register_forward_hook(lambda module, given, output: seen.append(output))
-    model(own.tokens())
-    by_hand = [seen[0], *seen[1::2]]
-    (flow,) = (found := examine(model, own.tokens())).flows
-    for state, wanted in zip(states_of(found, flow), by_hand, strict=True):
-        assert torch.equal(state, wanted)
 
 
 @pytest.mark.parametrize("shape", ["samples first", "tokens first", "one sample", "as many tokens as samples"])

@@ -752,14 +752,19 @@ class Hidden(Language):
         return super().forward(numbers)
 
 
-class Dropping(nn.Module):
+class Apply(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
     def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(x, 0.1)
+        return self.function(x)
 
 
-class OverSamples(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x.transpose(0, -1), x.shape[:1]).transpose(0, -1)
+def over_samples(x: Tensor) -> Tensor:
+    return F.layer_norm(x.transpose(0, -1), x.shape[:1]).transpose(0, -1)
 
 
 class Shifted(nn.Module):
@@ -798,26 +803,6 @@ def with_mask(model: nn.Module) -> nn.Module:
     return model
 
 
-def zero_values(model: Any) -> None:
-    for one in model.blocks[1].mixer.kv.parameters():
-        one[D : D + D // H].zero_()
-
-
-def zero_queries(model: Any) -> None:
-    for one in model.blocks[0].mixer.q.parameters():
-        one[: D // H].zero_()
-
-
-def detach_queries(model: Any) -> None:
-    model.blocks[1].mixer.q.register_forward_hook(lambda module, inputs, output: output.detach())
-
-
-def turn_values(model: Any) -> None:
-    model.blocks[1].mixer.kv.register_forward_hook(
-        lambda module, inputs, output: torch.cat([output[..., :D], rotary(output[..., D:])], -1)
-    )
-
-
 class JoinedWrong(Attention):
     """Heads are joined without a transpose."""
 
@@ -827,20 +812,14 @@ class JoinedWrong(Attention):
         return self.out((scores.softmax(-1) @ heads(v)).reshape(x.shape))
 
 
-def tie_mlps(model: Any) -> None:
-    model.blocks[2].mlp[0].weight = model.blocks[1].mlp[0].weight
+def hooked(path: str, hook: Callable[[Tensor], Tensor]) -> Callable[[], nn.Module]:
+    """Return a function that makes a decoder in which this changes what a module returns."""
+    return changed(lambda m: m.get_submodule(path).register_forward_hook(lambda module, inputs, output: hook(output)))
 
 
-def tie_output(model: Any) -> None:
-    model.blocks[0].mixer.out.weight = model.blocks[0].mixer.q.weight
-
-
-def shift_positions(model: Any) -> None:
-    model.embed = Shifted(model.embed)
-
-
-def eps_of_one(width: int) -> nn.Module:
-    return nn.LayerNorm(width, eps=1.0)
+def tied(path: str, other: str) -> Callable[[], nn.Module]:
+    """Return a function that makes a decoder in which one map has the weight of another."""
+    return changed(lambda m: setattr(m.get_submodule(path), "weight", m.get_submodule(other).weight))
 
 
 # bug -> the check that names it, what it says or where, model; inputs are token numbers
@@ -853,13 +832,17 @@ SICK: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
         "stream-whole", "around blocks.0.mixer, in 3 of 3", lambda: Language(lambda: NoSkip(Attention()))),
     "older state": ("stream-whole", "older state", lambda: Language(lambda: OldSkip(Attention()))),
     "state before a block": ("stream-whole", "older state", lambda: OlderBlock(lambda: Block(Attention()))),
-    "eps too large": ("activations-sane", "eps", lambda: language(Attention, norm=eps_of_one)),
+    "eps too large": ("activations-sane", "eps", lambda: language(Attention, norm=lambda width: nn.LayerNorm(width, eps=1.0))),
     "norm over samples": (
-        "samples-independent", "blocks.1", with_block(1, lambda: Block(nn.Sequential(OverSamples(), Attention())))),
-    "positions shift by sample": ("samples-independent", "place in the batch", changed(shift_positions)),
+        "samples-independent", "blocks.1", with_block(1, lambda: Block(nn.Sequential(Apply(over_samples), Attention())))),
+    "positions shift by sample": ("samples-independent", "place in the batch", changed(lambda m: setattr(m, "embed", Shifted(m.embed)))),
     "ALiBi of the wrong sign": ("positions-differ", "sign", lambda: language(lambda: Attention(bias=alibi(-1.0)), False)),
-    "values of a head are zero": ("attention-alive", "layer 2, head 0", changed(zero_values)),
-    "queries of a head are zero": ("attention-alive", "layer 1, head 0", changed(zero_queries)),
+    "values of a head are zero": (
+        "attention-alive", "layer 2, head 0",
+        changed(lambda m: [part[D : D + D // H].zero_() for part in m.blocks[1].mixer.kv.parameters()])),
+    "queries of a head are zero": (
+        "attention-alive", "layer 1, head 0",
+        changed(lambda m: [part[: D // H].zero_() for part in m.blocks[0].mixer.q.parameters()])),
     "mask transposed in a layer": (
         "no-future-leak", "layer 3", with_block(2, lambda: Block(Attention(lambda n: causal(n).mT)))),
     "cache is not counted": ("no-future-leak", "offset of a cache", lambda: language(Continued)),
@@ -867,7 +850,7 @@ SICK: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
     "heads not transposed in a layer": (
         "attention-alive", "in the attention of layer 2", changed(lambda m: setattr(m.blocks[1], "mixer", OverHeads()))),
     "state added to itself": ("stream-whole", "added twice", with_block(1, lambda: Doubled(Attention()))),
-    "queries detached": ("gradients-flow", "queries of layer 2", changed(detach_queries)),
+    "queries detached": ("gradients-flow", "queries of layer 2", hooked("blocks.1.mixer.q", Tensor.detach)),
 }  # fmt: skip
 # the same for what may be meant: the check warns
 DOUBTFUL: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
@@ -875,7 +858,11 @@ DOUBTFUL: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
     "scores by the root of the width": ("attention-alive", "root of the width", encoder(scale=D**-0.5)),
     "scores not scaled": ("attention-alive", "not scaled", encoder(scale=1.0)),
     "positions missing": ("positions-differ", "only the causal mask", lambda: language(Attention, placed=False)),
-    "positions in values": ("positions-differ", "values differ", changed(turn_values)),
+    "positions in values": (
+        "positions-differ",
+        "values differ",
+        hooked("blocks.1.mixer.kv", lambda kv: torch.cat([kv[..., :D], rotary(kv[..., D:])], -1)),
+    ),
     "heads joined wrongly": ("positions-differ", "heads joined", lambda: language(JoinedWrong)),
     "function forgotten": (
         "activations-sane",
@@ -887,8 +874,8 @@ DOUBTFUL: dict[str, tuple[str, str, Callable[[], nn.Module]]] = {
         "is the mask forgotten",
         lambda: with_mask(language(lambda: Attention(every))),
     ),
-    "MLPs tied": ("stream-whole", "one matrix", changed(tie_mlps)),
-    "output tied to queries": ("stream-whole", "one matrix", changed(tie_output)),
+    "MLPs tied": ("stream-whole", "one matrix", tied("blocks.2.mlp.0", "blocks.1.mlp.0")),
+    "output tied to queries": ("stream-whole", "one matrix", tied("blocks.0.mixer.out", "blocks.0.mixer.q")),
     "attention shared": (
         "stream-whole",
         "blocks.2.mixer",

@@ -11,7 +11,6 @@ from plans import VALID, changed
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.report.published_numbers import published_numbers
-from rankfall.run.keys.files import content, digests
 from rankfall.run.plan import make_plan
 
 PACKAGE = Path(components.__file__).parent
@@ -79,15 +78,6 @@ def test_five_columns_are_enough(own: Path) -> None:
     assert (value["source"], value["setting"], value["at"]) == ("entropy", "small", "training=short;depth=2")
     usual = [value[name] for name in ("kind", "sense", "what", "less")]
     assert usual == ["measured", "equal", "entropy at the end", ""]
-
-
-def test_one_of_a_user_is_compared(own: Path) -> None:
-    plan = make_plan(CONFIG).measures["reproduction"]
-    assert "mylab.entropy" in plan.tables
-    assert set(digests("mylab.entropy.shown/published.csv")) == {content(own / "published.csv")}
-    assert plan.code["mylab.entropy.shown/published.csv"] == content(own / "published.csv")
-    (value,) = [value for value in published_numbers() if value["table"] == "mylab.entropy"]
-    assert (value["published"], value["at"]) == (0.5, "training=short;depth=2")
 
 
 def test_the_example_of_the_page_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,18 +87,3 @@ def test_matrices_step_by_their_orthogonal_part_and_the_rest_by_adam(scale: str)
     for name, value in found.items():
         want = torch.from_numpy(wanted[name]) if name in ("wide.weight", "tall.weight") else usual[name]
         torch.testing.assert_close(value, want, rtol=1e-7, atol=1e-7)
-
-
-def test_members_step_as_they_do_alone_and_one_that_stopped_stays() -> None:
-    together = members(Muon())
-    start, grads = together.weights.clone(), drawn(*together.weights.shape, seed=9)
-    grads[2] = torch.nan
-    together.grads.copy_(grads)
-    together.update(torch.zeros(K))
-    assert torch.equal(together.weights[2], start[2]) and together.status.tolist() == [0, 0, 2]
-    for k in range(2):
-        alone = Muon().of(entries(together.module))
-        weights, slots = start[k : k + 1].clone(), tuple(torch.zeros(1, start.shape[1]).double() for _ in range(3))
-        rate = torch.full((1, 1), 0.1 * (1 + k), dtype=torch.float64)
-        alone.step(weights, grads[k : k + 1].clone(), slots, rate, None, 1, torch.empty_like(weights))
-        torch.testing.assert_close(weights[0], together.weights[k], rtol=0, atol=1e-13)

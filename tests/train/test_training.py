@@ -37,16 +37,19 @@ def trained(
 
 
 @pytest.mark.parametrize(
-    "architecture",
+    ("optimizer", "architecture"),
     [
-        {},
-        {"normaliser": "l2", "norm_placement": "pre", "mlp": "gelu"},
-        {"attention": "gau", "position": {"name": "shaw", "shared": False}, "normaliser": "softmax"},
+        ("adam", {}),
+        ("muon", {"normaliser": "l2", "norm_placement": "pre", "mlp": "gelu"}),
+        ("adamw", {"attention": "gau", "position": {"name": "shaw", "shared": False}, "normaliser": "softmax"}),
     ],
 )
-def test_isolation_float64(architecture: dict[str, Any]) -> None:
+def test_isolation_float64(optimizer: str, architecture: dict[str, Any]) -> None:
     """A cell alone, in a stack of 3 and in one of 16 is the same network to 1e-12 after training with dropout."""
-    settings = {"training": RUN | {"dtype": "float64", "epochs": 2}, "architecture": architecture}
+    settings = {
+        "training": RUN | {"dtype": "float64", "epochs": 2, "optimizer": optimizer},
+        "architecture": architecture,
+    }
     alone = trained([7], **settings)[0].weights[0]
     for size, place in ((3, 1), (16, 9)):
         seeds = list(range(100, 100 + size))

@@ -102,23 +102,6 @@ def test_the_axis_of_the_batch_is_known_or_asked_for():
         check_not_turned(torch.zeros(6, 4, 8), [(4, 6)], "h.0")
 
 
-class LightningLike(nn.Module):
-    """A module whose step calls another one, and is itself never called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net, self.loss = kinds.Stack(), nn.MSELoss()
-
-
-def test_the_module_that_is_called_is_searched():
-    torch.manual_seed(0)
-    model, rows = LightningLike().eval(), []
-    with rankfall.watch(model, to=rows.extend) as watcher:
-        model.net(kinds.states()).square().sum().backward()
-        watcher.step()
-    assert [row["block"] for row in rows] == ["", *(f"net.blocks.{number}" for number in range(6))]
-
-
 class Dropped(kinds.Block):
     """A layer that training leaves out at random."""
 
@@ -147,24 +130,6 @@ def test_a_training_pass_unlike_the_recorded_one_is_read_by_blocks(block, caplog
     assert rows[-1]["step"] == 12 and rows[-1]["layer"] == 6
     expected = relative_residual(states[-1]).mean().item()
     assert rows[-1]["residual"] == pytest.approx(expected, rel=1e-5)
-
-
-def test_training_is_the_same_bit_by_bit_with_layers_that_are_no_modules():
-    def train(watching: bool) -> list[Tensor]:
-        torch.manual_seed(0)
-        model, inputs = kinds.Inline(), kinds.states(4, kinds.TOKENS, kinds.WIDTH)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        watcher = rankfall.watch(model, every=1, to=[].extend) if watching else None
-        for _ in range(3):
-            optimizer.zero_grad()
-            model(inputs).square().mean().backward()
-            optimizer.step()
-        if watcher is not None:
-            watcher.close()
-        assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
-        return [*(weight.detach() for weight in model.parameters()), torch.get_rng_state()]
-
-    assert all(torch.equal(one, other) for one, other in zip(train(False), train(True), strict=True))
 
 
 def test_a_model_without_layers_is_refused_in_its_first_pass():
