@@ -39,6 +39,8 @@ class Machine:
         prepare(np.dtype(dtype).name)
         self.scratch = room(codes.REGISTERS * codes.APART + codes.ROOM, dtype)
         self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)
+        registers = np.arange(codes.REGISTERS) * codes.APART * self.scratch.itemsize
+        self.table[: codes.REGISTERS] = self.scratch.ctypes.data + registers
 
     def run(
         self,

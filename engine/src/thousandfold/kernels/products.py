@@ -268,16 +268,19 @@ def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lan
             near[k] = k * width
         for i in range(most):
             apart[i] = i * count * width
-    for beyond in range(0, lanes, width):
-        lane = max(0, min(beyond, lanes - width))  # the last vector overlaps the previous one, as in `pointwise.py`
-        used, b, c = lanes - lane, ahead(B, lane), ahead(C, lane)
-        a = ahead(A, lane) if both else A
-        if packs:
-            pack(a, ma, ka, rows, count, used, room)
-            pack(b, nb, kb, columns, count, used, second)
-            lanes_product(both, room, apart, near, second, apart, near, c, mc, nc, rows, columns, count, used)
-        else:
-            lanes_product(both, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, used)
+    # Where few columns read A, all lanes of some rows come first, while these rows are in the L1 cache.
+    tall = ROWS if both and columns < COLUMNS else rows
+    for first in range(0, rows, tall):
+        m, to, part = ahead(ma, first), ahead(mc, first), min(tall, rows - first)
+        for beyond in range(0, lanes, width):
+            lane = max(0, min(beyond, lanes - width))  # the last vector overlaps the previous one, as in `pointwise.py`
+            used, a, b, c = lanes - lane, ahead(A, lane if both else 0), ahead(B, lane), ahead(C, lane)
+            if packs:
+                pack(a, m, ka, part, count, used, room)
+                pack(b, nb, kb, columns, count, used, second)
+                lanes_product(both, room, apart, near, second, apart, near, c, to, nc, part, columns, count, used)
+            else:
+                lanes_product(both, a, m, ka, b, nb, kb, c, to, nc, part, columns, count, used)
 
 
 @joint
