@@ -198,3 +198,15 @@ def test_groups_whose_operands_repeat(seed: int, dtype: str) -> None:
     np.testing.assert_array_equal(found[:count], product.ravel())
     summed = product.astype(float).sum(tuple(i for i, size in enumerate(kept) if size == 1), keepdims=True)
     close(found[count:][offsets(kept, places[2][0])], summed.ravel(), count // held[2].size)
+
+
+def test_a_whole_block_that_begins_where_a_shorter_one_did(dtype: str) -> None:
+    """In windows that overlap. The first of the second window begins where the last of the first does."""
+    sizes, strides = [2, 47, 7, 30], [44 * 30, 30, 0, 1]
+    outer, most, inner = blocks(sizes)
+    x = np.random.default_rng(0).normal(size=(44 + 47) * 30).astype(dtype)
+    streams = [[X, 0, codes.COPIED_IN, 0, *strides], [OUT, 0, codes.IN_PLACE, 1, *run_strides(sizes)]]
+    body = [[len(sizes), outer, most, inner, 2, 1, 0, 0], sizes, *streams, [CODES["COPY"], 1, 0, 0, 0]]
+    assert 47 % most == 3 and 44 % most == 0
+    found = run(dtype, codes.PW, body, {X: x}, math.prod(sizes))
+    np.testing.assert_array_equal(found, x[offsets(sizes, strides)])
