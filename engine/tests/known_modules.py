@@ -194,7 +194,10 @@ KNOWN = {
     "grouped": Known(
         lambda: nn.Sequential(nn.Linear(5, 8), nn.GroupNorm(2, 8), nn.Linear(8, 3)), cross_entropy, vectors
     ),
-    "distances": Known(mlp, spread_out, vectors),
+    # Without a bias in the end, which changes no distance: its gradient would be rounding.
+    "distances": Known(
+        lambda: nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 3, bias=False)), spread_out, vectors
+    ),
     "adapted": Known(mlp, adapted, vectors, "loop"),
     "checkpointed": Known(Checkpointed, cross_entropy, vectors, "loop"),
     "equation": Known(mlp, solve_equation, vectors, "loop"),

@@ -8,6 +8,9 @@ import pytest
 from instructions import OUT, X, Y, Z, block, run
 
 from thousandfold import codes
+from thousandfold.operations import CODES
+from thousandfold.program.atoms import run_strides
+from thousandfold.program.emit_pointwise import blocks
 
 SIZES = (1, 2, 3, 7, 8, 15, 16, 17, 30, 33, 48, 64, 95)
 
@@ -167,3 +170,43 @@ def test_batched_and_general(seed: int, dtype: str) -> None:
     found = run(dtype, kind, body, {X: placed[0], Y: placed[1]}, size)
     expected = (a.astype(float)[:, :, None] * b.astype(float)[:, None]).sum(3)  # (outer, rows, columns, lanes)
     close(found[offsets([outer, rows, columns, lanes], sc)], expected.ravel(), count)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_groups_whose_operands_repeat(seed: int, dtype: str) -> None:
+    """A product of two operands with any dimensions of each repeated, and a sum of it over any dimensions, in blocks that end unevenly."""
+    rng = np.random.default_rng(seed)
+    sizes = [int(rng.choice(choice)) for choice in ((1, 3), (2, 5, 47), (1, 7, 24), (1, 5, 16, 30, 33))]
+    shapes = [[size if rng.random() < 0.6 else 1 for size in sizes] for _ in range(3)]
+    (x, y), kept = (rng.normal(size=shape).astype(dtype) for shape in shapes[:2]), shapes[2]
+    places = [layout(rng, shape) for shape in shapes]
+    held = [np.zeros(size, dtype) for _, size in places]
+    for values, into, (strides, _), shape in zip((x, y), held, places, shapes, strict=False):
+        into[offsets(shape, strides)] = values.ravel()
+    steps = [
+        [stride * (size > 1) for stride, size in zip(strides, shape, strict=True)]
+        for (strides, _), shape in zip(places, shapes, strict=True)
+    ]
+    dense, count = run_strides(sizes), math.prod(sizes)
+    outer, most, inner = blocks(sizes)
+    streams = [[X, 0, codes.COPIED_IN, 0, *steps[0]], [Y, 0, codes.COPIED_IN, 1, *steps[1]]]
+    streams += [[OUT, 0, codes.IN_PLACE, 2, *dense], [OUT, count, codes.ADDED_UP, 2, *steps[2]]]
+    head = [len(sizes), outer, most, inner, 4, 1, 0, 1]
+    body = [head, sizes, *streams, [CODES["MUL"], 2, 0, 1, 0], [OUT, count, held[2].size]]
+    found = run(dtype, codes.PW, body, {X: held[0], Y: held[1]}, count + held[2].size)
+    product = np.broadcast_to(x * y, sizes)
+    np.testing.assert_array_equal(found[:count], product.ravel())
+    summed = product.astype(float).sum(tuple(i for i, size in enumerate(kept) if size == 1), keepdims=True)
+    close(found[count:][offsets(kept, places[2][0])], summed.ravel(), count // held[2].size)
+
+
+def test_a_whole_block_that_begins_where_a_shorter_one_did(dtype: str) -> None:
+    """In windows that overlap. The first of the second window begins where the last of the first does."""
+    sizes, strides = [2, 47, 7, 30], [44 * 30, 30, 0, 1]
+    outer, most, inner = blocks(sizes)
+    x = np.random.default_rng(0).normal(size=(44 + 47) * 30).astype(dtype)
+    streams = [[X, 0, codes.COPIED_IN, 0, *strides], [OUT, 0, codes.IN_PLACE, 1, *run_strides(sizes)]]
+    body = [[len(sizes), outer, most, inner, 2, 1, 0, 0], sizes, *streams, [CODES["COPY"], 1, 0, 0, 0]]
+    assert 47 % most == 3 and 44 % most == 0
+    found = run(dtype, codes.PW, body, {X: x}, math.prod(sizes))
+    np.testing.assert_array_equal(found, x[offsets(sizes, strides)])

@@ -12,9 +12,9 @@ pytest.importorskip("numba")
 SOURCE = Path(__file__).parents[1] / "src" / "thousandfold"
 PRIVATE = {
     "llvmlite.binding",
-    "numba.core.caching",
     "numba.core.cgutils.int32_t",
     "numba.core.codegen.JITCodeLibrary",
+    "numba.core.compiler.CompileResult",
     "numba.core.compiler.CompilerBase",
     "numba.core.compiler.DefaultPassBuilder",
     "numba.core.compiler_machinery.PassManager",
@@ -22,6 +22,7 @@ PRIVATE = {
     "numba.core.config",
     "numba.core.datamodel.models",
     "numba.core.imputils.lower_cast",
+    "numba.core.serialize",
     "numba.core.typed_passes.NativeLowering",
     "numba.core.typing.templates.AbstractTemplate",
     "numba.core.typing.templates.infer_global",

@@ -27,7 +27,7 @@ def main() -> None:
     server = server_of("program", stack, names["loss"])
     assert isinstance(server, ProgramServer)
     try:
-        work = server.work(stacked(names["batches"], 0, stack))
+        work = server.work(stack, stacked(names["batches"], 0, stack), 0)
     except Untraceable as error:
         parser.error(f"no program serves the step: {error}")
     measured = profile(server.engine, stack, work)

@@ -11,6 +11,7 @@ in another order, and its calls use that version first. So a forked process comp
 import fcntl
 import hashlib
 import os
+import pickle
 import platform
 import sys
 import tempfile
@@ -23,17 +24,35 @@ from typing import Any, TextIO
 
 import llvmlite
 import numba
-from numba.core import caching
+from numba.core import serialize
+from numba.core.compiler import CompileResult
 
-from thousandfold.disk import cache_home
+from thousandfold.disk import cache_home, keep, read_kept
 from thousandfold.errors import NoKernel, say_if_slow
 from thousandfold.kernels.inner import SETTINGS
 from thousandfold.kernels.vector import LANES
 
 LOCK = "lock"
-SEAL = "seal"  # file with the digests of all cached files
 # Settings of numba that change the machine code, and with it the last digits of sums.
 STEERING = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "ENABLE_AVX", "DISABLE_INTEL_SVML", "DISABLE_JIT")
+
+
+class KeptCode:
+    """A cache of numba in a folder, with one file for each list of types and each processor."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cache_path = folder
+
+    def path(self, types: tuple[Any, ...], codegen: Any) -> Path:
+        return self.cache_path / f"{hashlib.sha256(repr((types, codegen.magic_tuple())).encode()).hexdigest()[:24]}.nbc"
+
+    def load_overload(self, types: tuple[Any, ...], context: Any) -> Any:
+        context.refresh()
+        content = read_kept(self.path(types, context.codegen()))
+        return None if content is None else CompileResult._rebuild(context, *pickle.loads(content))
+
+    def save_overload(self, types: tuple[Any, ...], compiled: Any) -> None:
+        keep(self.path(types, compiled.codegen), serialize.dumps(compiled._reduce()))
 
 
 @cache
@@ -42,81 +61,21 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[s
     `sources`: prefixes of the modules from which it is compiled."""
     folder = cache_folder(sources) or Path(tempfile.mkdtemp(prefix="thousandfold-kernels-"))
     with lock_folder(folder):
-        entry._cache = cache_in(folder, entry.py_func)
         values = arguments()
-        if not is_whole(folder):
-            clear(folder)
-        if not is_kept(entry, values):
+        if not is_kept(entry, values, folder):
             with say_if_slow(
                 "compiling the machine for this processor, once for each version of its code: about a minute"
             ):
                 compile_in_fork(entry, values)
-            seal(folder)
         entry(*values)
     if entry.stats.cache_misses:
         raise NoKernel(f"compiled code cannot be kept in {folder}: make room there")
 
 
-def cache_in(folder: Path, function: Any) -> Any:
-    """Return a numba cache of a function that is in this folder, independent of the path of its source."""
-
-    class Place(caching._CacheLocator):  # type: ignore[misc]
-        def get_cache_path(self) -> str:
-            return str(folder)
-
-        def get_source_stamp(self) -> str:
-            return folder.name  # digest of all text
-
-        def get_disambiguator(self) -> str:
-            return "kept"
-
-        @classmethod
-        def from_function(cls, function: Any, file: str) -> "Place":
-            return cls()
-
-    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        def __init__(self, function: Any) -> None:
-            self._locator_classes = list[Any]([Place])
-            super().__init__(function)
-
-    class Kept(caching.FunctionCache):  # type: ignore[misc]
-        _impl_class = Implementation
-
-    return Kept(function)
-
-
-def is_whole(folder: Path) -> bool:
-    """Return whether all cached files are intact. numba would run a changed file, and end every job on a truncated one."""
-    try:
-        return (folder / SEAL).read_text() == contents(folder)
-    except (OSError, ValueError):
-        return False
-
-
-def seal(folder: Path) -> None:
-    with suppress(OSError):  # on a full disk the kernels are compiled again next time
-        (folder / SEAL).write_text(contents(folder))
-
-
-def clear(folder: Path) -> None:
-    for path in kept_files(folder):
-        path.unlink(missing_ok=True)
-
-
-def contents(folder: Path) -> str:
-    files = ((path, hashlib.sha256(path.read_bytes()).hexdigest()) for path in kept_files(folder))
-    return "".join(f"{path.relative_to(folder)} {checksum}\n" for path, checksum in files)
-
-
-def kept_files(folder: Path) -> list[Path]:
-    """Return the files that numba has written."""
-    return sorted(path for path in folder.rglob("*.nb*") if path.is_file())
-
-
-def is_kept(entry: Any, values: tuple[Any, ...]) -> bool:
-    """Return whether the cache has machine code for these types of arguments, this processor and this source."""
-    types = tuple(entry.typeof_pyval(value) for value in values)
-    return entry._cache.load_overload(types, entry.targetctx) is not None
+def is_kept(entry: Any, values: tuple[Any, ...], folder: Path) -> bool:
+    """Return whether the folder has machine code for these types of arguments and this processor. `entry` then loads it from there."""
+    entry._cache = KeptCode(folder)
+    return entry._cache.load_overload(tuple(map(entry.typeof_pyval, values)), entry.targetctx) is not None
 
 
 def compile_in_fork(entry: Any, values: tuple[Any, ...]) -> None:

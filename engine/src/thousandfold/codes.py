@@ -13,8 +13,9 @@ APART = BLOCK + 80  # numbers from block to block: the L1 cache holds few lines 
 ARENA, CONST, PARAM, GRAD, INPUT, TARGET, OUT, FIRST_SLOT, SECOND_SLOT, RATES, KEY, STEP, NORM = range(13)
 BUFFERS = 24
 
-# The machine's table of integers: addresses of registers, positions in dimensions, offsets of terms and of packed rows.
-AT, INSIDE = 2 * REGISTERS, 2 * REGISTERS + 32
+# The machine's table of integers: addresses of registers, addresses that registers were filled from, positions in dimensions, offsets of
+# terms and of packed rows.
+FILLED, AT, INSIDE = REGISTERS, 2 * REGISTERS, 2 * REGISTERS + 32
 TERMS_A, TERMS_B, NEAR = 512, 1024, 2048
 TABLE = 2**17
 ROOM = 2**21  # numbers behind the registers, for packed operands

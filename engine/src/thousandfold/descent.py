@@ -7,20 +7,20 @@ bit. Weights and slots are updated in place: `check_order` makes sure that none 
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from thousandfold.codes import FIRST_SLOT, GRAD, NORM, PARAM, PW, RATES
-from thousandfold.graph import Untraceable, form
+from thousandfold.graph import AtenGraph, Ref, Untraceable, replace_in
 from thousandfold.optimizers import Optimizer, Rows
 from thousandfold.program.atoms import Unsupported, Value, View, contiguous
-from thousandfold.program.build import Program, finish
-from thousandfold.program.draft import LOWERINGS, AtenCall, ProgramDraft, ProgramNode
+from thousandfold.program.build import Program, finish, lower
+from thousandfold.program.draft import ProgramDraft, ProgramNode
 from thousandfold.program.fusion import Divide, reads_in_order
-from thousandfold.record import OfNumber, OfTensor, OperationNode, OptimizerOperation, Recorded, record
+from thousandfold.record import OfNumber, OperationNode, OptimizerRecorder, record
 
 NORM_EPS = 1e-6  # as in `Rows.update`
 LR, DECAY, CLIP = range(3)  # positions in RATES
@@ -49,7 +49,7 @@ class Descent:
     clips: bool
     dtype: torch.dtype
     divide: Divide | None = None  # see `fuse`
-    programs: dict[Recorded, DescentProgram] = field(default_factory=dict)
+    programs: dict[Any, DescentProgram] = field(default_factory=dict)  # by the last operation, and what inputs become
     root: OperationNode = field(default_factory=OperationNode)
 
     @staticmethod
@@ -67,30 +67,31 @@ class Descent:
 
     def at(self, t: int) -> tuple[Program, np.ndarray]:
         """Return the program of step t and its changing numbers (CHANGES,)."""
-        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.root)
-        entry = self.programs.get(recorded)
+        recorded = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.root)
+        numbers, key = recorded.numbers, (recorded.last, recorded.results)
+        entry = self.programs.get(key)
         if entry is None:
-            entry = DescentProgram(self.write_program(recorded, numbers, []), numbers, [])
-            self.programs[recorded] = entry
+            entry = DescentProgram(self.write_program(recorded, []), numbers, [])
+            self.programs[key] = entry
         pairs = enumerate(zip(entry.numbers, numbers))
         new = [i for i, (before, now) in pairs if before != now and i not in entry.changing]
         if new:
             entry.changing += new
-            entry.program = self.write_program(recorded, numbers, entry.changing)
+            entry.program = self.write_program(recorded, entry.changing)
         values = np.zeros(CHANGES)
         values[: len(entry.changing)] = [numbers[i] for i in entry.changing]
         return entry.program, values
 
-    def write_program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
+    def write_program(self, recorded: OptimizerRecorder, changing: Sequence[int]) -> Program:
         try:
-            return self.program(recorded, numbers, changing)
+            return self.program(recorded, changing)
         except Unsupported as error:
             raise Untraceable(f"the optimiser: {error}") from error
         except (KeyError, TypeError, AttributeError) as error:
             reason = f"no program can be written of it ({type(error).__name__}: {error})"
             raise Untraceable(f"the optimiser: {reason}") from error
 
-    def program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
+    def program(self, recorded: OptimizerRecorder, changing: Sequence[int]) -> Program:
         """Lower the recorded operations. The numbers at positions in `changing` are inputs, the others constants."""
         draft, shape = ProgramDraft(), (1, self.weights)
         if len(changing) > CHANGES:
@@ -103,38 +104,28 @@ class Descent:
             norm = draft.pointwise("ADD", [scalar(NORM, 0), NORM_EPS], (1, 1))
             factor = draft.pointwise("MINI", [draft.pointwise("DIV", [scalar(RATES, CLIP), norm], (1, 1)), 1.0], (1, 1))
             gradient = draft.pointwise("MUL", [gradient, factor], shape)
-        inputs = [row(PARAM), gradient, *slots, scalar(RATES, LR), None, scalar(RATES, DECAY)]
-        tensors: dict[int, Any] = dict(enumerate(inputs))
-        first = len(recorded.results)
+        inputs = [row(PARAM), gradient, *slots, scalar(RATES, LR), None, scalar(RATES, DECAY)][: len(recorded.results)]
 
-        def get(x: Any) -> Any:
-            if isinstance(x, OfTensor):
-                if tensors[x.number] is None:
-                    raise Unsupported("it reads what it has not written")
-                return tensors[x.number]
-            if isinstance(x, OfNumber):
-                changes = x.place in changing
-                return View(Value(1, (CHANGING, changing.index(x.place))), 0, ()) if changes else numbers[x.place]
-            return tuple(get(item) for item in x) if isinstance(x, tuple) else x
+        def number(x: OfNumber) -> Any:
+            changes = x.place in changing
+            return View(Value(1, (CHANGING, changing.index(x.place))), 0, ()) if changes else recorded.numbers[x.place]
 
-        for i, operation in enumerate(recorded.operations):
-            tensors[first + i] = lower_operation(draft, operation, get, self.dtype)
-        for i, buffer in zip((0, *range(2, 2 + len(slots))), (PARAM, *SLOTS)):
-            if recorded.results[i] != i:
-                draft.write(tensors[recorded.results[i]], (buffer, 0), shape)
+        graph = AtenGraph(recorded.forms, input_count=len(inputs))
+        for node in recorded.nodes:
+            assert node.operation is not None
+            args, kwargs = replace_in((node.operation.args, node.operation.kwargs), OfNumber, number)
+            if node.operation.target._schema.name == "aten::pow" and isinstance(args[1], View):
+                raise Unsupported("a power that changes with the step")
+            graph.operations.append(replace(node.operation, args=args, kwargs=kwargs))
+        changed = {
+            buffer: Ref(recorded.results[i])
+            for i, buffer in zip((0, *range(2, 2 + len(slots))), (PARAM, *SLOTS))
+            if recorded.results[i] != i
+        }
+        graph.results = list(changed.values())
+        for buffer, value in zip(changed, lower(draft, graph, inputs, self.dtype)):
+            draft.write(value, (buffer, 0), shape)
         return finish(draft, (PARAM, *SLOTS), check_order, self.divide)
-
-
-def lower_operation(draft: ProgramDraft, operation: OptimizerOperation, get: Any, dtype: torch.dtype) -> Any:
-    if operation.dtype not in (dtype, torch.bool):
-        raise Unsupported(f"{operation.target} in {operation.dtype}")
-    args = tuple(get(x) for x in operation.args)
-    kwargs = {name: get(x) for name, x in operation.kwargs}
-    name = operation.target._schema.name.split("::")[1]
-    if name == "pow" and isinstance(args[1], View) and not args[1].dims:
-        raise Unsupported("a power that changes with the step")
-    value = form(operation.shape, (), operation.dtype)
-    return LOWERINGS[name](draft, AtenCall(name, operation.target, args, kwargs, value, (dtype,)))
 
 
 def check_order(nodes: Sequence[ProgramNode]) -> None:

@@ -54,9 +54,8 @@ def write_whole(path: Path, content: bytes) -> None:
 DAY = 86_400.0  # seconds; the time of a file's last use is noted once a day
 
 
-def read_kept(folder: str, name: str) -> bytes | None:
-    """Return the cached content with this name, or None if it is missing or damaged."""
-    path = path_of(folder, name)
+def read_kept(path: Path | None) -> bytes | None:
+    """Return the cached content, or None if it is missing or damaged."""
     try:
         if path is None or not path.is_file():
             return None
@@ -71,15 +70,15 @@ def read_kept(folder: str, name: str) -> bytes | None:
     return content
 
 
-def keep(folder: str, name: str, content: bytes) -> None:
+def keep(path: Path | None, content: bytes) -> None:
     """Cache content for other processes, if the cache folder is writable."""
-    path = path_of(folder, name)
     if path is not None:
         with suppress(OSError):
             write_whole(path, digest_of(content) + b"\n" + content)
 
 
-def path_of(folder: str, name: str) -> Path | None:
+def path_in_cache(folder: str, name: str) -> Path | None:
+    """Return the path of a file in the cache, or None if there is no cache."""
     home = cache_home()
     return None if home is None else home / folder / name
 

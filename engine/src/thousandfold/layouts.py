@@ -1,5 +1,5 @@
 """The layouts of all instructions but PW: what the words after code and length are. Lowerings fill the fields by name, `program/emit.py`
-writes them, and `WordReader` reads them; the kernels read them by position.
+writes them; `WordReader` reads them, and `kernels/fields.py` for the kernels.
 
 `x.` is an operand (buffer and offset), `scale#` the bits of a float64, `io[rows]` a table of so many offsets, any other name an integer.
 """
@@ -26,7 +26,7 @@ TEXT = {
     GEN: f"a. b. out. outer rows columns terms {PRODUCT}",
     GATHER: "x. index. out. places features stride io[places] xo[places] oo[places] xd[features] od[features]",
     SCATTER: "out. index. v. zeros adds places features stride io[places] xo[places] vo[places] xd[features] vd[features]",
-    MASK: "out. site threshold scale# size rows run stride from[rows] into[rows]",
+    MASK: "out. site threshold scale# size rows run stride element[rows] into[rows]",
 }
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from thousandfold.errors import EngineError
+from thousandfold.member_functions import gradient_of
 from thousandfold.step import Name
 
 Batch = Any  # a tensor, or tensors in a tuple, list or dictionary
@@ -38,7 +39,7 @@ class LossModule(nn.Module):
             )
         if self.differentiated:
             # Here, since a checkpointed part runs again in the backward pass, with the weights that are in place.
-            self.gradient = torch.autograd.grad(value, self.differentiated, allow_unused=True)
+            self.gradient = gradient_of(value, self.differentiated, allow_unused=True)
         results = {LOSS: value.detach().reshape(()) if self.differentiated else value.reshape(())}
         for name, metric in metrics.items():
             if not isinstance(metric, Tensor) or metric.numel() != 1:

@@ -1,10 +1,11 @@
-"""Functions of PyTorch that a step of many members cannot call as they are: dropout, embeddings with padding, one-hot rows, distances,
-and recurrent layers.
+"""Functions of PyTorch that a step of many members cannot call as they are: dropout, random numbers, embeddings with padding, one-hot rows,
+distances, and recurrent layers.
 
-Each call of dropout in a step is a site, numbered in the order of calls.
+Each call of dropout in a step, and each call that draws normal or uniform numbers, is a site, numbered in the order of calls.
 
-A mask depends only on (seed, site, step). It comes from Philox, a counter-based generator: the key is the seed's, two words of the counter
-hold site and step, and the other two count the elements. Sixteen bits decide an element, so rates are rounded to 1 / 65536.
+What a site draws depends only on (seed, site, step). It comes from Philox, a counter-based generator: the key is the seed's, two words of
+the counter hold site and step, and the other two count the elements. Sixteen bits decide an element of a mask of dropout, so rates are
+rounded to 1 / 65536. A program draws such masks itself. Numbers are drawn before its step and are one of its inputs.
 """
 
 import math
@@ -22,20 +23,31 @@ from torch.overrides import TorchFunctionMode
 
 LEVELS = 65536
 STREAM = 0x64726F706F7574  # second word of all keys, which keeps these streams apart from others of the same seed
-Site = tuple[tuple[int, ...], int]  # shape and threshold
+NORMAL, UNIFORM = -1, -2  # kinds of sites of numbers; the kind of a site of dropout is its threshold
+EPS = 2.0**-25  # least exponential number, as in PyTorch: its logarithm is finite
+GENERATOR = np.random.Generator(np.random.Philox(0))
+START = GENERATOR.bit_generator.state
+Site = tuple[tuple[int, ...], int]  # shape and kind
+Draw = Callable[[Tensor, int], Tensor]  # (tensor of the shape, kind) -> what the next site draws
+DrawAtSite = Callable[[Tensor, int, int], Tensor]  # (tensor of the shape, site, kind) -> what this site draws
 
 
 class MemberFunctions(TorchFunctionMode):
-    """Replace these functions. `mask(x, site, threshold)` returns the mask of x with the scale of what is kept."""
+    """Replace these functions. `draw` returns numbers, or a mask with the scale of what is kept."""
 
-    def __init__(self, mask: Callable[[Tensor, int, int], Tensor]) -> None:
+    def __init__(self, draw: DrawAtSite) -> None:
         super().__init__()
-        self.mask, self.sites = mask, 0
+        self.draw, self.sites = draw, 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         kwargs = kwargs or {}
         if func in DROPS:
             return DROPS[func](self.drop, *args, **kwargs)
+        if func in RANDOM and kwargs.get("generator") is None and kwargs.get("out") is None:
+            named = {name: value for name, value in kwargs.items() if value is not None}
+            drawn = RANDOM[func](self.draw_next, *args, **named)
+            if drawn is not None:
+                return drawn
         if func in REPLACED:
             return REPLACED[func](*args, **kwargs)
         if func is F.multi_head_attention_forward:
@@ -52,8 +64,12 @@ class MemberFunctions(TorchFunctionMode):
             return x
         if threshold == LEVELS:
             return x * 0.0
+        return x * self.draw_next(x, threshold)
+
+    def draw_next(self, x: Tensor, kind: int) -> Tensor:
+        """Return what the next site draws."""
         self.sites += 1
-        return x * self.mask(x, self.sites - 1, threshold)
+        return self.draw(x, self.sites - 1, kind)
 
 
 def dropout(
@@ -99,10 +115,67 @@ DROPS: dict[Any, Callable[..., Tensor]] = {
     F.scaled_dot_product_attention: attention,
 }
 
-# PyTorch's function without its first check, which would hand the whole call to the mode again.
+
+def new(kind: int, form: Callable[..., Tensor]) -> Callable[..., Tensor | None]:
+    """Return a function that draws a tensor like that of `form` for the same arguments, or None for complex numbers."""
+
+    def function(draw: Draw, *args: Any, **kwargs: Any) -> Tensor | None:
+        like = form(*args, **kwargs)
+        drawn = None if like.is_complex() else draw(like, kind).to(like.dtype)
+        return drawn.requires_grad_() if drawn is not None and like.requires_grad else drawn
+
+    return function
+
+
+def in_place(kind: int, change: Callable[..., Tensor]) -> Callable[..., Tensor | None]:
+    """Return a function that fills a tensor with `change(numbers, *args)`."""
+
+    def function(draw: Draw, x: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+        if x.is_complex():
+            return None
+        numbers = change(draw(x, kind), *args, **kwargs).to(x.dtype)
+        try:
+            return x.copy_(numbers)
+        except RuntimeError as error:
+            if "vmap" not in str(error):
+                raise
+            return numbers  # `vmap` writes no member's numbers to a new tensor, such as that of `Normal.rsample`
+
+    return function
+
+
+def bernoulli(draw: Draw, x: Tensor, p: Any = None) -> Tensor:
+    return (draw(x, UNIFORM) < (x if p is None else p)).to(x.dtype)
+
+
+def normal(draw: Draw, mean: Any, std: Any = 1.0, size: Any = None, **form: Any) -> Tensor:
+    """Return normal numbers, through which no gradient flows to mean and deviation."""
+    like = mean + 0.0 * std if size is None else torch.empty(size, **form)
+    return (draw(like, NORMAL) * std + mean).detach()
+
+
+RANDOM: dict[Any, Callable[..., Tensor | None]] = {
+    torch.randn: new(NORMAL, torch.empty),
+    torch.rand: new(UNIFORM, torch.empty),
+    torch.randn_like: new(NORMAL, torch.empty_like),
+    torch.rand_like: new(UNIFORM, torch.empty_like),
+    torch.normal: normal,
+    torch.bernoulli: bernoulli,
+    Tensor.bernoulli: bernoulli,
+    Tensor.bernoulli_: in_place(UNIFORM, lambda u, p=0.5: u < p),
+    Tensor.normal_: in_place(NORMAL, lambda z, mean=0.0, std=1.0: z * std + mean),
+    Tensor.uniform_: in_place(UNIFORM, lambda u, low=0.0, to=1.0: u * (to - low) + low),
+    Tensor.exponential_: in_place(UNIFORM, lambda u, lambd=1.0: (-u).log1p().clamp(max=-EPS) / -lambd),
+}
+
+# PyTorch's functions without their first check, which would hand the whole call to the mode again. The mode is then at work inside.
+NO_CHECK: dict[str, Any] = {"has_torch_function": lambda tensors: False}
+gradient_of = FunctionType(
+    torch.autograd.grad.__code__, vars(torch.autograd) | NO_CHECK, argdefs=torch.autograd.grad.__defaults__
+)
 heads_of_attention = FunctionType(
     F.multi_head_attention_forward.__code__,
-    vars(F) | {"has_torch_function": lambda tensors: False},
+    vars(F) | NO_CHECK,
     argdefs=F.multi_head_attention_forward.__defaults__,
 )
 
@@ -173,15 +246,18 @@ def keys_of(seeds: Sequence[int]) -> np.ndarray:
     return np.array([[seed % 2**64, STREAM] for seed in seeds], np.uint64).view(np.int64)
 
 
-def drawn_masks(seeds: Sequence[int], sites: Sequence[Site], step: int, like: Tensor) -> list[Tensor]:
-    """Return the masks (K, *shape) of all sites at a step, with the bits of the engine."""
-    masks = []
-    for site, (shape, threshold) in enumerate(sites):
-        size = math.prod(shape)
-        counter, keep = np.array([0, 0, site, step], np.uint64), np.empty((len(seeds), size), bool)
-        for row, key in zip(keep, keys_of(seeds).view(np.uint64)):
-            bits = np.random.Philox(key=key, counter=counter).random_raw(-(-size // 4))  # four elements per word
-            np.greater_equal(bits.view(np.uint16)[:size], threshold, out=row)
-        mask = torch.from_numpy(keep).to(like.device, like.dtype) * scale_of(threshold)
-        masks.append(mask.view(len(seeds), *shape))
-    return masks
+def draw_site(seeds: Sequence[int], site: int, kind: int, shape: Sequence[int], step: int, like: Tensor) -> Tensor:
+    """Return what a site draws at a step (K, *shape): numbers, or masks with the bits of the engine."""
+    drawn = np.empty((len(seeds), math.prod(shape)), str(like.dtype).removeprefix("torch."))
+    for row, key in zip(drawn, keys_of(seeds).view(np.uint64)):
+        state = {"counter": np.array([0, 0, site, step], np.uint64), "key": key}
+        GENERATOR.bit_generator.state = {**START, "state": state}
+        if kind == NORMAL:
+            GENERATOR.standard_normal(dtype=row.dtype, out=row)
+        elif kind == UNIFORM:
+            GENERATOR.random(dtype=row.dtype, out=row)
+        else:  # four elements for each word
+            words = GENERATOR.bit_generator.random_raw(-(-row.size // 4))
+            np.greater_equal(words.view(np.uint16)[: row.size], kind, out=row)
+    tensor = torch.from_numpy(drawn).to(like.device).view(len(seeds), *shape)
+    return tensor if kind < 0 else tensor * scale_of(kind)

@@ -14,16 +14,12 @@ import torch
 from torch import Tensor
 
 from thousandfold.decompositions import decompositions
+from thousandfold.graph import AtenOperation, Form, Ref, Untraceable, form_of, numbers_in
 from thousandfold.optimizers import Optimizer
 from thousandfold.program.draft import LOWERINGS
-from thousandfold.recorder import DispatchRecorder, Untraceable
+from thousandfold.recorder import DispatchRecorder
 
 NUMBERS = ("number", "Tensor", "float")  # types of arguments that are numbers, not sizes or axes
-
-
-@dataclass(frozen=True, eq=False)
-class OfTensor:
-    number: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,39 +27,24 @@ class OfNumber:
     place: int
 
 
-@dataclass(frozen=True, eq=False)
-class OptimizerOperation:
-    target: Any
-    args: tuple[Any, ...]
-    kwargs: tuple[tuple[str, Any], ...]
-    shape: torch.Size
-    dtype: torch.dtype
-
-
-of_tensor, of_number = cache(OfTensor), cache(OfNumber)  # one object for each value, so that comparisons are fast
+of_tensor, of_number = cache(Ref), cache(OfNumber)  # one object for each value, so that comparisons are fast
 
 
 @dataclass(eq=False)
 class OperationNode:
-    """An operation, and the operations that have followed it, by target and arguments. The path to a node determines the shapes."""
+    """An operation and the form of its result, and the operations that have followed it, by target and arguments. The path to a node
+    determines the forms. Arguments have `Ref` for tensors and `OfNumber` for numbers."""
 
-    operation: OptimizerOperation | None = None
+    operation: AtenOperation | None = None
+    form: Form | None = None
     following: dict[Any, "OperationNode"] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A recorded step. The inputs have the first tensor numbers, and the result of each operation has the next one."""
-
-    operations: tuple[OptimizerOperation, ...]
-    results: tuple[int, ...]  # number of the tensor that each input becomes
 
 
 def record(
     optimizer: Optimizer, weights: int, decays: bool, dtype: torch.dtype, t: int, root: OperationNode
-) -> tuple[Recorded, list[float]]:
-    """Record step t on rows (1, P), and return the step and its Python numbers. The inputs are weights, gradient, slots, learning rate,
-    scratch, and decay if used. `root`: the tree of the recorded operations of other steps."""
+) -> "OptimizerRecorder":
+    """Record step t on rows (1, P). The inputs are weights, gradient, slots, learning rate, scratch, and decay if used. `root`: the tree of
+    the recorded operations of other steps."""
     row, scalar = ((lambda n=n: torch.empty(1, n, dtype=dtype, device="meta")) for n in (weights, 1))
     w, grads, slots, lr, scratch = row(), row(), tuple(row() for _ in range(optimizer.slots)), scalar(), row()
     decay = scalar() if decays else None
@@ -76,18 +57,22 @@ def record(
         raise
     except Exception as error:
         raise Untraceable(f"the optimiser: {type(error).__name__}: {error}") from error
-    return Recorded(tuple(recorder.operations), tuple(recorder.now[id(x)] for x in inputs)), recorder.numbers
+    recorder.results = tuple(recorder.now[id(x)] for x in inputs)
+    return recorder
 
 
 class OptimizerRecorder(DispatchRecorder):
+    """A recorded step. The inputs have the first tensor numbers, and the result of each operation has the next one."""
+
     def __init__(self, inputs: Sequence[Tensor], root: OperationNode) -> None:
         super().__init__()
         self.last = root
         self.held = list(inputs)  # keep references, so that no id is reused
         self.now = {id(x): i for i, x in enumerate(inputs)}
-        self.first = len(inputs)
-        self.operations: list[OptimizerOperation] = []
-        self.numbers: list[float] = []
+        self.nodes: list[OperationNode] = []
+        self.forms = [form_of(x) for x in inputs]
+        self.results: tuple[int, ...] = ()  # number of the tensor that each input becomes
+        self.numbers: list[float] = []  # Python numbers in the order of the operations
         self.shared: set[int] = set()  # ids of tensors that share memory with another
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -120,17 +105,18 @@ class OptimizerRecorder(DispatchRecorder):
             example = known.target(*map(of_zeros, args), **{name: of_zeros(x) for name, x in kwargs.items()})
             if not isinstance(example, Tensor):
                 raise Untraceable(f"the optimiser's operation {known.target}, which gives no tensor")
-            recorded = OptimizerOperation(known.target, positional, keywords, example.shape, example.dtype)
-            self.last.following[ident] = OperationNode(recorded)
+            result, inputs = of_tensor(len(self.forms)), numbers_in((positional, dict(keywords)))
+            operation = AtenOperation(known.target, positional, dict(keywords), result, inputs, (result.number,))
+            self.last.following[ident] = OperationNode(operation, form_of(example))
         self.last = self.last.following[ident]
-        operation = self.last.operation
-        assert operation is not None
-        value = torch.empty(operation.shape, dtype=operation.dtype, device="meta")
+        self.nodes.append(self.last)
+        assert self.last.form is not None
+        value = torch.empty(self.last.form.shape, dtype=self.last.form.dtype, device="meta")
         if known.aliases:
             self.shared |= {id(args[0]), id(value)}
         self.held.append(value)
-        self.now[id(value)] = self.first + len(self.operations)
-        self.operations.append(operation)
+        self.now[id(value)] = len(self.forms)
+        self.forms.append(self.last.form)
         return value
 
     def note_value(self, x: Any, is_number: bool) -> Any:

@@ -10,13 +10,19 @@ from thousandfold.kernels.interpreter import run_members
 from thousandfold.memory import room
 
 # Prefixes of the modules from which the machine is compiled.
-SOURCES = ("thousandfold.kernels.", "thousandfold.codes", "thousandfold.operations")
+SOURCES = ("thousandfold.kernels.", "thousandfold.codes", "thousandfold.layouts", "thousandfold.operations")
 NOTHING = np.zeros(1, np.int64)
 
 
 def prepare(dtype: str) -> None:
     """Load the machine for a number format from the cache, or compile it first. Called once per process and format."""
     cache.ready(run_members, ARGUMENTS[dtype], SOURCES)
+
+
+def is_compiled(dtype: str) -> bool:
+    """Return whether the cache has the machine for a number format."""
+    folder = cache.cache_folder(SOURCES)
+    return folder is not None and cache.is_kept(run_members, ARGUMENTS[dtype](), folder)
 
 
 def prepare_all() -> None:
@@ -39,6 +45,8 @@ class Machine:
         prepare(np.dtype(dtype).name)
         self.scratch = room(codes.REGISTERS * codes.APART + codes.ROOM, dtype)
         self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)
+        registers = np.arange(codes.REGISTERS) * codes.APART * self.scratch.itemsize
+        self.table[: codes.REGISTERS] = self.scratch.ctypes.data + registers
 
     def run(
         self,

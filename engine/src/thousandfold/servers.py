@@ -5,11 +5,11 @@
 - loop: one member after another.
 """
 
+import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from thousandfold.engine import Engine, Results, Work
 from thousandfold.errors import EngineError
 from thousandfold.graph import Untraceable
 from thousandfold.losses import BUFFER, LOSS, Batch, Loss, LossModule, call_loss, flatten
-from thousandfold.member_functions import STREAM, MemberFunctions, Site, drawn_masks, keys_of, scale_of, traced_mask
+from thousandfold.member_functions import STREAM, DrawAtSite, MemberFunctions, Site, draw_site, keys_of, traced_mask
 from thousandfold.program.fusion import Divide
 from thousandfold.stack import Stack, attributes_of, other_tensors
 from thousandfold.step import Layout, Name, StepProgram, step_program
@@ -52,10 +52,11 @@ class ProgramServer:
         for name in self.apart:
             if stack.buffers[name].dtype != stack.weights.dtype:
                 raise Untraceable(f"the buffer {name} differs between members, and has another format than the weights")
-        packed = [stack.buffers[name].flatten(1) for name in self.apart]
-        self.packed = [torch.cat(packed, 1)] if packed else []  # (K, N), an input of the program
+        self.packed = [stack.buffers[name].flatten(1) for name in self.apart]  # each (K, N)
         self.engine = kind(stack, torch.from_numpy(keys_of(stack.seeds)))
+        self.reference = AutogradServer(stack, loss, together=False)
         self.programs: dict[Forms, StepProgram] = {}
+        self.draws: dict[Forms, dict[int, Site]] = {}  # sites of numbers
         self.idle: dict[Forms, Tensor] = {}  # parameters that the loss does not use
         self.last: Tensor | None = None  # those of the last step
         self.largest = 1
@@ -78,7 +79,7 @@ class ProgramServer:
             results = [self.passes(stack, batches[0])]
             stack.update(results[0][LOSS])
             return results + (self.steps(stack, batches[1:]) if batches[1:] else [])
-        works = [self.work(batch) for batch in batches]
+        works = [self.work(stack, batch, stack.step_count + i) for i, batch in enumerate(batches)]
         with stack.leaving(idle[0]):
             results = self.engine.steps(stack, works)
         stack.used.copy_(stack.counted())
@@ -86,18 +87,18 @@ class ProgramServer:
 
     def passes(self, stack: Stack, batch: Batch) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`."""
-        return self.engine.passes(stack, self.work(batch))
+        return self.engine.passes(stack, self.work(stack, batch, stack.step_count))
 
     def idle_for(self, stack: Stack, batch: Batch) -> Tensor:
         """Return which parameters the loss does not use for batches of this form."""
         forms = forms_of(batch)
         if forms not in self.idle:
             with stack.keeping_buffers():
-                AutogradServer(stack, self.loss, together=False).passes(stack, batch, [0])
+                self.reference.passes(stack, batch, [0])
             self.idle[forms] = stack.idle[0].cpu().clone()
         return self.idle[forms]
 
-    def work(self, batch: Batch) -> Work:
+    def work(self, stack: Stack, batch: Batch, step: int) -> Work:
         tensors = flatten(batch)
         bound = max((int(x.abs().max()) for x in tensors if x.numel() and is_integer(x)), default=1)
         if bound > self.largest:  # integers are computed exactly up to a bound, which is part of a program
@@ -105,29 +106,47 @@ class ProgramServer:
             self.programs.clear()
         forms = forms_of(batch)
         if forms not in self.programs:
+            sites = enumerate(self.reference.find_sites(stack, batch))
+            self.draws[forms] = draws = {site: (shape, kind) for site, (shape, kind) in sites if kind < 0}
             example = [torch.zeros(shape, dtype=dtype) for shape, dtype in forms]
             module = LossModule(self.template, self.loss, batch)
             with keeping_generators():
-                self.programs[forms] = module_program(module, example, self.apart, self.largest, self.engine.divide)
-        return Work(self.programs[forms], [*tensors, *self.packed])
+                self.programs[forms] = module_program(
+                    module, example, self.apart, draws, self.largest, self.engine.divide
+                )
+        packed = self.packed + [
+            draw_site(stack.seeds, site, kind, shape, step, stack.weights).flatten(1)
+            for site, (shape, kind) in self.draws[forms].items()
+        ]
+        return Work(self.programs[forms], [*tensors, *([torch.cat(packed, 1)] if packed else [])])
 
 
 def module_program(
-    module: LossModule, tensors: Sequence[Tensor], apart: Sequence[str], largest: int, divide: Divide | None
+    module: LossModule,
+    tensors: Sequence[Tensor],
+    apart: Sequence[str],
+    draws: Mapping[int, Site],
+    largest: int,
+    divide: Divide | None,
 ) -> StepProgram:
-    """Return the program of a module's step on a batch of one member. Raise `Untraceable` if it has none. `apart`: buffers that differ
-    between members, which are one more input."""
+    """Return the program of a module's step on a batch of one member. Raise `Untraceable` if it has none. One more input has the buffers
+    that differ between members (`apart`) and the numbers of the sites that draw some (`draws`)."""
     held = other_tensors(module.module)
-    sizes = [held[name].numel() for name in apart]
-    packed = [torch.zeros(sum(sizes), dtype=held[apart[0]].dtype)] if apart else []
     parameters = {
         name.removeprefix("module."): value.detach() for name, value in module.named_parameters() if value.requires_grad
     }
+    names = [*apart, *draws]
+    sizes = [*(held[name].numel() for name in apart), *(math.prod(shape) for shape, _ in draws.values())]
+    packed = [torch.zeros(sum(sizes), dtype=next(iter(parameters.values())).dtype)] if names else []
 
     def function(values: Mapping[str, Tensor], *inputs: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
-        parts = inputs[-1].split(sizes) if apart else ()
-        buffers = {name: part.view(held[name].shape) for name, part in zip(apart, parts)}
-        with MemberFunctions(traced_mask), unvalidated():
+        parts = dict(zip(names, inputs[-1].split(sizes) if names else ()))
+        buffers = {name: parts[name].view(held[name].shape) for name in apart}
+
+        def draw(x: Tensor, site: int, kind: int) -> Tensor:
+            return parts[site].view(x.shape) if kind < 0 else traced_mask(x, site, kind)
+
+        with MemberFunctions(draw), unvalidated():
             results = call_loss(module, {**values, **buffers}, inputs[: len(tensors)])
         for kind, name in results:
             if kind == BUFFER:
@@ -147,7 +166,7 @@ class AutogradServer:
 
     def __init__(self, stack: Stack, loss: Loss, together: bool) -> None:
         self.name, self.together = "stack" if together else "loop", together
-        self.loss, self.sites = loss, dict[tuple[Forms, int], list[Site]]()  # by member where modules differ
+        self.loss, self.sites = loss, dict[Forms, list[Site]]()
 
     def steps_at_once(self, members: int) -> int:
         return 1
@@ -163,23 +182,18 @@ class AutogradServer:
         """Return the results of a step, and write the gradients to `stack.grads`. `only`: compute these members, and no others.
         `as_double`: compute in float64, and keep the buffers."""
         tensors, values = flatten(batch), dict(zip(stack.names, stack.parameters))
-
-        def compute(
-            module: LossModule,
-            weights: Mapping[str, Tensor],
-            buffers: Mapping[str, Tensor],
-            drawn: Sequence[Tensor],
-            *inputs: Tensor,
-        ) -> Results:
-            # Fused attention has no rule for `vmap`, and would be computed member by member.
-            with MemberFunctions(lambda x, site, threshold: drawn[site]), sdpa_kernel(SDPBackend.MATH):
-                return call_loss(module, {**weights, **buffers}, inputs)
-
         if self.together and only is None:
             module = LossModule(stack.templates[0], self.loss, batch)
-            masks = drawn_masks(stack.seeds, self.find_sites(stack, module, batch, 0), stack.step_count, stack.weights)
+            drawn = [
+                draw_site(stack.seeds, site, kind, shape, stack.step_count, stack.weights)
+                for site, (shape, kind) in enumerate(self.find_sites(stack, batch))
+            ]
+
+            def compute(values: Mapping[str, Tensor], drawn: Sequence[Tensor], *inputs: Tensor) -> Results:
+                return evaluate(module, values, lambda x, site, kind: drawn[site], inputs)
+
             with keeping_generators():
-                results = torch.func.vmap(partial(compute, module))(values, stack.buffers, masks, *tensors)
+                results = torch.func.vmap(compute)(values | stack.buffers, drawn, *tensors)
             replaced = [(slice(None), take_buffers(results))]
             stack.differentiate(results[LOSS])
         else:
@@ -190,18 +204,17 @@ class AutogradServer:
                     template = stack.templates[k if stack.apart else 0]
                     module = LossModule(template, self.loss, batch)
                     before = attributes_of(template) if only is not None else {}
-                    sites = self.find_sites(stack, module, batch, k if stack.apart else 0)
-                    masks = drawn_masks(stack.seeds[k : k + 1], sites, stack.step_count, stack.weights)
                     convert = to_double if as_double else lambda x: x
                     # Changes in place of one member's buffers would spoil the gradients of others, were these not copies.
                     member_buffers = {name: convert(value[k].clone()) for name, value in stack.buffers.items()}
                     weights = {name: convert(value.detach()[k]) for name, value in values.items()}
-                    drawn, inputs = [convert(mask[0]) for mask in masks], [convert(x[k]) for x in tensors]
                     for value in weights.values():
                         value.requires_grad_()
                     seed_generators((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
                     module.differentiated = list(weights.values())
-                    per_member.append(compute(module, weights, member_buffers, drawn, *inputs))
+                    inputs = [convert(x[k]) for x in tensors]
+                    draw = member_draw(stack, k, convert)
+                    per_member.append(evaluate(module, weights | member_buffers, draw, inputs))
                     stack.write_gradient(k, module.gradient)
                     replaced.append((slice(k, k + 1), member_buffers | take_buffers(per_member[-1])))
                     if only is not None:
@@ -213,24 +226,42 @@ class AutogradServer:
                 stack.replace(owners, buffers)
         return results
 
-    def find_sites(self, stack: Stack, module: LossModule, batch: Batch, k: int) -> list[Site]:
-        """Return the sites of dropout in a step of member k for batches of this form."""
-        forms, tensors = forms_of(batch), flatten(batch)
-        if (forms, k) not in self.sites:
-            sites: list[Site] = []
+    def find_sites(self, stack: Stack, batch: Batch) -> list[Site]:
+        """Return the sites in a step for batches of this form."""
+        forms = forms_of(batch)
+        if forms not in self.sites:
+            sites, draw = list[Site](), member_draw(stack, 0, lambda x: x)
 
-            def note(x: Tensor, site: int, threshold: int) -> Tensor:
-                sites.append((tuple(x.shape), threshold))
-                return torch.full_like(x, scale_of(threshold))
+            def note(x: Tensor, site: int, kind: int) -> Tensor:
+                sites.append((tuple(x.shape), kind))
+                return draw(x, site, kind)
 
             values = dict(zip(stack.names, stack.parameters)) | stack.buffers
-            held = {name: value[k].detach().clone() for name, value in values.items()}
+            held = {name: value[0].detach().clone() for name, value in values.items()}
             for name in stack.names:
                 held[name].requires_grad_()  # a loss may differentiate by them
-            with keeping_generators(), MemberFunctions(note):
-                call_loss(module, held, [x[k] for x in tensors])
-            self.sites[forms, k] = sites
-        return self.sites[forms, k]
+            with keeping_generators():
+                evaluate(LossModule(stack.templates[0], self.loss, batch), held, note, [x[0] for x in flatten(batch)])
+            self.sites[forms] = sites
+        return self.sites[forms]
+
+
+def evaluate(module: LossModule, values: Mapping[str, Tensor], draw: DrawAtSite, inputs: Sequence[Tensor]) -> Results:
+    """Return the results of a member by PyTorch. Fused attention has no rule for `vmap`, and would be computed member by member."""
+    with MemberFunctions(draw), sdpa_kernel(SDPBackend.MATH):
+        return call_loss(module, values, inputs)
+
+
+def member_draw(stack: Stack, k: int, convert: Callable[[Tensor], Tensor]) -> DrawAtSite:
+    """Return a function that draws for one member. It knows a site by a number of torch's generator, which a checkpointed part sets back
+    when it runs again in the backward pass."""
+    sites: dict[float, int] = {}
+
+    def draw(x: Tensor, site: int, kind: int) -> Tensor:
+        site = sites.setdefault(float(torch.rand((), dtype=torch.float64)), len(sites))
+        return convert(draw_site(stack.seeds[k : k + 1], site, kind, x.shape, stack.step_count, stack.weights)[0])
+
+    return draw
 
 
 @contextmanager

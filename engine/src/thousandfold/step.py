@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from thousandfold.codes import BUFFERS, GRAD, INPUT, OUT, PARAM, TARGET
-from thousandfold.disk import keep, read_kept
+from thousandfold.disk import keep, path_in_cache, read_kept
 from thousandfold.graph import AtenGraph, Untraceable, form_of
 from thousandfold.program.atoms import Unsupported, Value, contiguous
 from thousandfold.program.build import Program, finish, lower
@@ -192,7 +192,7 @@ def write_step(
 
 def load_program(name: str) -> StepProgram | None:
     """Return the program with this name, or None if it is not in the cache or damaged."""
-    content = read_kept("programs", f"{name}.npz")
+    content = read_kept(path_in_cache("programs", f"{name}.npz"))
     if content is None:
         return None
     try:
@@ -210,4 +210,4 @@ def keep_program(name: str, step: StepProgram) -> None:
     header = {"count": program.count, "arena": program.arena, "names": step.names, "integers": step.integers}
     text = json.dumps(header | {"strayed": step.strayed})
     np.savez_compressed(content, about=np.array(text), words=program.words, constants=program.constants)
-    keep("programs", f"{name}.npz", content.getvalue())
+    keep(path_in_cache("programs", f"{name}.npz"), content.getvalue())

@@ -22,27 +22,17 @@ from rankfall.train.machine.engine import Machined
 from thousandfold import cache, disk, runtime
 
 
-def kept(folder: Path) -> Path:
-    """A file as numba leaves it."""
-    path = folder / "step.nbc"
-    path.write_bytes(b"machine code")
-    return path
-
-
-@pytest.mark.parametrize("now", [b"machine Code", b"", None])
-def test_kept_code_is_whole_or_made_anew(tmp_path: Path, now: bytes | None) -> None:
-    assert cache.is_whole(tmp_path) is False  # whoever kept it was killed before it was sealed
-    path = kept(tmp_path)
-    assert not cache.is_whole(tmp_path)
-    cache.seal(tmp_path)
-    assert cache.is_whole(tmp_path)
-    if now is None:
-        path.unlink()
-    else:
-        path.write_bytes(now)
-    assert not cache.is_whole(tmp_path)
-    cache.clear(tmp_path)
-    assert not path.exists()
+def test_kept_code_is_whole_or_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert not runtime.is_compiled("float32")
+    square = numba.njit(lambda x: x * x)
+    assert not cache.is_kept(square, (3,), tmp_path)
+    assert square(3) == 9 and cache.is_kept(square, (3,), tmp_path) and not cache.is_kept(square, (3.0,), tmp_path)
+    (path,) = tmp_path.glob("*.nbc")
+    whole = path.read_bytes()
+    for damaged in (whole[:-1] + bytes([whole[-1] ^ 1]), whole[:100], b""):
+        path.write_bytes(damaged)
+        assert not cache.is_kept(square, (3,), tmp_path)
 
 
 def test_machine_code_is_kept_under_the_text_that_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:

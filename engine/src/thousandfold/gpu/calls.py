@@ -86,7 +86,7 @@ def scattering(writer: Writer, p: Any) -> None:
 
 
 def dropout(writer: Writer, p: Any) -> None:
-    tables = [writer.table(table) for table in (getattr(p, "from"), p.into)]
+    tables = [writer.table(table) for table in (p.element, p.into)]
     numbers = -(-p.size // 16) * 32 // writer.bytes
     fits = numbers <= writer.shared
     writer.scratch = max(writer.scratch, 0 if fits else numbers)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from thousandfold.disk import keep, read_kept
+from thousandfold.disk import keep, path_in_cache, read_kept
 from thousandfold.errors import NoKernel
 
 OPTIONS = ("-std=c++17",)
@@ -26,11 +26,11 @@ def load_kernel(text: str, name: str, device: torch.device) -> Launch:
         try:
             from torch.cuda._utils import _cuda_load_module, _nvrtc_compile
 
-            file = name_of(text, device)
-            code = read_kept("gpu", file)
+            file = path_in_cache("gpu", name_of(text, device))
+            code = read_kept(file)
             if code is None:
                 code = bytes(_nvrtc_compile(text, name, nvcc_options=list(OPTIONS))[0])
-                keep("gpu", file, code)
+                keep(file, code)
             loaded: Any = _cuda_load_module(code, [name])
         except (ImportError, OSError, RuntimeError) as error:
             raise NoKernel(NO_COMPILER.format(torch.__version__, str(error).splitlines()[0])) from error

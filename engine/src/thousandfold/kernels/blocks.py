@@ -8,7 +8,7 @@ A stream is used in place (IN_PLACE), copied to a register (COPIED_IN), written 
 (ADDED_UP).
 """
 
-from thousandfold.codes import ADDED_UP, APART, AT, BLOCK, COPIED_IN, COPIED_OUT, IN_PLACE, INSIDE, REGISTERS
+from thousandfold.codes import ADDED_UP, APART, AT, BLOCK, COPIED_IN, COPIED_OUT, FILLED, IN_PLACE, INSIDE
 from thousandfold.kernels.inner import compiled, joint
 from thousandfold.kernels.lanes import sum_of_lanes
 from thousandfold.kernels.memory import (
@@ -63,35 +63,40 @@ def add(d, x, step, n):  # type: ignore[no-untyped-def]
 
 @joint
 def side_by_side(kind, d, x, rows, run):  # type: ignore[no-untyped-def]
-    """Copy `run` neighbours of x to each of the rows of d, or add all rows to them in order, one vector after another."""
+    """Copy `run` neighbours of x to each of the rows of d, or add all rows to them in order, two vectors at a time."""
     lanes = lanes_of(d)
     end, i = run - lanes, 0
     last = load(x, end)  # overlaps the previous vector, which changes x
     while i < run:
-        at = min(i, end)
-        value, row = load(x, at) if at < end else last, ahead(d, at)
+        at, next_ = min(i, end), min(i + lanes, end)
+        first, second = load(x, at) if at < end else last, load(x, next_) if next_ < end else last
+        row, other = ahead(d, at), ahead(d, next_)
         for _ in range(rows):
             if kind == FILL:
-                store(row, 0, value)
+                store(row, 0, first)
+                store(other, 0, second)
             else:
-                value = value + load(row, 0)
-            row = ahead(row, run)
+                first, second = first + load(row, 0), second + load(other, 0)
+            row, other = ahead(row, run), ahead(other, run)
         if kind == ADD:
-            store(x, at, value)
-        i += lanes
+            store(x, at, first)
+            store(x, next_, second)
+        i += 2 * lanes
 
 
 @compiled
 def between(kind, d, x, sizes, strides, levels, steps, inner, at):  # type: ignore[no-untyped-def]
     """Copy or add a block (steps, sizes[1], ...) that is contiguous in d and strided in x."""
     last = levels - 1
-    run = steps if last == 0 else sizes[last]
+    run, step = steps if last == 0 else sizes[last], strides[last]
+    while last > 0 and step == 1 and strides[last - 1] == run:  # contiguous in x, too
+        last -= 1
+        run *= steps if last == 0 else sizes[last]
     rows, apart = 1, 0
     if last > 0:
         rows, apart = steps if last == 1 else sizes[last - 1], strides[last - 1]
     for i in range(last - 1):
         at[i] = 0
-    step = strides[last]
     vectors = kind != EMPTY and step == 1 and run >= lanes_of(d)
     for first in range(0, steps * inner, rows * run):
         block, z = ahead(d, first), x
@@ -141,6 +146,8 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     sum_ = ahead(operation, 5 * operations)
     at, inside = ahead(table, AT), ahead(table, INSIDE)
     begin(scratch, table, bases, constant, constants, sum_, sums)
+    for k in range(streams):
+        table[FILLED + ahead(first, k * size)[3]] = 0
     outer = 1
     for i in range(split):
         outer *= sizes[i]
@@ -159,7 +166,9 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
                     table[q[3]] = address_of(x)
                 elif q[2] == COPIED_IN:
                     strides = ahead(q, 4 + split)
-                    between(FILL, register(scratch, table, q[3]), x, behind, strides, levels, steps, inner, inside)
+                    if steps < most or table[FILLED + q[3]] != address_of(x):  # else the register has these numbers
+                        between(FILL, register(scratch, table, q[3]), x, behind, strides, levels, steps, inner, inside)
+                    table[FILLED + q[3]] = address_of(x) if steps == most else 0
             for k in range(operations):
                 u = ahead(operation, 5 * k)
                 d, a = register(scratch, table, u[1]), register(scratch, table, u[2])
@@ -171,6 +180,10 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
                     d, kind = register(scratch, table, q[3]), ADD if q[2] == ADDED_UP else EMPTY
                     between(kind, d, x, behind, strides, levels, steps, inner, inside)
         following(at, sizes, split)
+    for k in range(streams):  # the next group finds the addresses of registers again
+        q = ahead(first, k * size)
+        if q[2] == IN_PLACE:
+            table[q[3]] = address_of(pointer_to(scratch, scratch.ctypes.data, q[3] * APART))
 
 
 @joint
@@ -192,9 +205,7 @@ def following(at, sizes, count):  # type: ignore[no-untyped-def]
 
 @compiled
 def begin(scratch, table, bases, constant, constants, sum_, sums):  # type: ignore[no-untyped-def]
-    """Set the addresses of registers, fill the registers of constants, and set sums to zero."""
-    for i in range(REGISTERS):
-        table[i] = address_of(pointer_to(scratch, scratch.ctypes.data, i * APART))
+    """Fill the registers of constants, and set sums to zero."""
     for k in range(constants):
         d = register(scratch, table, constant[2 * k])
         value = spread(d, real(d, double_of(constant[2 * k + 1])))

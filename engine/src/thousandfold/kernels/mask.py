@@ -1,8 +1,6 @@
 """MASK: a dropout mask, `scale` for kept elements and 0 for others, from sixteen bits of Philox per element (`member_functions.py`).
 
-    out: buffer, offset, site, threshold, bits of the scale, size, rows, lanes, step | elements (rows) | out offsets
-
-Lane l of row r is element e[r] + l step. Philox-4x64-10 (Salmon et al. 2011) computes as many blocks at once as a vector register has
+Number l of row r is element[r] + l stride. Philox-4x64-10 (Salmon et al. 2011) computes as many blocks at once as a vector register has
 floats. Its words equal those of NumPy's Philox. No processor multiplies vectors of 64-bit words to 128 bits, so a product is assembled from
 four products of 32-bit halves.
 """
@@ -13,9 +11,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from thousandfold.codes import APART, KEY, REGISTERS, STEP
+from thousandfold.codes import APART, KEY, MASK, REGISTERS, STEP
+from thousandfold.kernels.fields import reader
 from thousandfold.kernels.inner import compiled
-from thousandfold.kernels.memory import address_of, ahead, double_of, operand_at, pointer_from, pointer_to, real
+from thousandfold.kernels.memory import address_of, ahead, pointer_from, pointer_to, real
 from thousandfold.kernels.vector import INT, LANES, broadcast, shuffle, store
 
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
@@ -65,22 +64,20 @@ def blocks_of_words(context, key0, key1, site, step, first, into):  # type: igno
 
 BYTES = 32  # of a block of Philox, which serves sixteen elements
 
-
+read = reader(MASK)
 words_at, draws_at = pointer_from(types.uint64), pointer_from(types.uint16)
 
 
 @compiled
 def mask(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    out, site, threshold, size, rows, lanes, step = operand_at(scratch, bases, p, 0), p[2], p[3], p[5], p[6], p[7], p[8]
-    keep, drop = real(out, double_of(p[4])), real(out, 0.0)
-    element = ahead(p, 9)
-    to = ahead(element, rows)
+    f = read(scratch, bases, p)
+    keep, drop = real(f.out, f.scale), real(f.out, 0.0)
     key, now = words_at(bases[KEY]), words_at(bases[STEP])
     room = address_of(pointer_to(scratch, scratch.ctypes.data, REGISTERS * APART))
-    for k in range(0, -(-size // 16), LANES):
-        blocks_of_words(key[0], key[1], types.uint64(site), now[0], types.uint64(k), room + BYTES * k)
+    for k in range(0, -(-f.size // 16), LANES):
+        blocks_of_words(key[0], key[1], types.uint64(f.site), now[0], types.uint64(k), room + BYTES * k)
     draws = draws_at(room)
-    for r in range(rows):
-        z, y = ahead(draws, element[r]), ahead(out, to[r])
-        for lane in range(lanes):
-            y[lane] = keep if z[lane * step] >= threshold else drop
+    for r in range(f.rows):
+        drawn, out = ahead(draws, f.element[r]), ahead(f.out, f.into[r])
+        for i in range(f.run):
+            out[i] = keep if drawn[i * f.stride] >= f.threshold else drop

@@ -172,9 +172,3 @@ whole_numbers = pointer_from(types.int64)
 def operand_at(like, bases, p, i):  # type: ignore[no-untyped-def]
     """Return the pointer to an operand with buffer p[i] and offset p[i + 1]."""
     return pointer_to(like, bases[p[i]], p[i + 1])
-
-
-@joint
-def three_operands(like, bases, p):  # type: ignore[no-untyped-def]
-    """Return the pointers to the operands at the begin of an instruction."""
-    return operand_at(like, bases, p, 0), operand_at(like, bases, p, 2), operand_at(like, bases, p, 4)

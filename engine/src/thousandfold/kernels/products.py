@@ -1,4 +1,4 @@
-"""Products of matrices. `layouts.py` lists the words of each instruction in order.
+"""Products of matrices.
 
 LIN and WGRAD: products of activations with weights, and of activations with gradients, summed over the batch.
 
@@ -20,7 +20,8 @@ The longer side is first packed into vectors.
 
 from typing import Any
 
-from thousandfold.codes import APART, NEAR, REGISTERS, ROOM, TABLE, TERMS_A, TERMS_B
+from thousandfold.codes import APART, BMM, GEN, LIN, NEAR, REGISTERS, ROOM, TABLE, TERMS_A, TERMS_B, WGRAD
+from thousandfold.kernels.fields import reader
 from thousandfold.kernels.inner import compiled, joint
 from thousandfold.kernels.memory import (
     ahead,
@@ -28,20 +29,20 @@ from thousandfold.kernels.memory import (
     lanes_of,
     load,
     load_some,
-    operand_at,
     pointer_to,
     real,
     register_lanes,
     store,
-    three_operands,
 )
 from thousandfold.kernels.tiles import ADDED, BIAS, MOST_ROWS, MOST_VECTORS, SQUARE, part_block, tile, whole_block
 
 # Terms of a partial sum over a batch. Partial sums round less than one long sum, and their operands stay in the cache.
 TERMS = 256
 
+read_linear, read_gradient, read_batch, read_general = map(reader, (LIN, WGRAD, BMM, GEN))
 
-def strip(columns: int, masked: bool) -> Any:
+
+def all_rows(columns: int, masked: bool) -> Any:
     """Return a function that computes all rows of `columns` neighbouring vectors."""
     tall, four, single = (tile(rows, columns, False, False, masked) for rows in (MOST_ROWS, 4, 1))
 
@@ -61,29 +62,25 @@ def strip(columns: int, masked: bool) -> Any:
     return rows_of
 
 
-(ONE, TWO, THREE), (ONE_PART, TWO_PART, THREE_PART) = (
-    [strip(columns, masked) for columns in (1, 2, 3)] for masked in (False, True)
-)
+def strip(columns: int) -> Any:
+    """Return a function that computes all rows of at most `columns` neighbouring vectors, of which `used` numbers are used."""
+    whole, part = all_rows(columns, False), all_rows(columns, True)
+    fewer = strip(columns - 1) if columns > 1 else part
+
+    @compiled
+    def columns_of(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how):  # type: ignore[no-untyped-def]
+        lanes = register_lanes(A)
+        if used <= (columns - 1) * lanes:
+            fewer(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
+        elif used >= columns * lanes:
+            whole(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
+        else:
+            part(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
+
+    return columns_of
 
 
-@compiled
-def columns_of(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how):  # type: ignore[no-untyped-def]
-    """Compute all rows of at most three vectors, of which `used` numbers are used."""
-    lanes = register_lanes(A)
-    if used > 2 * lanes:
-        if used >= 3 * lanes:
-            THREE(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
-        else:
-            THREE_PART(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
-    elif used > lanes:
-        if used == 2 * lanes:
-            TWO(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
-        else:
-            TWO_PART(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
-    elif used == lanes:
-        ONE(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
-    else:
-        ONE_PART(A, ma, ka, B, kb, C, mc, rows, count, used, first, mf, how)
+columns_of = strip(MOST_VECTORS)
 
 
 @compiled
@@ -117,24 +114,13 @@ def panels(A, ma, ka, B, kb, C, mc, rows, count, run, first, mf, how, packs, roo
 @compiled
 def linear(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     """Run LIN."""
-    X, W = operand_at(scratch, bases, p, 0), operand_at(scratch, bases, p, 2)
-    C, bias = operand_at(scratch, bases, p, 4), operand_at(scratch, bases, p, 6)
-    biased, rows, count, runs, run = p[8], p[9], p[10], p[11], p[12]
-    kx = ahead(p, 13)
-    kw = ahead(kx, count)
-    nw = ahead(kw, count)
-    nc = ahead(nw, rows)
-    nb = ahead(nc, rows)
-    from_x = ahead(nb, rows)
-    from_w = ahead(from_x, runs)
-    from_c = ahead(from_w, runs)
-    far = count > 1 and (kx[1] - kx[0]) * scratch.itemsize >= 1024
-    packs = rows >= 32 and count >= 48 and far and count <= TABLE - NEAR
-    how = BIAS if biased else 0
-    room = room_in(scratch)
-    for i in range(runs):
-        x, w, c = ahead(X, from_x[i]), ahead(W, from_w[i]), ahead(C, from_c[i])
-        panels(w, nw, kw, x, kx, c, nc, rows, count, run, bias, nb, how, packs, room, table)
+    f, room = read_linear(scratch, bases, p), room_in(scratch)
+    far = f.terms > 1 and (f.kx[1] - f.kx[0]) * scratch.itemsize >= 1024
+    packs = f.columns >= 32 and f.terms >= 48 and far and f.terms <= TABLE - NEAR
+    how = BIAS if f.biased else 0
+    for i in range(f.rows):
+        x, w, c = ahead(f.x, f.rx[i]), ahead(f.w, f.rw[i]), ahead(f.out, f.rc[i])
+        panels(w, f.nw, f.kw, x, f.kx, c, f.nc, f.columns, f.terms, f.run, f.bias, f.ob, how, packs, room, table)
 
 
 @joint
@@ -161,27 +147,22 @@ def transpose(x, rows, count, y, row, run):  # type: ignore[no-untyped-def]
 @compiled
 def weights_gradient(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     """Run WGRAD: transpose B to `across`, TERMS terms at a time, and add the partial sums."""
-    A, B, C = three_operands(scratch, bases, p)
-    rows, columns, runs, run = p[6], p[7], p[8], p[9]
-    ma = ahead(p, 10)
-    nb = ahead(ma, rows)
-    mc = ahead(nb, columns)
-    from_a = ahead(mc, rows)
-    from_b = ahead(from_a, runs)
+    f = read_gradient(scratch, bases, p)
+    A, ma, rows, columns, run = f.a, f.ma, f.rows, f.columns, f.run
     lanes = register_lanes(A)
     width = -(-columns // lanes) * lanes
     across, ka, kb = room_in(scratch), ahead(table, TERMS_A), ahead(table, TERMS_B)
     terms, how = 0, 0
-    for i in range(runs):
+    for i in range(f.terms):
         r = 0
         while r < run:
             part = min(run - r, TERMS - terms)
-            transpose(ahead(B, from_b[i] + r), nb, columns, ahead(across, terms * width), width, part)
+            transpose(ahead(f.b, f.kb[i] + r), f.nb, columns, ahead(across, terms * width), width, part)
             for j in range(part):
-                ka[terms + j], kb[terms + j] = from_a[i] + r + j, (terms + j) * width
+                ka[terms + j], kb[terms + j] = f.ka[i] + r + j, (terms + j) * width
             terms, r = terms + part, r + part
-            if terms == TERMS or (i == runs - 1 and r == run):
-                panels(A, ma, ka, across, kb, C, mc, rows, terms, columns, A, ma, how, False, across, table)
+            if terms == TERMS or (i == f.terms - 1 and r == run):
+                panels(A, ma, ka, across, kb, f.out, f.mc, rows, terms, columns, A, ma, how, False, across, table)
                 terms, how = 0, ADDED
 
 
@@ -218,30 +199,25 @@ def product(vectors: bool, masked: bool, rounded: bool) -> Any:
     return product_of
 
 
-NUMBERS, NUMBERS_PART, NUMBERS_TWO = (
-    product(False, False, False),
-    product(False, True, False),
-    product(False, True, True),
-)
-VECTORS, VECTORS_PART, VECTORS_TWO = product(True, False, False), product(True, True, False), product(True, True, True)
+def lanes_product(vectors: bool) -> Any:
+    """Return a function that computes a product for one vector of sequences, of which `used` lanes are used."""
+    whole, part, two = (
+        product(vectors, masked, rounded) for masked, rounded in ((False, False), (True, False), (True, True))
+    )
 
-
-@compiled
-def lanes_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used):  # type: ignore[no-untyped-def]
-    full = used >= register_lanes(A)
-    if both:
+    @compiled
+    def product_of(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used):  # type: ignore[no-untyped-def]
         if count == 2:
-            VECTORS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
-        elif full:
-            VECTORS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
+            two(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
+        elif used >= register_lanes(A):
+            whole(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
         else:
-            VECTORS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
-    elif count == 2:
-        NUMBERS_TWO(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
-    elif full:
-        NUMBERS(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
-    else:
-        NUMBERS_PART(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
+            part(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, used)
+
+    return product_of
+
+
+of_vectors, of_numbers = lanes_product(True), lanes_product(False)
 
 
 @compiled
@@ -268,44 +244,34 @@ def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lan
             near[k] = k * width
         for i in range(most):
             apart[i] = i * count * width
-    for beyond in range(0, lanes, width):
-        lane = max(0, min(beyond, lanes - width))  # the last vector overlaps the previous one, as in `pointwise.py`
-        used, b, c = lanes - lane, ahead(B, lane), ahead(C, lane)
-        a = ahead(A, lane) if both else A
-        if packs:
-            pack(a, ma, ka, rows, count, used, room)
-            pack(b, nb, kb, columns, count, used, second)
-            lanes_product(both, room, apart, near, second, apart, near, c, mc, nc, rows, columns, count, used)
-        else:
-            lanes_product(both, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, used)
-
-
-@joint
-def product_tables(at, outer, rows, columns, count):  # type: ignore[no-untyped-def]
-    """Return the offsets of outer places in A, B and C, then A (M), A (K), B (N), B (K), C (M) and C (N), which lie one after another."""
-    ob = ahead(at, outer)
-    oc = ahead(ob, outer)
-    ma = ahead(oc, outer)
-    ka = ahead(ma, rows)
-    nb = ahead(ka, count)
-    kb = ahead(nb, columns)
-    mc = ahead(kb, count)
-    return at, ob, oc, ma, ka, nb, kb, mc, ahead(mc, rows)
+    # Where few columns read A, all lanes of some rows come first, while these rows are in the L1 cache.
+    tall = ROWS if both and columns < COLUMNS else rows
+    for first in range(0, rows, tall):
+        m, to, part = ahead(ma, first), ahead(mc, first), min(tall, rows - first)
+        for beyond in range(0, lanes, width):
+            lane = max(0, min(beyond, lanes - width))  # the last vector overlaps the previous one, as in `pointwise.py`
+            used, a, b, c = lanes - lane, ahead(A, lane if both else 0), ahead(B, lane), ahead(C, lane)
+            if packs:
+                pack(a, m, ka, part, count, used, room)
+                pack(b, nb, kb, columns, count, used, second)
+                of_vectors(room, apart, near, second, apart, near, c, to, nc, part, columns, count, used)
+            elif both:
+                of_vectors(a, m, ka, b, nb, kb, c, to, nc, part, columns, count, used)
+            else:
+                of_numbers(a, m, ka, b, nb, kb, c, to, nc, part, columns, count, used)
 
 
 @compiled
 def multiply_batch(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     """Run BMM. If only A has lanes, the sides change places."""
-    A, B, C = three_operands(scratch, bases, p)
-    lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
-    oa, ob, oc, ma, ka, nb, kb, mc, nc = product_tables(ahead(p, 13), outer, rows, columns, count)
-    room = room_in(scratch)
-    for o in range(outer):
-        a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
-        if lanes_b:
-            any_product(lanes_a != 0, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count, lanes, room, table)
+    f, room = read_batch(scratch, bases, p), room_in(scratch)
+    ma, ka, nb, kb, mc, nc, rows, columns, terms = f.ma, f.ka, f.nb, f.kb, f.mc, f.nc, f.rows, f.columns, f.terms
+    for o in range(f.outer):
+        a, b, c = ahead(f.a, f.oa[o]), ahead(f.b, f.ob[o]), ahead(f.out, f.oc[o])
+        if f.lb:
+            any_product(f.la != 0, a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, terms, f.lanes, room, table)
         else:
-            any_product(False, b, nb, kb, a, ma, ka, c, nc, mc, columns, rows, count, lanes, room, table)
+            any_product(False, b, nb, kb, a, ma, ka, c, nc, mc, columns, rows, terms, f.lanes, room, table)
 
 
 SMALL = 16  # number of sums up to which no vectors are used
@@ -315,12 +281,10 @@ ROWS_AT_ONCE = TERMS_B - TERMS_A  # rows at once of a product that is computed i
 @compiled
 def general(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     """Run GEN. The longer side is read in vectors."""
-    A, B, C = three_operands(scratch, bases, p)
-    outer, rows, columns, count = p[6], p[7], p[8], p[9]
-    oa, ob, oc, ma, ka, nb, kb, mc, nc = product_tables(ahead(p, 10), outer, rows, columns, count)
-    room, free = room_in(scratch), scratch.size - REGISTERS * APART
-    for o in range(outer):
-        a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
+    f, room, free = read_general(scratch, bases, p), room_in(scratch), scratch.size - REGISTERS * APART
+    ma, ka, nb, kb, mc, nc, rows, columns, count = f.ma, f.ka, f.nb, f.kb, f.mc, f.nc, f.rows, f.columns, f.terms
+    for o in range(f.outer):
+        a, b, c = ahead(f.a, f.oa[o]), ahead(f.b, f.ob[o]), ahead(f.out, f.oc[o])
         if rows * columns < SMALL or count > TABLE - NEAR or free < (count + ROWS_AT_ONCE) * (max(rows, columns) + 16):
             one_by_one(a, ma, ka, b, nb, kb, c, mc, nc, rows, columns, count)
         elif columns >= rows:

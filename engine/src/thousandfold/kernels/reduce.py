@@ -1,11 +1,10 @@
 """RED: sum, maximum, minimum and index of the maximum over some dimensions.
 
-    kind, out: buffer, offset, in: buffer, offset, outputs, run, terms, together | in offsets (outputs) | out offsets | offsets of terms
-
-out[o + r] is taken over in[i + t + r] for all terms t, r < run. If `together` is not 0, it is taken over in[i + t + c], c < together.
+out[o + r] is taken over x[i + t + r] for all terms t, r < run. If `together` is not 0, it is taken over x[i + t + c], c < together.
 """
 
-from thousandfold.codes import ARGMAX, MAXIMUM, SUM
+from thousandfold.codes import ARGMAX, MAXIMUM, RED, SUM
+from thousandfold.kernels.fields import reader
 from thousandfold.kernels.functions import larger, smaller
 from thousandfold.kernels.inner import compiled, joint
 from thousandfold.kernels.lanes import select, sum_of_lanes
@@ -14,34 +13,31 @@ from thousandfold.kernels.memory import (
     lanes_of,
     load,
     load_some,
-    pointer_to,
     real,
     spread,
     store,
     store_some,
 )
 
+read = reader(RED)
+
 
 @compiled
 def reduce(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     """Run RED."""
-    out, x = pointer_to(scratch, bases[p[1]], p[2]), pointer_to(scratch, bases[p[3]], p[4])
-    kind, outputs, run, terms, together = p[0], p[5], p[6], p[7], p[8]
-    begins = ahead(p, 9)
-    ends = ahead(begins, outputs)
-    term = ahead(ends, outputs)
-    for o in range(outputs):
-        from_, to = ahead(x, begins[o]), ahead(out, ends[o])
-        if together and kind == SUM:
-            to[0] = sum_of_runs(from_, term, terms, together)
-        elif together:
-            to[0] = extreme_of_runs(kind, from_, term, terms, together)
-        elif kind == SUM:
-            sums(from_, to, term, terms, run)
-        elif kind == ARGMAX:
-            places(from_, to, term, terms, run)
+    f = read(scratch, bases, p)
+    for o in range(f.rows):
+        x, out = ahead(f.x, f.io[o]), ahead(f.out, f.oo[o])
+        if f.together and f.kind == SUM:
+            out[0] = sum_of_runs(x, f.ro, f.terms, f.together)
+        elif f.together:
+            out[0] = extreme_of_runs(f.kind, x, f.ro, f.terms, f.together)
+        elif f.kind == SUM:
+            sums(x, out, f.ro, f.terms, f.run)
+        elif f.kind == ARGMAX:
+            places(x, out, f.ro, f.terms, f.run)
         else:
-            extremes(kind, from_, to, term, terms, run)
+            extremes(f.kind, x, out, f.ro, f.terms, f.run)
 
 
 @joint

@@ -203,7 +203,7 @@ def lower_mask(draft: ProgramDraft, call: AtenCall) -> Any:
         "size": size,
         "run": inner[0].size if inner else 1,
         "stride": logical[id(inner[0])] if inner else 1,
-        "from": offsets_in(logical, outer),
+        "element": offsets_in(logical, outer),
         "into": offsets_in(where, outer),
     }
     draft.nodes.append(ProgramNode(MASK, out, [], fields))

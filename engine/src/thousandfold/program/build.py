@@ -40,7 +40,7 @@ def finish(
     return Program(emit(draft.nodes, groups), len(groups), size, constants)
 
 
-def lower(draft: ProgramDraft, graph: AtenGraph, inputs: Sequence[View], dtype: torch.dtype) -> list[Any]:
+def lower(draft: ProgramDraft, graph: AtenGraph, inputs: Sequence[View | None], dtype: torch.dtype) -> list[Any]:
     """Lower a graph of these inputs to nodes and return its results as views, full tensors or None."""
     tensors: dict[int, Any] = dict(enumerate(inputs))  # by tensor number
 

@@ -246,10 +246,9 @@ def read_kernels() -> None:
     """Load the machine code of the engine, which would take a second or two in each job.
 
     Nothing is compiled here, since no job could start meanwhile, not even one without the engine."""
-    from thousandfold import cache, runtime
+    from thousandfold import runtime
 
-    folder = cache.cache_folder(runtime.SOURCES)
-    if folder is not None and cache.is_whole(folder):
+    if runtime.is_compiled("float32"):
         runtime.prepare("float32")
 
 
