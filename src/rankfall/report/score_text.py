@@ -110,7 +110,8 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
     """Yield lines for one setting or for all, with a line per architecture and a column per number."""
     from pandas import DataFrame
 
-    settings, meanings = settings_in(scores), {}
+    settings = settings_in(scores)
+    meanings: dict[str, str] = {}
     count = many(len(settings), "setting")
     yield f"scorecard: {len(scores)} rows at {count}; only numbers of one setting are comparable"
     for at in [choose(scores, columns, setting, "--setting")[0]] if setting else settings:

@@ -17,6 +17,8 @@ from rankfall.train import recipe
 from rankfall.train.objectives._base import Samples
 
 pytest.importorskip("numba")
+import numba
+
 from rankfall.train.machine import traced
 from rankfall.train.machine.engine import Machined
 from thousandfold import cache, disk, runtime

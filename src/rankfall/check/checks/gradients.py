@@ -61,7 +61,7 @@ def gradients_flow(recording: RecordedStream) -> Result:
         return failed(*overwritten)
     halves: list[tuple[int, str]] = []
     detached, zero, blocks, unread, frozen = parameters_without(recording, halves)
-    weights = {
+    weights: dict[str, torch.Tensor] = {
         name: weight
         for name, weight in recording.examined.model.named_parameters()
         if weight.is_floating_point() and name in recording.used - recording.frozen
