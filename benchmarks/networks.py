@@ -25,7 +25,7 @@ from rankfall.train.machine.traced import program_of
 from rankfall.train.members import Members, StepEngine
 from rankfall.train.objectives._base import Objective, Samples
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "train" / "machine"))  # attentions of a user, in own.py
+sys.path.append(str(Path(__file__).parent))  # attentions of a user, in users_attentions.py
 
 CPU = torch.device("cpu")
 WIDTH = 128  # the largest width for the machine on a GPU, as in rankfall/run/plan/engines.py
@@ -164,8 +164,8 @@ def processor_settings() -> dict[str, Setting]:
         "l2 + rms": {"normaliser": "l2", "norm": "rms", "mlp": "gelu"},
         "gau": {"attention": Component("gau", {"key_width": 24}), "norm": "rms"},
         "linear attention": {"attention": "linear", "mlp": "gelu"},
-        "gate": {"attention": "own:Gated", "mlp": "gelu"},
-        "delta rule": {"attention": "own:Delta", "mlp": "gelu"},
+        "gate": {"attention": "users_attentions:Gated", "mlp": "gelu"},
+        "delta rule": {"attention": "users_attentions:Delta", "mlp": "gelu"},
         "24 layers": {"mlp": "gelu", "depth": 24},
     }
     sizes: dict[str, object] = {"depth": 6, "width": 48, "heads": 2}
