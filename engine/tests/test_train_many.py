@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from thousandfold import SGD, Adam, AdamW, explain, train_many
+from thousandfold.__main__ import main
 
 SEEDS, RATES, STEPS = (3, 4, 9), (1e-3, 1e-2, 3e-3), 5
 MLP = KNOWN["mlp"]
@@ -191,3 +192,26 @@ def test_running_statistics_are_those_of_training_alone() -> None:
         module, _ = train_alone(known, seed, STEPS, lambda weights, k=k: torch.optim.SGD(weights, lr=RATES[k]))
         for one, other in zip(result.modules[k].buffers(), module.buffers(), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+STEP = """
+import torch
+
+def build(seed):
+    return torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+def loss(module, x):
+    return module(x + torch.randn_like(x)).square().mean()
+
+def batches(step, seed):
+    return torch.ones(4, 5)
+"""
+
+
+def test_the_profile_of_a_file_names_its_operations(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(STEP)
+    monkeypatch.setattr("sys.argv", ["thousandfold", "profile", f"{file}:build"])
+    main()
+    printed = capsys.readouterr().out
+    assert "ms a member-step" in printed and "product with weights" in printed and "TANH" in printed

@@ -8,7 +8,7 @@ from numba import types
 from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
-from thousandfold.kernels.vector import Vector, call_lanewise, shuffle
+from thousandfold.kernels.vector import Vector, call_lanewise, shuffle, written
 
 
 @intrinsic
@@ -40,7 +40,7 @@ def of_vector(build: Callable[[Any, Any], Any]) -> Any:
 
     @intrinsic
     def function(context, x):  # type: ignore[no-untyped-def]
-        return x(x), lambda context, builder, signature, args: build(builder, *args)
+        return written(x(x), build)
 
     return function
 
@@ -50,7 +50,7 @@ def of_two_vectors(build: Callable[[Any, Any, Any], Any]) -> Any:
 
     @intrinsic
     def function(context, x, y):  # type: ignore[no-untyped-def]
-        return x(x, y), lambda context, builder, signature, args: build(builder, *args)
+        return written(x(x, y), build)
 
     return function
 
@@ -73,8 +73,8 @@ with_sign = two_by_two("copysign")  # |x| with the sign of y
 def sum_of_lanes(context, x):  # type: ignore[no-untyped-def]
     """Return the sum of the lanes, by adding halves until one number is left."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value, lanes = args[0], args[0].type.count
+    def build(builder: Any, value: Any) -> Any:
+        lanes = value.type.count
         while lanes > 1:
             lanes //= 2
             low = shuffle(builder, value, value, list(range(lanes)))
@@ -82,7 +82,7 @@ def sum_of_lanes(context, x):  # type: ignore[no-untyped-def]
             value = builder.fadd(low, high)
         return builder.extract_element(value, int32_t(0))
 
-    return x.number(x), generate
+    return written(x.number(x), build)
 
 
 @of_vector
@@ -127,23 +127,19 @@ def half(context, x, second):  # type: ignore[no-untyped-def]
     """Return the first or second eight of sixteen floats as doubles."""
     kind = Vector(types.float64)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, last = (shuffle(builder, args[0], args[0], list(range(i, i + 8))) for i in (0, 8))
-        return builder.fpext(builder.select(args[1], last, first), context.get_value_type(kind))
+    def build(builder: Any, x: Any, second: Any) -> Any:
+        first, last = (shuffle(builder, x, x, list(range(i, i + 8))) for i in (0, 8))
+        return builder.fpext(builder.select(second, last, first), kind.llvm)
 
-    return kind(x, types.boolean), generate
+    return written(kind(x, types.boolean), build)
 
 
 @intrinsic
 def join_lanes(context, x, y):  # type: ignore[no-untyped-def]
     """Return sixteen floats from two vectors of eight doubles."""
-    kind = Vector(types.float32)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        eight = ir.VectorType(ir.FloatType(), 8)
-        return shuffle(builder, builder.fptrunc(args[0], eight), builder.fptrunc(args[1], eight), list(range(16)))
-
-    return kind(x, y), generate
+    eight = ir.VectorType(ir.FloatType(), 8)
+    build = lambda builder, x, y: shuffle(builder, *(builder.fptrunc(part, eight) for part in (x, y)), list(range(16)))  # noqa: E731
+    return written(Vector(types.float32)(x, y), build)
 
 
 def layout(vector: Any) -> tuple[Any, int, int]:
@@ -182,4 +178,4 @@ def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
 @intrinsic
 def as_numbers(context, truths, like):  # type: ignore[no-untyped-def]
     """Return 1 for true and 0 for false."""
-    return like(truths, like), lambda context, builder, signature, args: builder.uitofp(*args[:1], args[1].type)
+    return written(like(truths, like), lambda builder, truths, like: builder.uitofp(truths, like.type))

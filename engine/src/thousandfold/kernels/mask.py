@@ -15,7 +15,7 @@ from thousandfold.codes import APART, KEY, MASK, REGISTERS, STEP
 from thousandfold.kernels.fields import reader
 from thousandfold.kernels.inner import compiled
 from thousandfold.kernels.memory import address_of, ahead, pointer_from, pointer_to, real
-from thousandfold.kernels.vector import INT, LANES, broadcast, shuffle, store
+from thousandfold.kernels.vector import INT, LANES, broadcast, shuffle, store, written
 
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # increments of the two words of the key per round
@@ -43,7 +43,7 @@ def product(builder: Any, factor: int, x: Any) -> tuple[Any, Any]:
 def blocks_of_words(context, key0, key1, site, step, first, into):  # type: ignore[no-untyped-def]
     """Write the four words of each block first .. first + LANES - 1 to an address, one block after another. NumPy counts blocks from 1."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(builder: Any, *args: Any) -> None:
         k0, k1, c2, c3, block = (broadcast(builder, word, LANES) for word in args[:5])
         c0, c1 = builder.add(block, ir.Constant(WORDS, list(range(1, LANES + 1)))), constant(0)
         for _ in range(ROUNDS):
@@ -56,10 +56,9 @@ def blocks_of_words(context, key0, key1, site, step, first, into):  # type: igno
         first, second = shuffle(builder, c0, c1, pair), shuffle(builder, c2, c3, pair)
         order = [lane + word * LANES for lane in range(LANES) for word in range(4)]
         store(builder, shuffle(builder, first, second, order), args[5], 8)
-        return context.get_dummy_value()
 
     word = types.uint64
-    return types.void(word, word, word, word, word, types.int64), generate
+    return written(types.void(word, word, word, word, word, types.int64), build)
 
 
 BYTES = 32  # of a block of Philox, which serves sixteen elements

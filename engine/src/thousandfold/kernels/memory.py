@@ -17,6 +17,7 @@ from thousandfold.kernels.vector import (
     load_masked,
     store_masked,
     width,
+    written,
 )
 
 REGISTER = 4 * LANES  # bytes of a vector register of this processor
@@ -30,45 +31,40 @@ def at(builder: Any, pointer: Any, index: Any, kind: Any) -> Any:
 @intrinsic
 def pointer_to(context, like, address, offset):  # type: ignore[no-untyped-def]
     """Return the pointer to number `offset` behind an address. Numbers have the type of the array `like`."""
-    kind = types.CPointer(like.dtype)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.gep(builder.inttoptr(args[1], context.get_value_type(kind)), [args[2]])
-
-    return kind(like, types.int64, types.int64), generate
+    number = ir.FloatType() if like.dtype == types.float32 else ir.DoubleType()
+    return written(
+        types.CPointer(like.dtype)(like, types.int64, types.int64),
+        lambda builder, _, address, offset: builder.gep(builder.inttoptr(address, number.as_pointer()), [offset]),
+    )
 
 
 @intrinsic
 def ahead(context, pointer, count):  # type: ignore[no-untyped-def]
     """Return a pointer moved by `count` numbers."""
-    return pointer(pointer, types.int64), lambda context, builder, signature, args: builder.gep(args[0], [args[1]])
+    return written(pointer(pointer, types.int64), lambda builder, x, i: builder.gep(x, [i]))
 
 
 @intrinsic
 def address_of(context, pointer):  # type: ignore[no-untyped-def]
-    return types.int64(pointer), lambda context, builder, signature, args: builder.ptrtoint(args[0], INT)
+    return written(types.int64(pointer), lambda builder, x: builder.ptrtoint(x, INT))
 
 
 @intrinsic
 def load(context, pointer, index):  # type: ignore[no-untyped-def]
     """Return the vector that begins at number `index` behind a pointer."""
     kind = Vector(pointer.dtype)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = context.get_value_type(kind)
-        return builder.load(at(builder, args[0], args[1], vector), align=width(vector))
-
-    return kind(pointer, types.int64), generate
+    return written(
+        kind(pointer, types.int64),
+        lambda builder, x, i: builder.load(at(builder, x, i, kind.llvm), align=width(kind.llvm)),
+    )
 
 
 @intrinsic
 def store(context, pointer, index, value):  # type: ignore[no-untyped-def]
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, index, value = args
-        builder.store(value, at(builder, pointer, index, value.type), align=width(value.type))
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.int64, value), generate
+    return written(
+        types.void(pointer, types.int64, value),
+        lambda builder, x, i, v: builder.store(v, at(builder, x, i, v.type), align=width(v.type)),
+    )
 
 
 @intrinsic
@@ -76,43 +72,40 @@ def load_some(context, pointer, index, count):  # type: ignore[no-untyped-def]
     """Return a vector of which at most the first `count` numbers are read. The others are zeros, and their memory is not read."""
     kind = Vector(pointer.dtype)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = context.get_value_type(kind)
-        place = at(builder, args[0], args[1], vector)
-        return load_masked(builder, place, first_of(builder, args[2], vector.count), vector, width(vector))
+    def build(builder: Any, x: Any, i: Any, count: Any) -> Any:
+        mask = first_of(builder, count, kind.lanes)
+        return load_masked(builder, at(builder, x, i, kind.llvm), mask, kind.llvm, width(kind.llvm))
 
-    return kind(pointer, types.int64, types.int64), generate
+    return written(kind(pointer, types.int64, types.int64), build)
 
 
 @intrinsic
 def store_some(context, pointer, index, value, count):  # type: ignore[no-untyped-def]
     """Write at most the first `count` numbers of a vector."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, index, value, count = args
-        place, mask = at(builder, pointer, index, value.type), first_of(builder, count, value.type.count)
-        store_masked(builder, value, place, mask, width(value.type))
-        return context.get_dummy_value()
+    def build(builder: Any, x: Any, i: Any, v: Any, count: Any) -> None:
+        store_masked(builder, v, at(builder, x, i, v.type), first_of(builder, count, v.type.count), width(v.type))
 
-    return types.void(pointer, types.int64, value, types.int64), generate
+    return written(types.void(pointer, types.int64, value, types.int64), build)
 
 
 @intrinsic
 def spread(context, pointer, number):  # type: ignore[no-untyped-def]
     """Return a vector with a number in all lanes, of the type of the pointer."""
     kind = Vector(pointer.dtype)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return broadcast(builder, args[1], kind.lanes)
-
-    return kind(pointer, pointer.dtype), generate
+    return written(kind(pointer, pointer.dtype), lambda builder, _, number: broadcast(builder, number, kind.lanes))
 
 
 @intrinsic
 def lanes_of(context, pointer):  # type: ignore[no-untyped-def]
     """Return the number of lanes of a vector of the pointer's type, as a constant."""
-    kind = Vector(pointer.dtype)
-    return types.int64(pointer), lambda context, builder, signature, args: INT(kind.lanes)
+    return written(types.int64(pointer), lambda builder, _: INT(Vector(pointer.dtype).lanes))
+
+
+@intrinsic
+def register_lanes(context, pointer):  # type: ignore[no-untyped-def]
+    """Return the number of lanes of a register of this processor, as a constant."""
+    return written(types.int64(pointer), lambda builder, _: INT(REGISTER * 8 // pointer.dtype.bitwidth))
 
 
 @intrinsic
@@ -127,40 +120,28 @@ def real(context, pointer, number):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def double_of(context, bits):  # type: ignore[no-untyped-def]
-    return types.float64(bits), lambda context, builder, signature, args: builder.bitcast(args[0], ir.DoubleType())
+    return written(types.float64(bits), lambda builder, x: builder.bitcast(x, ir.DoubleType()))
 
 
 @intrinsic
 def copy(context, to, from_, count):  # type: ignore[no-untyped-def]
     """Copy numbers between two places that do not overlap."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        size = builder.mul(args[2], INT(to.dtype.bitwidth // 8))
-        kinds = [args[0].type, args[1].type, INT, ir.IntType(1)]
+    def build(builder: Any, to_: Any, from_: Any, count: Any) -> None:
+        kinds = [to_.type, from_.type, INT, ir.IntType(1)]
         move = declare_function(builder, "llvm.memcpy.p0.p0.i64", ir.VoidType(), kinds)
-        builder.call(move, [*args[:2], size, ir.IntType(1)(0)])
-        return context.get_dummy_value()
+        builder.call(move, [to_, from_, builder.mul(count, INT(to.dtype.bitwidth // 8)), ir.IntType(1)(0)])
 
-    return types.void(to, from_, types.int64), generate
-
-
-@intrinsic
-def register_lanes(context, pointer):  # type: ignore[no-untyped-def]
-    """Return the number of lanes of a register of this processor, as a constant."""
-    lanes = REGISTER * 8 // pointer.dtype.bitwidth
-    return types.int64(pointer), lambda context, builder, signature, args: INT(lanes)
+    return written(types.void(to, from_, types.int64), build)
 
 
 def pointer_from(number: Any) -> Any:
-    """Return a function that converts an address to a pointer to numbers of this type."""
-    kind = types.CPointer(number)
+    """Return a function that converts an address to a pointer to integers of this type."""
 
     @intrinsic
     def function(context, address):  # type: ignore[no-untyped-def]
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], context.get_value_type(kind))
-
-        return kind(types.int64), generate
+        kind = ir.IntType(number.bitwidth).as_pointer()
+        return written(types.CPointer(number)(types.int64), lambda builder, x: builder.inttoptr(x, kind))
 
     return function
 

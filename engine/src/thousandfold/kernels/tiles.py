@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from thousandfold.kernels.memory import REGISTER
 from thousandfold.kernels.vector import (
     INT,
+    Vector,
     broadcast,
     call_lanewise,
     first_of,
@@ -24,12 +25,18 @@ from thousandfold.kernels.vector import (
     load_lanes,
     shuffle,
     store_lanes,
+    written,
 )
 
 REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16
 MOST_ROWS, MOST_VECTORS = (8, 3) if REGISTERS == 32 else (4, 3)  # tile of numbers times vectors
 SQUARE = (4, 4) if REGISTERS == 32 else (3, 3)  # tile of vectors times vectors
 BIAS, ADDED = 1, 2
+
+
+def register_of(number: Any) -> Any:
+    """Return the type of a vector that fills a register of this processor."""
+    return ir.VectorType(Vector(number).llvm.element, REGISTER * 8 // number.bitwidth)
 
 
 def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, rounded: bool = False) -> Any:
@@ -44,14 +51,8 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
     def loop(context, A, ma, ka, B, nb, kb, C, mc, nc, count, used, first, mf, how):  # type: ignore[no-untyped-def]
         table, whole = types.CPointer(types.int64), types.int64
         signature = types.void(A, table, table, A, table, table, A, table, table, whole, whole, A, table, whole)
-        lanes = REGISTER * 8 // A.dtype.bitwidth
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            number = context.get_value_type(A.dtype)
-            build(Loop(builder, ir.VectorType(number, lanes), *args))
-            return context.get_dummy_value()
-
-        return signature, generate
+        vector = register_of(A.dtype)
+        return written(signature, lambda builder, *args: build(Loop(builder, vector, *args)))
 
     class Loop:
         def __init__(self, builder: Any, vector: Any, *args: Any) -> None:
@@ -149,11 +150,10 @@ def block(masked: bool) -> Any:
 
     @intrinsic
     def transposed(context, x, rows, last, y, row, count):  # type: ignore[no-untyped-def]
-        lanes = REGISTER * 8 // x.dtype.bitwidth
+        vector = register_of(x.dtype)
+        lanes = vector.count
 
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            x_, rows_, last_, y_, row_, count_ = args
-            vector = ir.VectorType(context.get_value_type(x.dtype), lanes)
+        def build(builder: Any, x_: Any, rows_: Any, last_: Any, y_: Any, row_: Any, count_: Any) -> None:
             align, mask, vectors = REGISTER // lanes, first_of(builder, count_, lanes) if masked else None, []
             for i in range(lanes):
                 index = builder.select(builder.icmp_signed("<", INT(i), last_), INT(i), last_)
@@ -167,10 +167,9 @@ def block(masked: bool) -> Any:
                         builder.store(value, builder.bitcast(place, vector.as_pointer()), align=align)
                 else:
                     builder.store(value, builder.bitcast(place, vector.as_pointer()), align=align)
-            return context.get_dummy_value()
 
         table, whole = types.CPointer(types.int64), types.int64
-        return types.void(x, table, whole, x, whole, whole), generate
+        return written(types.void(x, table, whole, x, whole, whole), build)
 
     return transposed
 

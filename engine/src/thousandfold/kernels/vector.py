@@ -104,11 +104,22 @@ def broadcast(builder: Any, number: Any, lanes: int) -> Any:
 BYTES = 64  # bytes of a vector
 
 
+def written(signature: Any, build: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return what an intrinsic returns: its signature, and a function that has `build` write its LLVM code from a builder and operands."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        result = build(builder, *args)
+        return context.get_dummy_value() if signature.return_type == types.void else result
+
+    return signature, generate
+
+
 class Vector(types.Type):
     """A vector of numbers of one type."""
 
     def __init__(self, number: Any) -> None:
         self.number, self.lanes = number, BYTES * 8 // number.bitwidth
+        self.llvm = ir.VectorType(ir.FloatType() if number.bitwidth == 32 else ir.DoubleType(), self.lanes)
         super().__init__(f"vector({number})")
 
 
@@ -123,7 +134,7 @@ class Truths(types.Type):
 @register_model(Vector)
 class VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.number).get_value_type(), kind.lanes))
+        super().__init__(manager, kind, kind.llvm)
 
 
 @register_model(Truths)

@@ -11,15 +11,14 @@ from thousandfold.program.atoms import Full, OneHot, Unsupported, View, align, f
 from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
-    ProgramNode,
     is_integer,
     lanes_last,
     lowers,
-    new_view,
     number_of,
     offsets_in,
     places,
     stored_number,
+    view_and_places,
 )
 
 UNARY, BINARY = (
@@ -192,19 +191,17 @@ def lower_mask(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(x)
     extents = flat(align([x], x.shape))
     order = lanes_last(extents, lambda extent: -extent.strides[0])
-    where, size = places(order)
+    out, where = view_and_places(order, extents, len(x.dims))
     logical = places(extents)[0]
-    out = new_view(order, extents, len(x.dims))
     outer, inner = order[:-1], order[-1:]
     fields = {
         "site": site,
         "threshold": threshold,
         "scale": scale,
-        "size": size,
+        "size": out.value.size,
         "run": inner[0].size if inner else 1,
         "stride": logical[id(inner[0])] if inner else 1,
         "element": offsets_in(logical, outer),
         "into": offsets_in(where, outer),
     }
-    draft.nodes.append(ProgramNode(MASK, out, [], fields))
-    return out
+    return draft.add(MASK, out, [], fields)

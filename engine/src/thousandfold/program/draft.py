@@ -92,6 +92,11 @@ class ProgramDraft:
         self.nodes.append(ProgramNode(PW, out, list(ins), fields, tuple(extent.size for extent in order), strides))
         return out
 
+    def add(self, kind: int, out: View, ins: list[Any], fields: dict[str, Any]) -> View:
+        """Add a node that is not pointwise, and return its result."""
+        self.nodes.append(ProgramNode(kind, out, ins, fields))
+        return out
+
     def write(self, x: Any, place: tuple[int, int], shape: Shape) -> None:
         """Write a result to its place. If it is a whole new value in that order, the value itself is put there without a copy."""
         x = self.solid(x if isinstance(x, (View, Full)) else Full(float(x), shape))
@@ -146,11 +151,16 @@ def order_like(extents: Sequence[Extent], views: int) -> list[Extent]:
 
 def new_view(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
     """Return a view with `dims` dimensions of a new value, whose extents have this order, outer to inner."""
+    return view_and_places(order, extents, dims)[0]
+
+
+def view_and_places(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> tuple[View, dict[int, int]]:
+    """Return such a view, and the stride of each extent by id."""
     where, stride = places(order)
     atoms: list[list[Atom]] = [[] for _ in range(dims)]
     for extent in extents:
         atoms[extent.dim].append(Atom(extent.size, where[id(extent)], extent.lane))
-    return View(Value(stride), 0, tuple(merge(dim) for dim in atoms))
+    return View(Value(stride), 0, tuple(merge(dim) for dim in atoms)), where
 
 
 def places(order: Sequence[Extent]) -> tuple[dict[int, int], int]:

@@ -10,16 +10,7 @@ import numpy as np
 
 from thousandfold.codes import BMM, GEN, LIN, WGRAD
 from thousandfold.program.atoms import Extent, Full, View, align, collapse, offsets, offsets_of
-from thousandfold.program.draft import (
-    AtenCall,
-    ProgramDraft,
-    ProgramNode,
-    lowers,
-    new_view,
-    number_of,
-    offsets_in,
-    places,
-)
+from thousandfold.program.draft import AtenCall, ProgramDraft, lowers, number_of, offsets_in, view_and_places
 
 LONGEST = 4096  # largest number of runs of a WGRAD
 
@@ -82,9 +73,8 @@ def has_lane(extents: list[Extent]) -> bool:
 def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     """Return (B, M, K) by (B, K, N), plus a bias (B or 1, M or 1, N)."""
     sides = Sides(a, b)
-    order = sides.order(draft.length)
-    view = new_view(order, [*sides.batch, *sides.rows, *sides.columns], 3)
-    kind, fields = kind_of(sides, places(order)[0])
+    view, where = view_and_places(sides.order(draft.length), [*sides.batch, *sides.rows, *sides.columns], 3)
+    kind, fields = kind_of(sides, where)
     if kind == BMM and bias is None and a.shape[2] == 1:  # fused with its neighbours
         return draft.pointwise("MUL", [a, b], view.shape, view)
     joins = kind == LIN and not fields["swapped"] and isinstance(bias, View)
@@ -92,10 +82,8 @@ def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
         bias = bias.with_dims((*[()] * (3 - len(bias.dims)), *bias.dims))  # a bias (N,) of a product without a batch
     if joins and not bias.dims[0] and not bias.dims[1] and bias.shape[2] == view.shape[2]:
         extents = align([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
-        fields |= {"biased": 1, "ob": offsets_of(extents, 0)}
-        draft.nodes.append(ProgramNode(kind, view, [a, b, bias], fields))
-        return view
-    draft.nodes.append(ProgramNode(kind, view, [b, a] if fields.get("swapped") else [a, b], fields))
+        return draft.add(kind, view, [a, b, bias], fields | {"biased": 1, "ob": offsets_of(extents, 0)})
+    draft.add(kind, view, [b, a] if fields.get("swapped") else [a, b], fields)
     return view if bias is None else draft.pointwise("ADD", [view, number_of(bias)], view.shape)
 
 

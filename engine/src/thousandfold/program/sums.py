@@ -10,12 +10,10 @@ from thousandfold.program.atoms import OneHot, Unsupported, View, align, collaps
 from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
-    ProgramNode,
     is_integer,
     lanes_last,
     lowers,
-    new_view,
-    places,
+    view_and_places,
 )
 
 PAIR = 2
@@ -84,8 +82,7 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
     kept = flat(dim for i, dim in enumerate(extents) if i not in axes)
     gone = flat(dim for i, dim in enumerate(extents) if i in axes)
     order = lanes_last(kept, lambda extent: -extent.strides[0])
-    where = places(order)[0]
-    out = new_view(order, kept, len(x.dims))
+    out, where = view_and_places(order, kept, len(x.dims))
     sizes, (read, written) = collapse(
         [extent.size for extent in order],
         [[extent.strides[0] for extent in order], [where[id(extent)] for extent in order]],
@@ -112,5 +109,4 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int) -> View:
         "oo": offsets(sizes, written),
         "ro": offsets(gone_sizes, gone_read),
     }
-    draft.nodes.append(ProgramNode(RED, out, [x], fields))
-    return out
+    return draft.add(RED, out, [x], fields)

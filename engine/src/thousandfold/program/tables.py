@@ -30,14 +30,12 @@ from thousandfold.program.atoms import (
 from thousandfold.program.draft import (
     AtenCall,
     ProgramDraft,
-    ProgramNode,
     lanes_last,
     lowers,
-    new_view,
     number_of,
     offsets_in,
-    places,
     stored_number,
+    view_and_places,
 )
 from thousandfold.program.parts import drop_dim, resize
 from thousandfold.program.sums import reduce
@@ -133,8 +131,7 @@ def pick_rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall)
     lanes = [extent for extent in of_rows + of_index if extent.lane]
     others = [extent for extent in [*of_rows, *reversed(of_index)] if not extent.lane]
     order = [*others, *lanes] if lanes else flat_extents
-    where = places(order)[0]
-    out = new_view(order, flat_extents, len(dims))
+    out, where = view_and_places(order, flat_extents, len(dims))
     fields = {
         "stride": stride,
         "io": offsets_of(of_index, 0),
@@ -143,8 +140,7 @@ def pick_rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall)
         "xd": offsets_of(of_rows, 0),
         "od": offsets_in(where, of_rows),
     }
-    draft.nodes.append(ProgramNode(GATHER, out, [x, index], fields))
-    return out
+    return draft.add(GATHER, out, [x, index], fields)
 
 
 @lowers("gather")
@@ -165,12 +161,10 @@ def gather_along(draft: ProgramDraft, x: Any, dim: int, index: Any, shape: Shape
     extents = flat(align([index, kept], shape))
     lanes = any(extent.lane for extent in extents)
     order = lanes_last(reversed(extents)) if lanes else extents
-    where = places(order)[0]
-    out = new_view(order, extents, len(shape))
+    out, where = view_and_places(order, extents, len(shape))
     tables = {"io": offsets_of(extents, 0), "xo": offsets_of(extents, 1), "oo": offsets_in(where, extents)}
     fields = {"stride": stride, **tables, "xd": NOWHERE, "od": NOWHERE}
-    draft.nodes.append(ProgramNode(GATHER, out, [x, index], fields))
-    return out
+    return draft.add(GATHER, out, [x, index], fields)
 
 
 @lowers("index_put")
@@ -224,8 +218,7 @@ def lower_index_put(draft: ProgramDraft, call: AtenCall) -> Any:
         "xd": offsets_of(of_rows, 0),
         "vd": offsets_of(of_rows, 1),
     }
-    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], fields))
-    return out
+    return draft.add(SCATTER, out, [index, v], fields)
 
 
 def one_hot(draft: ProgramDraft, dim: int, index: View, number: Any, shape: Shape) -> OneHot:
@@ -275,8 +268,7 @@ def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
         parts = [(extent.size, extent.lane) for extent in extents[i]] if whole else [(size, False)] * (size > 1)
         dims.append([Extent(i, part, lane, ()) for part, lane in parts])
     order = lanes_last(reversed(flat(dims)))
-    where = places(order)[0]
-    out = new_view(order, flat(dims), len(shape))
+    out, where = view_and_places(order, flat(dims), len(shape))
     into = []  # stride in the result for each extent of the index
     for i, indexed in enumerate(extents):
         for k, _ in enumerate(indexed):
@@ -295,5 +287,4 @@ def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
         "xo": offsets([extent.size for extent in flat_extents], into),
         "vo": offsets_of(flat_extents, 1),
     }
-    draft.nodes.append(ProgramNode(SCATTER, out, [index, v], fields | {"xd": NOWHERE, "vd": NOWHERE}))
-    return out
+    return draft.add(SCATTER, out, [index, v], fields | {"xd": NOWHERE, "vd": NOWHERE})
