@@ -144,10 +144,10 @@ def test_every_byte_counts(tmp_path: Path) -> None:
     path, hashes = tmp_path / "weights", set()
     with path.open("wb") as file:
         file.truncate(2**25 + 3000)
-    for place in (0, 2**24, 2**25 + 2999):
+    for position in (0, 2**24, 2**25 + 2999):
         hashes.add(hash_file(path))
         with path.open("r+b") as file:
-            file.seek(place)
+            file.seek(position)
             file.write(b"x")
     assert len({*hashes, hash_file(path)}) == 4
 
