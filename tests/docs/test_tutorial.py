@@ -26,9 +26,10 @@ def clone(folder: Path) -> Path:
             shutil.copy2(ROOT / name, folder / name)
     bin_ = folder / ".venv" / "bin"
     bin_.mkdir(parents=True)
+    path = f"{folder}/src:{folder}/engine/src"
     for name, command in {"python": "", "rankfall": "-m rankfall.cli "}.items():
         wrapper = bin_ / name
-        wrapper.write_text(f'#!/bin/sh\nPYTHONPATH={folder / "src"} exec {sys.executable} {command}"$@"\n')
+        wrapper.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} {command}"$@"\n')
         wrapper.chmod(0o755)
     makefile = (folder / "Makefile").read_text()
     stamp = re.search(r"^STAMP := .venv/installed-\$\(shell (.*)\)$", makefile, re.MULTILINE)

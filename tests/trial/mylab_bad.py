@@ -19,7 +19,7 @@ def mixes_members(logits: Tensor) -> Tensor:
 
 
 def common_maximum(logits: Tensor) -> Tensor:
-    """What all have in common cancels, until a neighbour's scores are large."""
+    """Subtract what all have in common, which cancels until a neighbour's scores are large."""
     weights = (logits - logits.amax()).exp()
     return weights / weights.sum(-1, keepdim=True)
 

@@ -16,7 +16,7 @@ COUNT = 2
 
 
 def sparsemax(logits: Tensor) -> Tensor:
-    """The point of the simplex that is nearest to the scores; most weights are exactly zero."""
+    """Return the point of the simplex that is nearest to the scores; most weights are exactly zero."""
     scores = logits - logits.amax(-1, keepdim=True)
     ordered = scores.sort(-1, descending=True).values
     ordered = ordered.masked_fill(ordered.isneginf(), -1e9)

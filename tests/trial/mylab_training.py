@@ -18,25 +18,25 @@ def edits_targets(module, batch, drop=no_dropout):
 
 
 def mean_of_right(module, batch, drop=no_dropout):
-    found = classes(module, batch, drop)
-    return replace(found, sums={"accuracy": found.sums["accuracy"] / found.asked})
+    graded = classes(module, batch, drop)
+    return replace(graded, sums={"accuracy": graded.sums["accuracy"] / graded.asked})
 
 
 def between_samples(module, batch, drop=no_dropout):
-    """Samples of a batch are told apart by their mean scores."""
-    found = classes(module, batch, drop)
+    """Tell samples of a batch apart by their mean scores."""
+    graded = classes(module, batch, drop)
     mean = module(batch.inputs, drop).mean(2)  # (K, B, C)
     apart = -(mean @ mean.mT).log_softmax(-1).diagonal(dim1=-2, dim2=-1).mean(-1)
-    return replace(found, loss=found.loss + apart)
+    return replace(graded, loss=graded.loss + apart)
 
 
 def between_learned_samples(module, batch, drop=no_dropout):
-    """The same, in steps alone."""
+    """Do the same in steps alone."""
     return (between_samples if batch.learned else classes)(module, batch, drop)
 
 
 def common_logits(module, batch, drop=no_dropout):
-    """Shares of the classes, less what the logits of all members have in common."""
+    """Return shares of the classes, less what the logits of all members have in common."""
     logits = module(batch.inputs, drop)
     shares = (logits - logits.amax()).exp()
     loss = -(shares[..., 0] / shares.sum(-1)).mean((1, 2))

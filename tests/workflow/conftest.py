@@ -1,4 +1,4 @@
-"""A finished run, which tests of the workflow copy or read."""
+"""Fixtures: a finished run, which tests of the workflow copy or read."""
 
 import pytest
 from checkout import Checkout
@@ -6,7 +6,7 @@ from checkout import Checkout
 
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A finished first run; never changed by a test."""
+    """Finish a first run, which no test changes."""
     made = Checkout.make(tmp_path_factory.mktemp("base") / "checkout")
     first = made.run()
     assert first.trained == 4, first.output  # two architectures x two seeds

@@ -1,5 +1,5 @@
 """Guards other ways to run a configuration: as a module of another workflow, in the layout that Snakemake's catalogue asks for; and by
-`rankfall plan --script`, where bash alone makes what Snakemake makes, in an order in which nothing is missing."""
+`rankfall plan --script`, where bash alone makes what Snakemake makes, in an order in which nothing is missing; and what a job must see."""
 
 import json
 import shutil
@@ -100,3 +100,38 @@ def test_an_edit_after_the_script_was_written_stops_it(tmp_path: Path) -> None:
     code, output = run_script(checkout, "config.yaml", {"tasks": tasks})
     assert code != 0 and "changed since this run was planned" in output
     assert not (checkout.results / "tables").exists()
+
+
+def run_job(checkout: Checkout, key: str, folder: Path, files: list[Path], *words: str) -> str:
+    """Run a job in a folder that has these files of the checkout alone. Return its output."""
+    for file in files:
+        copy = folder / file.relative_to(checkout.folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, copy)
+    (plan,) = (folder / "results" / "plan").iterdir()
+    digests = {job[0]: job[1] for job in json.loads((plan / "jobs.json").read_text())["jobs"]}
+    command = [sys.executable, "-m", "rankfall.cli", key.split("/")[0], "--config", str(plan / "config.json")]
+    command += ["--results", "results", "--expect", digests[key], "--task", "sorting", "--out", "out.parquet", *words]
+    done = run(folder, command, PYTHONPATH=f"{checkout.folder}/src:{checkout.folder}/engine/src")
+    assert done.returncode == 0 and "planning the whole grid" not in done.stderr, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_job_needs_its_part_of_the_plan_and_the_networks_of_its_shard(base: Checkout, tmp_path: Path) -> None:
+    """As docs/cluster.md has it: its table is that of the run. Without the networks it trains them again."""
+    (plan,) = (base.results / "plan").iterdir()
+    common = [plan / name for name in ("config.json", "jobs.json", "plan.pickle")]
+    shard, zero = plan / "shards" / "sorting" / "0.pickle", ("--shard", "0")
+    for number, (key, table, files, words) in enumerate(
+        [
+            ("data/sorting", "datasets", [plan / "data" / "sorting.pickle"], ()),
+            ("train/sorting/0", "cells", [shard], (*zero, "--training-out", "training.parquet")),
+            ("measure/paths/sorting/0", "paths", [shard, *base.stacks()], (*zero, "--measure", "paths")),
+            ("measure/paths/sorting/0", "paths", [shard], (*zero, "--measure", "paths")),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        output = run_job(base, key, folder, common + files, *words)
+        assert not differences(tables.read(folder / "out.parquet", table), base.table(table))
+        assert ("4 cells: 0 in store, 4 to train" in output) is (number in (1, 3)), output
+    assert not differences(tables.read(tmp_path / "1" / "training.parquet", "training"), base.table("training"))

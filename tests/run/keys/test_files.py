@@ -94,6 +94,8 @@ def test_a_folder_counts_by_what_is_in_it_and_may_hold_links(lab: Path) -> None:
     weights.write_bytes(b"one set of weights")
     (lab / "checkpoint" / "part").symlink_to(lab / "elsewhere")
     (lab / "checkpoint" / "up").symlink_to("..")
+    paths = [path.resolve() for _, path in contents.files_in(lab / "checkpoint")]
+    assert len(paths) == len(set(paths)), "links in a circle"
     config = models(model="./checkpoint")
     before = make_plan(config)
     os.utime(weights, (0, 0))
@@ -141,10 +143,10 @@ def test_every_byte_counts(tmp_path: Path) -> None:
     path, hashes = tmp_path / "weights", set()
     with path.open("wb") as file:
         file.truncate(2**25 + 3000)
-    for place in (0, 2**24, 2**25 + 2999):
+    for position in (0, 2**24, 2**25 + 2999):
         hashes.add(hash_file(path))
         with path.open("r+b") as file:
-            file.seek(place)
+            file.seek(position)
             file.write(b"x")
     assert len({*hashes, hash_file(path)}) == 4
 

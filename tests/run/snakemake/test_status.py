@@ -30,9 +30,9 @@ def keep(plan: Plan, results: Path, cells: list[Cell] | None = None, **record: A
 
 def check_status(plan: Plan, results: Path, counts: tuple[int, int, int], reasons: dict[tuple[str, str], int]) -> None:
     """Compare the cells that are fresh, stale and new, and why they are stale or new."""
-    found = status(plan, RunPlan.make(plan, {}, results), False)
-    assert tuple(sum(getattr(line, state) for line in found.lines) for state in ("fresh", "stale", "new")) == counts
-    assert found.reasons == reasons
+    report = status(plan, RunPlan.make(plan, {}, results), False)
+    assert tuple(sum(getattr(line, state) for line in report.lines) for state in ("fresh", "stale", "new")) == counts
+    assert report.reasons == reasons
 
 
 def test_an_edit_of_the_configuration_is_named(tmp_path: Path) -> None:

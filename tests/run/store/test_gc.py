@@ -77,7 +77,7 @@ class Plan:
 
 @pytest.fixture
 def plans(monkeypatch):
-    """Each config is named after the cells in it."""
+    """Name each config after the cells in it."""
     monkeypatch.setattr("rankfall.run.plan.make_plan", lambda path: Plan(path.stem), raising=False)
     monkeypatch.setattr("rankfall.run.snakemake.jobs.PlanJobs", lambda plan: SimpleNamespace(all_jobs=[]))
 

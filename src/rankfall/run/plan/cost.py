@@ -25,7 +25,7 @@ SAMPLES, LENGTH = 1000, 32  # samples and tokens of tasks without the option `tr
 
 
 # Seconds of a whole job on one core or, for a job that measures or trains cells, of its part before the first cell. Means of the default
-# run on two machines with two cores, one of them busy (tests/run/snakemake/test_estimates.py). A run takes RANGE times the sum.
+# run on two machines with two cores, one of them busy. A run takes RANGE times the sum.
 JOBS = {
     "data": 2.0,
     "train": 2.0,
