@@ -1,4 +1,4 @@
-"""Measures and theory on what stands around the attention: residuals, blocks and norms, also where layers read what earlier ones made."""
+"""Check measures and theory on what stands around the attention: residuals, blocks and norms, also where layers read earlier ones."""
 
 import math
 from dataclasses import replace
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from helpers import by_member, cells, data_of, needed, network_of
+from one_stack import chosen
 
 from rankfall import components
 from rankfall.design import Component
@@ -37,17 +38,14 @@ def network(**architecture: Any) -> tuple[Network, list[Any]]:
     ],
 )
 def test_residuals_by_layer_are_those_of_the_states(kind: str, name: str, around: dict[str, Any]) -> None:
-    made, chosen = network(**needed(kind, name) | around | {kind: name})
-    context = Context(made, data_of(INPUTS), chosen)
+    made, both = network(**needed(kind, name) | around | {kind: name})
+    context = Context(made, data_of(INPUTS), both)
     direct = [(x - x.mean(2, keepdim=True)).norm(dim=(2, 3)) / x.norm(dim=(2, 3)) for x in made.states(INPUTS)]
-    found = {
-        (row["member"], row["layer"]): row["value"]
-        for row in by_member(residuals, context, norms=["frobenius"], best=False)
-        if (row["place"], row["quantity"], row["centre"]) == ("state", "residual", "mean")
-    }
-    assert len(found) == 2 * len(direct)
-    for (member, layer), value in found.items():
-        assert value == pytest.approx(float(direct[layer][member].mean()), rel=1e-9)
+    rows = by_member(residuals, context, norms=["frobenius"], best=False)
+    rows = chosen(rows, place="state", quantity="residual", centre="mean")
+    assert len(rows) == 2 * len(direct)
+    for row in rows:
+        assert row["value"] == pytest.approx(float(direct[row["layer"]][row["member"]].mean()), rel=1e-9)
     # The derivatives of a block take seconds.
     for row in by_member(law, context, samples=1) if not around else ():
         assert row["method"] == "centred" or row["method_reason"]
@@ -60,7 +58,7 @@ def test_residuals_by_layer_are_those_of_the_states(kind: str, name: str, around
 )
 def test_theory_of_equal_tokens_knows_what_stands_around(kind: str, name: str, normaliser: str) -> None:
     parts: dict[str, Any] = {"position": "rope", "sentinels": "none", "mask": "causal", "normaliser": normaliser}
-    named = {field: Component(one) for field, one in (parts | needed(kind, name) | {kind: name}).items()}
+    named = {field: Component(part) for field, part in (parts | needed(kind, name) | {kind: name}).items()}
     if name == "attentive":
         named["norm"] = Component("none")
     design = replace(PROBED, depth=2, **named)

@@ -23,8 +23,8 @@ def rows() -> list[dict[str, Any]]:
         attentions=["multihead", GATED, "linear"],
         normalisers=["softmax", "zero_sum", "l2", "relu2", "urpe"],
         positions=["none", "symmetric", "rope", "shaw", "learned"],
-        tokens=12,
-        draws=6,
+        tokens=9,
+        draws=4,
     )
 
 

@@ -1,6 +1,5 @@
-"""The trained probe: impossible places are never told apart, and what fails is said."""
+"""Check the trained probe: impossible places are never told apart, and what fails has a reason."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from rankfall.train import recipe
 from rankfall.train.data import Data
 from rankfall.train.loop import fit
 
-N, SEEDS = 6, 2
+N, SEEDS, CPU = 6, 2, torch.device("cpu")
 TRAINING = {"lr": 5e-3, "batch": 1, "schedule": "cosine", "objective": {"name": "prefixes", "shortest": 4}}
 NETWORK = {
     "depth": 2, "heads": 2, "width": 16, "mlp": "gelu", "norm_placement": "pre", "init": {"name": "normal", "deviation": 0.2}
@@ -23,21 +22,21 @@ NETWORK = {
 
 
 def trained(epochs: int = 4, **architecture: Any) -> Context:
-    """Networks of some seeds after so many epochs of 20 steps."""
-    made = cells(
+    """Return networks of some seeds after so many epochs of 20 steps."""
+    chosen = cells(
         task={}, architecture=NETWORK | {"position": "none"} | architecture, training=TRAINING | {"epochs": epochs},
         grid={"seed": list(range(SEEDS))},
     )  # fmt: skip
-    data = Data.from_datasets(
-        [probe(None, length=N, lengths=[4, 9], train=20)] * SEEDS, torch.float32, torch.device("cpu")
-    )  # type: ignore[arg-type]
-    seeds, training = [cell.seed for cell in made], made[0].training
-    design = replace(made[0].architecture, sentinels=made[0].architecture.sentinels)
-    members = recipe.initial(
-        design, Shape("tokens", "classes", N, 1, N), seeds, [training] * SEEDS, torch.device("cpu")
+    datasets = [probe(None, length=N, lengths=[4, 9], train=20)] * SEEDS  # type: ignore[arg-type]
+    data, design, training = (
+        Data.from_datasets(datasets, torch.float32, CPU),
+        chosen[0].architecture,
+        chosen[0].training,
     )
+    shape, seeds = Shape("tokens", "classes", N, 1, N), [cell.seed for cell in chosen]
+    members = recipe.initial(design, shape, seeds, [training] * SEEDS, CPU)
     fit(members, data, recipe.objective(training), recipe.course(training))
-    return Context(members.module, data, made)  # type: ignore[arg-type]
+    return Context(members.module, data, chosen)  # type: ignore[arg-type]
 
 
 IMPOSSIBLE = [

@@ -1,4 +1,4 @@
-"""What theory says of equal tokens: known cases, and an independent count by attention written out in loops of numpy."""
+"""Check theory on equal tokens: known cases, and an independent count by attention written out in loops of numpy."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ import pytest
 from rankfall.design import Architecture, Component
 from rankfall.position.theory import Key, Sight, decide, verdict
 
-N, WIDTH, HEAD = 32, 6, 4
+N, LOOPED, WIDTH, HEAD = 32, 16, 6, 4
 BASE = Architecture(name="probed", position=Component("none"), depth=2, heads=2, width=8)
 
 
@@ -122,12 +122,12 @@ MASKS: dict[str, Callable[[int, int], bool]] = {
 
 
 def rows_by_loops(normaliser: str, position: str, mask: str, sentinels: str, seed: int) -> np.ndarray:
-    """The n last rows of two layers."""
+    """Return the last rows of two layers, of LOOPED tokens."""
     rng = np.random.default_rng(seed)
     before, after_it = {"none": (0, 0), "bos": (1, 0), "cls_sep": (1, 1)}[sentinels]
-    total = before + N + after_it
+    total = before + LOOPED + after_it
     token = rng.normal(size=WIDTH)
-    x = [token if before <= i < before + N else rng.normal(size=WIDTH) for i in range(total)]
+    x = [token if before <= i < before + LOOPED else rng.normal(size=WIDTH) for i in range(total)]
     if position == "learned":
         x = [row + rng.normal(size=WIDTH) for row in x]
     bias, added = rng.normal(size=2 * total), rng.normal(size=(2 * total, WIDTH))
@@ -149,7 +149,7 @@ def rows_by_loops(normaliser: str, position: str, mask: str, sentinels: str, see
                 scores.append(score)
             after.append(x[i] + sum(a * v for a, v in zip(NORMALISERS[normaliser](scores), seen)))
         x = [row / np.linalg.norm(row) for row in after]
-    return np.array(x[before : before + N])
+    return np.array(x[before : before + LOOPED])
 
 
 def turned(vector: np.ndarray, place: int) -> np.ndarray:
@@ -174,4 +174,4 @@ def test_theory_counts_what_loops_count(normaliser: str, mask: str) -> None:
         itertools.product(("none", "learned", "toeplitz", "symmetric", "rope", "shaw"), ("none", "bos", "cls_sep"))
     ):
         counted = number_of_distinct(rows_by_loops(normaliser, position, mask, sentinels, seed))
-        assert decide(asked(normaliser, position, mask, sentinels), N).rows == counted, (position, sentinels)
+        assert decide(asked(normaliser, position, mask, sentinels), LOOPED).rows == counted, (position, sentinels)

@@ -1,4 +1,4 @@
-"""What is said of networks that were asked for places: rows of answers by hand, and each reason in a case of its own."""
+"""Check the verdict on networks that were asked for places: rows of answers by hand, and each reason in a case of its own."""
 
 import math
 from types import SimpleNamespace
@@ -18,14 +18,12 @@ def asked_of(
     accuracy: float, rows: int, theory: int | None, *, loss: float = 0.5, ceiling: float = 1.0, length: int = N,
     asked: int = N, untrained: int = N, dead: float = 0.0,
 ) -> tuple[str, str]:  # fmt: skip
-    found = Answers(length, asked, accuracy, loss, rows, ceiling)
-    return compare_with_theory(
-        found, Verdict(theory, "", "a part says nothing"), untrained, N, 0.875, dead, "rests on X"
-    )
+    given, verdict = Answers(length, asked, accuracy, loss, rows, ceiling), Verdict(theory, "", "a part says nothing")
+    return compare_with_theory(given, verdict, untrained, N, 0.875, dead, "rests on X")
 
 
 @pytest.mark.parametrize(
-    ("case", "said", "reason"),
+    ("case", "agreement", "reason"),
     [
         ({"accuracy": 0.5, "rows": 8, "theory": 2}, AGAINST, "but 2 distinct rows allow no more than 0.25; rests on X"),
         ({"accuracy": 0.75, "rows": 8, "theory": None, "untrained": 4}, AGAINST, "rows allow no more than 0.50"),
@@ -43,9 +41,9 @@ def asked_of(
         ({"accuracy": 0.5, "rows": 8, "theory": 8, "loss": 0.89 * GUESSED}, SHORT, "steps or learning rate did not suffice"),
     ],
 )  # fmt: skip
-def test_each_difference_from_theory_has_its_reason(case: dict[str, Any], said: str, reason: str) -> None:
+def test_each_difference_from_theory_has_its_reason(case: dict[str, Any], agreement: str, reason: str) -> None:
     found, why = asked_of(**case)
-    assert found == said
+    assert found == agreement
     assert why.endswith(reason) and bool(why) == bool(reason)
     if found == SHORT:
         reached = (

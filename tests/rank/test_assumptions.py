@@ -26,7 +26,7 @@ INPUTS = torch.stack([torch.randperm(8, generator=torch.Generator().manual_seed(
 BAND = (torch.arange(6) - torch.arange(6).unsqueeze(1)) % 6 < 3
 
 
-network = partial(network_of, 2, 6, 8, noise=0.3, seed=1, depth=8, norm="none", residual="none", position="none")
+network = partial(network_of, 2, 6, 8, noise=0.3, seed=1, depth=4, norm="none", residual="none", position="none")
 
 
 class Biased(Position):

@@ -33,8 +33,7 @@ def reader(folder: Path, name: str, rows: list[dict[str, Any]]) -> Callable[[str
     return lambda wanted: tables.read_frame(folder / f"{wanted}.parquet", wanted)
 
 
-@pytest.mark.parametrize("quantity", ["res", "sigma_ratio"])
-def test_orders(tmp_path: Path, quantity: str) -> None:
+def test_orders(tmp_path: Path) -> None:
     options = {
         "normalisers": ["softmax", "exp"],
         "positions": ["none"],
@@ -42,11 +41,11 @@ def test_orders(tmp_path: Path, quantity: str) -> None:
         "sentinels": ["none"],
     }
     rows = components.load("measure", "orders")(Context(), heads=[2], draws=3, **options)
-    with style.apply_style():
-        picture = components.load("figure", "orders")(reader(tmp_path, "orders", rows), quantity=quantity)
-    style.save(picture, tmp_path / "figure.png")
-    assert "Of 4 attention layers 1 are cubic (softmax), 2 of first order and 1 of order 0" in picture.caption
-    assert ("(0 of " in picture.caption) == (quantity == "res")
+    for quantity in ("res", "sigma_ratio"):
+        with style.apply_style():
+            picture = components.load("figure", "orders")(reader(tmp_path, "orders", rows), quantity=quantity)
+        assert "Of 4 attention layers 1 are cubic (softmax), 2 of first order and 1 of order 0" in picture.caption
+        assert ("(0 of " in picture.caption) == (quantity == "res")
 
 
 def test_variants_of_an_attention_have_a_row_each(tmp_path: Path) -> None:

@@ -41,16 +41,16 @@ from studies.claims.trained_bias import experiment as bias
 from studies.claims.untrained import draw, make
 
 TINY: dict[str, dict[str, Any]] = {
-    "sinks_slow_mixing": {"depth": 2, "tokens": 6, "width": 8, "heads": 2},
+    "sinks_slow_mixing": {"depth": 2, "tokens": 4, "width": 8, "heads": 2},
     "last_tokens_converge": {"most": 8, "before": 2, "depth": 2, "width": 8, "heads": 2},
     "causal_products": {"depth": 6, "tokens": 5, "width": 8},
     "alibi_peak": {"tokens": 12, "width": 8, "layers": (1, 2)},
-    "attribution_truth": {"depth": 2, "tokens": 4, "width": 8, "heads": 2, "samples": 3},
+    "attribution_truth": {"depth": 2, "tokens": 3, "width": 8, "heads": 2, "samples": 2},
     "rope_and_distance": {"pairs": 50, "width": 8, "tokens": 5, "most": 4},
     "clusters": {"tokens": 5, "time": 1.0, "many": 12, "reading": 1.0, "late": 2.0},
     "massive_token": {"depth": 1, "tokens": 5, "width": 8, "heads": 2},
     "length_and_scale": {"numbers": (10, 20), "tokens": (4, 8), "width": 4},
-    "early_tokens_at_birth": {"items": 2, "width": 4, "layers": (2, 4, 6, 10), "deep": (2, 4)},
+    "early_tokens_at_birth": {"items": 2, "width": 4, "layers": (2, 4, 6), "deep": (2, 4)},
     "shaped_attention": {"depth": 2, "tokens": 4, "width": 8},
     "sinks_need_normalisation": {"steps": 2, "symbols": 4, "length": 5, "width": 8, "samples": 3},
     "order_without_positions": {"steps": 2, "symbols": 3, "length": 5, "width": 8, "heads": 2, "samples": 3},
@@ -82,7 +82,7 @@ TINY: dict[str, dict[str, Any]] = {
     "stabilisers": {"tokens": 12, "width": 8},
     "norm_equilibria": {"layers": 20, "tokens": 3, "width": 3},
     "affine_rank": {"tokens": 4, "width": 6},
-    "lambda_skip": {"depth": 8, "tokens": 5, "width": 8},
+    "lambda_skip": {"depth": 4, "tokens": 5, "width": 8},
     "value_spectrum": {"depth": 3, "tokens": 5, "width": 8},
     "layer_collapse": {"depth": 2, "tokens": 4, "width": 6},
     "delta_erasure": {"depth": 4, "tokens": 4, "width": 8},

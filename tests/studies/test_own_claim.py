@@ -11,7 +11,7 @@ from own_quantity import import_from_here  # noqa: F401
 from rankfall.components import load
 from rankfall.errors import RankfallError
 from rankfall.overview.claims import decide
-from rankfall.report.claim import claims
+from rankfall.report.claim import claims, load_claim
 from rankfall.run.plan import make_plan
 
 EXPERIMENT = '''
@@ -98,15 +98,20 @@ WRONG = {
         RULE.replace("(ONE,)", "(0.5,)"),
         r"thresholds.0 is 0.5.*\n.*Threshold\(0.5, 'above'",
     ),
-    "no rule": (STATEMENT, RULE.replace("def decide", "def decides"), "defines no function or class 'decide'"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_read_is_refused_before_anything_runs(tmp_path: Path, case: str) -> None:
+def test_what_cannot_be_read_is_refused(tmp_path: Path, case: str) -> None:
     statement, rule, message = WRONG[case]
     write(tmp_path, statement, rule)
     with pytest.raises(RankfallError, match=message):
+        load_claim("mylab.squares_grow")
+
+
+def test_a_claim_that_cannot_be_read_stops_the_plan(tmp_path: Path) -> None:
+    write(tmp_path, rule=RULE.replace("def decide", "def decides"))
+    with pytest.raises(RankfallError, match="defines no function or class 'decide'"):
         make_plan(CONFIG)
 
 
