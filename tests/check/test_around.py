@@ -31,8 +31,8 @@ class Joined(nn.Module):
 def test_a_skip_around_the_layers_is_a_finding_and_what_they_return_is_no_state():
     torch.manual_seed(0)
     (report,) = check(Joined(), kinds.states())
-    found = report.result("stream-whole")
-    assert found.verdict == "fail" and found.sentence.startswith(
+    outcome = report.result("stream-whole")
+    assert outcome.verdict == "fail" and outcome.sentence.startswith(
         "a skip goes around layers.1 and is joined to its output by cat in the model itself"
     )
     assert report.result("rank-kept").verdict == "not applicable"

@@ -160,13 +160,13 @@ def save_as(folder, tensors):
 def test_a_tied_weight_is_read_under_either_name(tmp_path):
     small = tiny("t5")
     small.model.save_pretrained(tmp_path)
-    found = load_file(tmp_path / "model.safetensors")
+    result = load_file(tmp_path / "model.safetensors")
     whole = run_model(load(ModelSource(str(tmp_path), "pretrained")).model, small.inputs).last_hidden_state
     for name in ("shared.weight", "encoder.embed_tokens.weight"):
         kept = {
-            key: value for key, value in found.items() if key not in ("shared.weight", "encoder.embed_tokens.weight")
+            key: value for key, value in result.items() if key not in ("shared.weight", "encoder.embed_tokens.weight")
         }
-        save_as(tmp_path, {**kept, name: found["shared.weight"]})
+        save_as(tmp_path, {**kept, name: result["shared.weight"]})
         streamed = load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model
         assert torch.equal(run_model(streamed, small.inputs).last_hidden_state, whole)
 
@@ -174,12 +174,12 @@ def test_a_tied_weight_is_read_under_either_name(tmp_path):
 def test_a_weight_that_no_file_has_is_told(tmp_path):
     small = tiny("vit")
     small.model.save_pretrained(tmp_path)
-    found = load_file(tmp_path / "model.safetensors")
-    lost = next(name for name in found if "layernorm" in name)
-    save_as(tmp_path, {key: value for key, value in found.items() if key != lost})
+    result = load_file(tmp_path / "model.safetensors")
+    lost = next(name for name in result if "layernorm" in name)
+    save_as(tmp_path, {key: value for key, value in result.items() if key != lost})
     with pytest.raises(RankfallError, match=r"cannot stream .* is not in its safetensors files"):
         run_model(load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model, small.inputs)
-    short = {key: value[:-1].clone() if key == lost else value for key, value in found.items()}
+    short = {key: value[:-1].clone() if key == lost else value for key, value in result.items()}
     save_as(tmp_path, short)
     with pytest.raises(RankfallError, match=rf"{lost} has shape \(23,\), the config says \(24,\)"):
         run_model(load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model, small.inputs)

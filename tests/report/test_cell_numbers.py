@@ -75,9 +75,9 @@ def test_a_residual_without_rounding_is_a_mean_over_samples_above_their_floor() 
         for key in ("clear", "noise") for layer in (1, 2) for sample in (0, 1)
     ]  # fmt: skip
     rows += [{"key": "equal", "layer": 1, "sample": 0, "log10_residual": None, "floor": False}]
-    found = number_of("log_residual", pd.DataFrame(rows)).set_index("key")
-    assert found.number["clear"] == -100.5 and found.number[["noise", "equal"]].isna().all()
-    assert found.why.to_dict() == {
+    result = number_of("log_residual", pd.DataFrame(rows)).set_index("key")
+    assert result.number["clear"] == -100.5 and result.number[["noise", "equal"]].isna().all()
+    assert result.why.to_dict() == {
         "clear": "", "noise": "at layer 2 it is rounding noise, or 0", "equal": "at layer 1 it is rounding noise, or 0",
     }  # fmt: skip
 
@@ -182,6 +182,6 @@ def test_a_state_beyond_the_range_of_float64_is_no_rounding() -> None:
             "value_reason": ["", "", "the state, or one before it, is zero"],
         }
     )  # fmt: skip
-    (found,) = log_residual(rows).itertuples()
-    assert found.number != found.number
-    assert found.why == "from layer 2 on there is none: the state, or one before it, is zero"
+    (result,) = log_residual(rows).itertuples()
+    assert result.number != result.number
+    assert result.why == "from layer 2 on there is none: the state, or one before it, is zero"

@@ -38,8 +38,8 @@ def test_a_split_that_is_evaluated_at_the_end_stands_at_the_last_epoch(plan: Any
     rows = epoch_rows(
         plan.cells[0], DONE | {"final": {"train": {"loss": 1.5}, "long": {"accuracy": 0.25}}}, iter(course)
     )
-    said = [(row["epoch"], row["split"], row["metric"], row["value"]) for row in rows]
-    assert said == [*course, (2, "long", "accuracy", 0.25)]
+    words = [(row["epoch"], row["split"], row["metric"], row["value"]) for row in rows]
+    assert words == [*course, (2, "long", "accuracy", 0.25)]
     assert {row["key"] for row in rows} == {plan.cells[0].key}
 
 
@@ -51,9 +51,9 @@ def test_measured_rows_are_of_cells_that_are_done_and_of_no_others(plan: Any) ->
     elsewhere = measured_rows(cell, DONE | {"processor": "a"}, [{"layer": 1, "processor": one} for one in "ab"])
     assert [row["processor"] for row in elsewhere] == ["a", "a; measured on b"]
     assert measured_rows(cell, FAILED, None) == [cell_columns(cell, FAILED)]
-    for record, found in ((DONE, None), (FAILED, [{"layer": 1}])):
+    for record, result in ((DONE, None), (FAILED, [{"layer": 1}])):
         with pytest.raises(AssertionError, match="measured"):
-            measured_rows(cell, record, found)
+            measured_rows(cell, record, result)
 
 
 def test_every_file_of_rows_is_made_anew_when_the_code_of_rows_is_edited(plan: Any) -> None:
