@@ -217,6 +217,8 @@ def random_networks(count: int, seed: int) -> Iterator[tuple[Architecture, Shape
         attention = any_of(["multihead", "multihead", "gated", "delta", "linear", "gau"])
         if attention in ("multihead", "gated"):
             parts |= {kind: any_of(components.names(kind)) for kind in ("normaliser", "position")}
+        if attention == "delta":
+            parts |= needed("attention", attention)
         sizes = {"heads": heads, "width": heads * int(any_of([4, 6, 10])), "depth": int(any_of([1, 2]))}
         built = network(attention=attention, norm_placement=any_of(["pre", "post"]), **sizes, **parts)
         if attention == "linear" and parts["mask"] not in ("none", "causal"):
