@@ -22,11 +22,7 @@ from unicorn import arm64_const
 
 TRIPLE = "aarch64-unknown-linux-gnu"
 CPACR_EL1, CPTR_EL3 = (1, 0, 3, 0, 2), (1, 1, 3, 6, 2)  # registers that say which instructions are allowed
-ZCR = (
-    (1, 2, 3, 0, 0),
-    (1, 2, 3, 4, 0),
-    (1, 2, 3, 6, 0),
-)  # and how long vectors of SVE are: so many times 16 bytes, less one
+ZCR = ((1, 2, 3, 0, 0), (1, 2, 3, 4, 0), (1, 2, 3, 6, 0))  # and how long vectors of SVE are: times 16 bytes, less one
 
 
 @dataclass(frozen=True)
@@ -72,17 +68,17 @@ def compile_for_arm(folder: Path) -> None:
         entry: Any = numba.jit(**run_members.targetoptions | without_python)(run_members.py_func)
         types = tuple(entry.typeof_pyval(one) for one in arguments())
         entry.compile(types)
-        found = entry.overloads[types]
-        code = found.library.codegen._tm.emit_object(found.library._final_module)
+        overload = entry.overloads[types]
+        code = overload.library.codegen._tm.emit_object(overload.library._final_module)
         (folder / f"{dtype}.o").write_bytes(code)
-        (folder / dtype).write_text(found.fndesc.llvm_func_name)
+        (folder / dtype).write_text(overload.fndesc.llvm_func_name)
 
 
 @functools.cache
 def compiled(processor: Processor) -> dict[str, bytes]:
-    told = {"NUMBA_CPU_NAME": processor.name, "NUMBA_CPU_FEATURES": processor.features}
+    variables = {"NUMBA_CPU_NAME": processor.name, "NUMBA_CPU_FEATURES": processor.features}
     with tempfile.TemporaryDirectory(prefix="rankfall-arm-") as folder:
-        subprocess.run([sys.executable, __file__, folder], check=True, env=os.environ | told)
+        subprocess.run([sys.executable, __file__, folder], check=True, env=os.environ | variables)
         return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 

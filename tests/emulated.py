@@ -46,19 +46,8 @@ def compiled(text: str) -> Any:
     source = f'#include "{HEADER}"\n{text}{ENTRY}'
     at = folder() / hashlib.sha256(source.encode()).hexdigest()[:16]
     at.with_suffix(".cpp").write_text(source)
-    command = [
-        compiler,
-        "-std=c++20",
-        "-O1",
-        "-w",
-        "-shared",
-        "-fPIC",
-        "-ffp-contract=off",
-        "-o",
-        f"{at}.so",
-        f"{at}.cpp",
-    ]
-    subprocess.run(command, check=True)
+    flags = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off"]
+    subprocess.run([compiler, *flags, "-o", f"{at}.so", f"{at}.cpp"], check=True)
     return ctypes.CDLL(f"{at}.so").run_steps
 
 

@@ -10,21 +10,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-VALUES = {
-    "_local_scalar_dense",
-    "nonzero",
-    "masked_select",
-    "equal",
-    "_unique2",
-    "is_nonzero",
-}  # sizes or values are asked for
+# Sizes or values are asked for.
+VALUES = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "is_nonzero"}
 TAKEN = {"cpu", "numpy", "tolist", "__array__"}  # copies to the processor, which on one are nothing
-GIVEN = {
-    "tensor",
-    "as_tensor",
-    "new_tensor",
-    "from_numpy",
-}  # copies from there, which a step that is recorded cannot have
+GIVEN = {"tensor", "as_tensor", "new_tensor", "from_numpy"}  # copies from there, which a recorded step cannot have
 
 
 def as_on_a_gpu(patch: pytest.MonkeyPatch) -> None:

@@ -21,13 +21,13 @@ def encoder(depth, width=16, **options):
 
 
 def test_the_table_ships_and_has_bands_of_every_kind_and_depth():
-    found = json.loads(resources.files("rankfall.check").joinpath("bands.json").read_text())
-    assert found == table()
-    birth = found["bands"][BIRTH]
+    result = json.loads(resources.files("rankfall.check").joinpath("bands.json").read_text())
+    assert result == table()
+    birth = result["bands"][BIRTH]
     assert len(birth) >= 7
     for by_depth in birth.values():
         assert set(by_depth) == {str(depth) for depth in benchmark.DEPTHS}
-    for by_depth in (one for when in (BIRTH, TRAINED) for one in found["bands"][when].values()):
+    for by_depth in (one for when in (BIRTH, TRAINED) for one in result["bands"][when].values()):
         for depth, entry in by_depth.items():
             assert len(entry["low"]) == len(entry["high"]) == int(depth) + 1 and entry["of"]
             assert all(0 < low <= high < 1.5 for low, high in zip(entry["low"], entry["high"]))
@@ -58,9 +58,9 @@ def test_a_report_says_where_it_lies():
         for parameter in model.layers.parameters():
             parameter.mul_(4)
     (report,) = check(model, x, changes=False)
-    said = " ".join(explain_rank(report))
-    assert f" is below what {birth.of} keep at birth" in said
-    assert f"After training {trained.of} kept" in said
+    words = " ".join(explain_rank(report))
+    assert f" is below what {birth.of} keep at birth" in words
+    assert f"After training {trained.of} kept" in words
     assert (
         trained.of
         == f"{len(table()['bands'][TRAINED][kind_of(flow)]['4']['of'])} small trained networks of this kind with 4 layers"

@@ -148,13 +148,13 @@ class Linear(nn.Module):
 def test_influence_is_the_norm_of_the_jacobian():
     """By brute force, against many probes."""
     model, x = stack(Linear(1), Linear(5)), drawn(2, TOKENS, WIDTH)
-    found = examine(model, x)
-    (flow,) = found.flows
+    examined = examine(model, x)
+    (flow,) = examined.flows
     layers = [LayerReport(n) for n in range(3)]
     probes = 600
     with torch.enable_grad():
-        assert gradients(found, flow, layers, probes) == ""
-    jacobian = torch.autograd.functional.jacobian(found.model, x[:1])[0, :, :, 0]  # (T, D, T, D)
+        assert gradients(examined, flow, layers, probes) == ""
+    jacobian = torch.autograd.functional.jacobian(examined.model, x[:1])[0, :, :, 0]  # (T, D, T, D)
     for name, place in (("first", 0), ("middle", TOKENS // 2), ("last", TOKENS - 1)):
         wanted = float(jacobian[:, :, place].norm()) / WIDTH**0.5
         assert getattr(layers[0], f"influence_{name}") == pytest.approx(wanted, rel=0.1)
@@ -163,10 +163,10 @@ def test_influence_is_the_norm_of_the_jacobian():
 
 def test_gradients_are_those_of_autograd():
     model, x = stack(Attends(), Attends()), drawn(2, TOKENS, WIDTH)
-    found = examine(model, x)
-    (flow,) = found.flows
+    examined = examine(model, x)
+    (flow,) = examined.flows
     with torch.enable_grad():
-        exits, heads, last = forward(found, flow)
+        exits, heads, last = forward(examined, flow)
         squares = differentiate(exits, heads, last, flow, 1)
     probe = torch.randn(last.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     start = x.clone().requires_grad_()
@@ -177,13 +177,13 @@ def test_gradients_are_those_of_autograd():
 def test_interventions_are_what_their_names_say():
     """Each against a module that is written that way."""
     x = drawn(3, TOKENS, WIDTH)
-    found = examine(stack(Linear(1), Linear(5), Linear(9)), x)
-    (flow,) = found.flows
-    by_name = {one.name: one.last for one in interventions(found, flow)}
+    examined = examine(stack(Linear(1), Linear(5), Linear(9)), x)
+    (flow,) = examined.flows
+    by_name = {one.name: one.last for one in interventions(examined, flow)}
 
     def by_hand(step):
         state = x
-        for layer in found.model:
+        for layer in examined.model:
             state = step(state, layer.branch(state)).detach()
         return relative_residual(state).mean().item()
 
@@ -195,9 +195,9 @@ def test_interventions_are_what_their_names_say():
     assert by_name["a norm after each branch"] == pytest.approx(by_hand(lambda s, f: s + norm(f)), rel=1e-9)
     assert by_name["a norm after each addition"] == pytest.approx(by_hand(lambda s, f: norm(s + f)), rel=1e-9)
     assert by_name["weights of the layers times 0.5"] == pytest.approx(by_hand(lambda s, f: s + f / 4), rel=1e-9)
-    with multiplied(matrices_of_layers(found, flow), 0.5):
-        assert torch.equal(found.model[0].branch.mix, drawn(TOKENS, TOKENS, seed=1) / 2)
-    assert torch.equal(found.model[0].branch.mix, drawn(TOKENS, TOKENS, seed=1))
+    with multiplied(matrices_of_layers(examined, flow), 0.5):
+        assert torch.equal(examined.model[0].branch.mix, drawn(TOKENS, TOKENS, seed=1) / 2)
+    assert torch.equal(examined.model[0].branch.mix, drawn(TOKENS, TOKENS, seed=1))
 
 
 class Collapses(nn.Module):
@@ -210,11 +210,11 @@ class Collapses(nn.Module):
 def test_the_layer_and_the_part_that_collapse_are_named():
     report = report_of(stack(Uniform(), Collapses(), Uniform()))
     assert report.worst == 2
-    said = " ".join([report.result("rank-kept").sentence, *explain_rank(report)])
-    assert "tokens become one vector" in said and "Layer 2 loses most" in said and "without branch" in said
+    words = " ".join([report.result("rank-kept").sentence, *explain_rank(report)])
+    assert "tokens become one vector" in words and "Layer 2 loses most" in words and "without branch" in words
     assert report.without[0].last == pytest.approx(report_of(stack(Uniform(), Uniform())).layers[-1].residual, rel=1e-9)
     helps = next(one for one in report.interventions if one.name.startswith("branches times 0.1"))
-    assert f"{helps.last:.2f}" in said
+    assert f"{helps.last:.2f}" in words
 
 
 @pytest.mark.parametrize(

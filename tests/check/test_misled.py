@@ -31,15 +31,15 @@ def test_states_that_are_not_finite_are_a_finding_and_nothing_rests_on_them():
     model.blocks[0] = kinds.Block()
     (report,) = check(model, kinds.states())
     assert report.depth == kinds.DEPTH
-    found = report.result("numbers-hold")
-    assert (found.verdict, found.where) == (
+    outcome = report.result("numbers-hold")
+    assert (outcome.verdict, outcome.where) == (
         "fail",
         "blocks.1.heads",
-    ) and "the state after layer 2 has NaN" in found.sentence
+    ) and "the state after layer 2 has NaN" in outcome.sentence
     assert {one.verdict for one in report.results} == {"fail", "pass", "not applicable"}
     assert report.result("rank-kept").sentence == "nothing is known of the states: states are not finite"
-    said = report_text([report], "model")
-    assert not [word for word in ("mix", "both ways", "one way", "norm on", "apart") if word in said]
+    message = report_text([report], "model")
+    assert not [word for word in ("mix", "both ways", "one way", "norm on", "apart") if word in message]
     assert report.layers[1].residual is not None and report.layers[2].residual is None and not report.bands
 
 
@@ -63,12 +63,12 @@ def test_a_large_first_token_does_not_hide_that_the_others_become_one_vector():
     (report,) = check(LargeFirst(), kinds.states(2, 16, kinds.WIDTH))
     first, last = (report.layers[place].without_first for place in (0, -1))
     assert report.layers[-1].residual > 0.2 and last < 0.05
-    said = report.result("rank-kept").sentence
+    message = report.result("rank-kept").sentence
     assert (
         f"without the first token, tokens become one vector: residual {first:.2f} before the layers and {last:.2g}"
-        in said
+        in message
     )
-    assert "stay apart" not in said and "needs no change" not in said
+    assert "stay apart" not in message and "needs no change" not in message
 
 
 def verdict(report):
@@ -86,19 +86,19 @@ def reported(column, values, residuals):
     ("column", "what"), [("without_first", "first token"), ("without_largest", "three largest ch")]
 )
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ([0.9, 0.5, 0.04], "become one vector: residual 0.90 before the layers and 0.04 after layer 2"),
         ([0.9, 0.04, 0.5], "become one vector: residual 0.90 before the layers, 0.04 after layer 1 and 0.50"),
         ([0.01, 0.5, 0.5], "are one vector before the layers: residual 0.01 before the layers and 0.50"),
     ],
 )
-def test_what_hides_the_tokens_is_named_and_nothing_is_apart(column, what, values, said):
+def test_what_hides_the_tokens_is_named_and_nothing_is_apart(column, what, values, message):
     lines = verdict(reported(column, values, [1.0, 1.0, 0.9]))
-    assert f"without the {what}" in lines[0] and said in lines[0]
+    assert f"without the {what}" in lines[0] and message in lines[0]
     assert not [line for line in lines if "stay apart" in line or "needs no change" in line]
     lines = verdict(reported(column, values, [1.0, 1.0, 0.6]))
-    assert said in lines[0]
+    assert message in lines[0]
     assert "without" not in verdict(reported(column, values, [1.0, 0.01, 0.9]))[0]
     assert "stay apart" in verdict(reported(column, [0.9, 0.8, 0.1], [1.0, 1.0, 0.9]))[0]
 

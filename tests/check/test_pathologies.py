@@ -360,5 +360,5 @@ def test_a_bug_is_named_and_its_healthy_twin_is_not(bug: str) -> None:
         results.append([report.result(name) for report in check(make(right), inputs, changes=False, only=(name,))])
     healthy, sick = results
     assert not [result for result in healthy if result.verdict in (FAIL, WARN)]
-    found = [result for result in sick if result.verdict in (FAIL, WARN)]
-    assert any(words in f"{result.sentence} {result.where}" for result in found), sick
+    outcome = [result for result in sick if result.verdict in (FAIL, WARN)]
+    assert any(words in f"{result.sentence} {result.where}" for result in outcome), sick

@@ -27,14 +27,14 @@ def numbers(line):
 
 def test_a_mamba_has_no_weights_and_tells_equal_tokens_apart():
     (report,), name = reports_of("mamba")
-    said = report_text([report], name)
-    assert "4 residual additions in 4 layers (4 mix tokens), width 32" in said.splitlines()[0]
+    words = report_text([report], name)
+    assert "4 residual additions in 4 layers (4 mix tokens), width 32" in words.splitlines()[0]
     assert report.kind == "one way, mixing without softmax, pre-norm" and report.causal
     assert (
-        "entropy" not in next(line for line in said.splitlines() if line.startswith("layer"))
-        and "(attention: what mixes tokens here makes no weights by softmax" in said
+        "entropy" not in next(line for line in words.splitlines() if line.startswith("layer"))
+        and "(attention: what mixes tokens here makes no weights by softmax" in words
     )
-    assert "equal tokens come out as 12 different rows of 12" in said
+    assert "equal tokens come out as 12 different rows of 12" in words
     kept = report.result("rank-kept").sentence
     assert "tokens stay apart" in kept and numbers(kept)[:2] == [round(report.layers[n].residual, 2) for n in (0, -1)]
 
@@ -61,9 +61,9 @@ def made_report(residuals, gradient, tried, bands=()):
 
 
 def test_a_model_that_keeps_its_tokens_gets_no_advice():
-    said = verdict(made_report([1.0, 0.9, 0.8], 1.2, [("smaller", 0.99, 1.0), ("larger", 0.3, 5.0)]))
-    assert said[-1] == "It needs no change to keep its tokens apart; with the 2 that were tried it keeps 0.30 to 0.99."
-    assert not [line for line in said if line.startswith("Tried")]
+    words = verdict(made_report([1.0, 0.9, 0.8], 1.2, [("smaller", 0.99, 1.0), ("larger", 0.3, 5.0)]))
+    assert words[-1] == "It needs no change to keep its tokens apart; with the 2 that were tried it keeps 0.30 to 0.99."
+    assert not [line for line in words if line.startswith("Tried")]
 
 
 def test_a_band_of_another_depth_is_read_as_far_on_the_way():

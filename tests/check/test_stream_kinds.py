@@ -31,15 +31,15 @@ def test_a_skip_that_is_forgotten_is_named_and_no_part_is_apart(where):
     torch.manual_seed(0)
     model = make()
     reports = check(model, kinds.states())
-    said = " ".join(
+    words = " ".join(
         line for report in reports for line in [one.sentence for one in report.results] + explain_rank(report)
     )
-    assert named in said and "stay apart" not in said and "needs no change" not in said
+    assert named in words and "stay apart" not in words and "needs no change" not in words
     if cut is not None:
         by_hand = [relative_residual(state).mean().item() for state in kinds.seen_by_hooks(model, kinds.states())]
         before, after = (f"{by_hand[place]:.2g}" for place in cut)
-        assert f"goes from {before} to {after}" in said.replace("0.60 ", "0.6 ")
-        assert f"residual {by_hand[0]:.2f} before the first part" in said
+        assert f"goes from {before} to {after}" in words.replace("0.60 ", "0.6 ")
+        assert f"residual {by_hand[0]:.2f} before the first part" in words
 
 
 LAYOUTS = {
@@ -71,8 +71,8 @@ TOUCHING = {
 def test_samples_that_touch_each_other_are_found_and_stay_samples(kind):
     torch.manual_seed(0)
     (report,) = check(TOUCHING[kind](), kinds.states(), changes=False)
-    found = report.result("samples-independent")
-    assert found.verdict == "fail" and found.sentence == "sample 1 changes other samples from layer 1 on"
+    outcome = report.result("samples-independent")
+    assert outcome.verdict == "fail" and outcome.sentence == "sample 1 changes other samples from layer 1 on"
     assert (report.samples, report.tokens) == (kinds.SAMPLES, kinds.TOKENS)
     assert report.part and "stay apart" not in report.result("rank-kept").sentence
 

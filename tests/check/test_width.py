@@ -97,9 +97,9 @@ def result_of(build: Callable[..., Any], **options: Any) -> Any:
 
 @pytest.mark.parametrize("kind", [mlp, transformer])
 def test_updates_grow_with_width_in_standard_parametrisation_and_not_in_mup(kind: Any) -> None:
-    found = result_of(kind(False))
-    assert found.verdict == "fail" and "updates grow as width^" in found.sentence
-    assert found.where == ("hidden" if kind is mlp else "blocks.0.qkv")
+    result = result_of(kind(False))
+    assert result.verdict == "fail" and "updates grow as width^" in result.sentence
+    assert result.where == ("hidden" if kind is mlp else "blocks.0.qkv")
     assert result_of(kind(True)).verdict == "pass"
 
 
@@ -119,18 +119,18 @@ def test_updates_of_the_output_grow_with_depth() -> None:
     def loss(output: torch.Tensor) -> torch.Tensor:
         return nn.functional.cross_entropy(output.flatten(0, 1), random_batch().flatten())
 
-    found = result_of(lambda depth: Transformer(32, depth=depth), loss=loss)
-    assert found.verdict in ("warn", "fail") and "updates grow as depth^" in found.sentence
+    result = result_of(lambda depth: Transformer(32, depth=depth), loss=loss)
+    assert result.verdict in ("warn", "fail") and "updates grow as depth^" in result.sentence
 
 
 @pytest.mark.parametrize(
-    ("build", "said"),
+    ("build", "words"),
     [
         (lambda size: Transformer(32), "takes neither width nor depth"),
         (lambda width: Transformer(width + 1), "build(width=) or a step of what it returns fails: RuntimeError"),
         (lambda width: (Transformer(width), torch.randn(2, 3)), "fails: RuntimeError"),
     ],
 )
-def test_a_function_that_does_not_build_is_no_all_clear(build: Callable[..., Any], said: str) -> None:
-    found = result_of(build)
-    assert found.verdict == "fail" and said in found.sentence
+def test_a_function_that_does_not_build_is_no_all_clear(build: Callable[..., Any], words: str) -> None:
+    result = result_of(build)
+    assert result.verdict == "fail" and words in result.sentence

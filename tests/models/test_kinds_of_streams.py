@@ -132,13 +132,13 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_a_stream_that_cannot_be_measured_is_refused_with_what_to_pass(kind: str) -> None:
-    make, inputs, said = REFUSED[kind]
+    make, inputs, words = REFUSED[kind]
     torch.manual_seed(0)
     model = make()
     for measure in (examine, check, lambda model, inputs: rankfall.residuals(model, inputs=inputs)):
         with pytest.raises(RankfallError) as caught:
             measure(model, inputs)
-        assert said in str(caught.value)
+        assert words in str(caught.value)
 
 
 def test_halves_are_those_that_hooks_see() -> None:

@@ -51,8 +51,8 @@ def test_samples_and_tokens_are_told_apart(shape):
         state = layer(state.double()).detach()
         by_hand.append(relative_residual(state).mean().item())
     given = x.transpose(0, 1) if shape == "tokens first" else x
-    found = residuals(other if shape == "tokens first" else model, given)
-    assert found[WHOLE] == pytest.approx(by_hand, rel=1e-9)
+    result = residuals(other if shape == "tokens first" else model, given)
+    assert result[WHOLE] == pytest.approx(by_hand, rel=1e-9)
 
 
 class Shrinks(nn.Module):
@@ -71,12 +71,12 @@ def test_the_residual_of_a_shrinking_stack_is_known():
     rest = own.vectors(3, 6, 8)
     rest = (rest - rest.mean(1, keepdim=True)).double()
     model = nn.Sequential(Shrinks(0.5), Shrinks(0.25))
-    found = residuals(model, inputs=common + rest, norm="frobenius")
+    result = residuals(model, inputs=common + rest, norm="frobenius")
     sizes = [rest.flatten(1).norm(dim=1) * c for c in (1.0, 0.5, 0.125)]
     whole = [(size.pow(2) + 6 * common.double().norm() ** 2).sqrt() for size in sizes]
     wanted = [(size / total).mean().item() for size, total in zip(sizes, whole)]
-    assert found[WHOLE] == pytest.approx(wanted, rel=1e-6)
-    assert found["SAN"][1:] == pytest.approx([1.0, 1.0])  # without the skip all of it is what differs
+    assert result[WHOLE] == pytest.approx(wanted, rel=1e-6)
+    assert result["SAN"][1:] == pytest.approx([1.0, 1.0])  # without the skip all of it is what differs
 
 
 @pytest.mark.parametrize("kind", ["half", "compiled"])
@@ -106,13 +106,13 @@ def test_nothing_is_left_behind(kind):
 def test_encoder_and_decoder_are_measured_apart():
     torch.manual_seed(0)
     model = nn.Transformer(16, 2, 3, 2, 32, batch_first=True)
-    found = residuals(model, (own.vectors(2, 6, 16), own.vectors(2, 5, 16)))
-    assert len(found[f"encoder {WHOLE}"]) == 4 and len(found[f"decoder {WHOLE}"]) == 3
+    result = residuals(model, (own.vectors(2, 6, 16), own.vectors(2, 5, 16)))
+    assert len(result[f"encoder {WHOLE}"]) == 4 and len(result[f"decoder {WHOLE}"]) == 3
     changed = copy.deepcopy(model)
     changed.decoder.layers[1].linear2.weight.data.mul_(3)
     again = residuals(changed, (own.vectors(2, 6, 16), own.vectors(2, 5, 16)))
-    assert again[f"encoder {WHOLE}"] == found[f"encoder {WHOLE}"]
-    assert again[f"decoder {WHOLE}"] != found[f"decoder {WHOLE}"]
+    assert again[f"encoder {WHOLE}"] == result[f"encoder {WHOLE}"]
+    assert again[f"decoder {WHOLE}"] != result[f"decoder {WHOLE}"]
 
 
 @pytest.mark.parametrize("blocks", ["blocks", "DecoderBlock", ["blocks.0", "blocks.1", "blocks.2"], "modules"])
@@ -151,8 +151,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_measured_is_one_line_that_says_what_to_pass(case):
-    make, inputs, said = REFUSED[case]
-    with pytest.raises(RankfallError, match=said) as caught:
+    make, inputs, words = REFUSED[case]
+    with pytest.raises(RankfallError, match=words) as caught:
         residuals(make(), inputs)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 420
 
@@ -184,9 +184,9 @@ def test_layers_without_skips_are_measured_by_their_modules(skips_of_maps):
     for layer in model.layers:
         state = layer(state)
         by_hand.append(relative_residual(state.detach()).mean().item())
-    found = residuals(model, x)
-    assert list(found) == [WHOLE]
-    assert found[WHOLE] == pytest.approx(by_hand, rel=1e-12)
+    result = residuals(model, x)
+    assert list(result) == [WHOLE]
+    assert result[WHOLE] == pytest.approx(by_hand, rel=1e-12)
 
 
 @pytest.mark.parametrize("zero", [False, True])

@@ -25,8 +25,9 @@ def number_of(name: str, table: pd.DataFrame) -> pd.DataFrame:
     return headline.number(headline.rows(table))
 
 
-def only(found: pd.DataFrame) -> tuple[float, str]:
-    (row,) = found.itertuples()
+def only(numbers: pd.DataFrame) -> tuple[float, str]:
+    """Return the one number of a table, and why there is none."""
+    (row,) = numbers.itertuples()
     return row.number, row.why
 
 
@@ -56,19 +57,15 @@ def test_an_underflow_is_no_collapse() -> None:
         number, reason = only(number_of(name, table))
         assert number != number and reason == f"from layer 3 on there is no residual: {why}"
     table = residual_rows([0.8, 0.4, 0.05, nan]).assign(value_reason="")
-    assert only(number_of("halving_depth", table)) == (1.0, "") and only(number_of("depth_below_tenth", table)) == (
-        2.0,
-        "",
-    )
+    assert only(number_of("halving_depth", table)) == (1.0, "")
+    assert only(number_of("depth_below_tenth", table)) == (2.0, "")
     assert only(number_of("residual_last", residual_rows([nan, nan])))[1] == "from layer 0 on there is no residual"
 
 
 def test_layers_in_any_order_and_many_cells() -> None:
-    both = pd.concat([residual_rows([0.8, 0.4, 0.1], "a"), residual_rows([0.8, 0.2, 0.05], "b")]).sample(
-        frac=1, random_state=0
-    )
-    found = number_of("halving_depth", both).set_index("key").number
-    assert found.to_dict() == pytest.approx({"a": 1.0, "b": 0.5})
+    both = pd.concat([residual_rows([0.8, 0.4, 0.1], "a"), residual_rows([0.8, 0.2, 0.05], "b")])
+    depths = number_of("halving_depth", both.sample(frac=1, random_state=0)).set_index("key").number
+    assert depths.to_dict() == pytest.approx({"a": 1.0, "b": 0.5})
 
 
 def test_a_residual_without_rounding_is_a_mean_over_samples_above_their_floor() -> None:
@@ -78,9 +75,9 @@ def test_a_residual_without_rounding_is_a_mean_over_samples_above_their_floor() 
         for key in ("clear", "noise") for layer in (1, 2) for sample in (0, 1)
     ]  # fmt: skip
     rows += [{"key": "equal", "layer": 1, "sample": 0, "log10_residual": None, "floor": False}]
-    found = number_of("log_residual", pd.DataFrame(rows)).set_index("key")
-    assert found.number["clear"] == -100.5 and found.number[["noise", "equal"]].isna().all()
-    assert found.why.to_dict() == {
+    result = number_of("log_residual", pd.DataFrame(rows)).set_index("key")
+    assert result.number["clear"] == -100.5 and result.number[["noise", "equal"]].isna().all()
+    assert result.why.to_dict() == {
         "clear": "", "noise": "at layer 2 it is rounding noise, or 0", "equal": "at layer 1 it is rounding noise, or 0",
     }  # fmt: skip
 
@@ -97,9 +94,8 @@ def test_short_paths() -> None:
     rows += [{"kind": "path", "evaluation": "frozen", "length": 1, "paths": 8, "accuracy": 0.9}]
     table = pd.DataFrame(rows).assign(key="a", depth=6)
     assert only(number_of("short_paths", table)) == (pytest.approx(0.25), "")
-    number, why = only(
-        number_of("short_paths", table.assign(accuracy=table.accuracy.where(table.kind != "whole", 0.38)))
-    )
+    low = table.assign(accuracy=table.accuracy.where(table.kind != "whole", 0.38))
+    number, why = only(number_of("short_paths", low))
     assert number != number and why == "the network itself is 0.030 above chance"
 
 
@@ -186,6 +182,6 @@ def test_a_state_beyond_the_range_of_float64_is_no_rounding() -> None:
             "value_reason": ["", "", "the state, or one before it, is zero"],
         }
     )  # fmt: skip
-    (found,) = log_residual(rows).itertuples()
-    assert found.number != found.number
-    assert found.why == "from layer 2 on there is none: the state, or one before it, is zero"
+    (result,) = log_residual(rows).itertuples()
+    assert result.number != result.number
+    assert result.why == "from layer 2 on there is none: the state, or one before it, is zero"

@@ -52,10 +52,10 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
 
 
 def shown(opened: Opened) -> list[str]:
-    found: list[str] = opened.page.eval_on_selector_all(
+    result: list[str] = opened.page.eval_on_selector_all(
         "#claims-table tbody tr", "rows => rows.map(row => row.cells[0].textContent)"
     )
-    return found
+    return result
 
 
 def test_verdicts_are_filtered_and_searched(opened: Opened) -> None:

@@ -119,9 +119,12 @@ def test_headlines(read: Any) -> None:
         assert (scores[headline.name].isna() == (scores[f"{headline.name}_reason"] != "")).all(), headline.name
     assert scores.residual_last.notna().all() and scores.identity_rate.notna().all()
     cells = read("cells")
-    assert (cells.step_ms.isna() == (cells.epochs == 0)).all() and (cells.step_ms < 1000 * cells.seconds / cells.steps)[
-        cells.epochs > 0
-    ].all()
+    assert (cells.step_ms.isna() == (cells.epochs == 0)).all()
+    assert (cells.step_ms < 1000 * cells.seconds / cells.steps)[cells.epochs > 0].all()
+
+
+def missing_words(text: str) -> set[str]:
+    return {"nan", "None", "<NA>"} & set(text.replace("(", " ").replace(",", " ").split())
 
 
 @pytest.mark.parametrize("name", ["orders", "probe"])
@@ -129,9 +132,7 @@ def test_figures(read: Any, name: str) -> None:
     with style.apply_style():
         picture = components.load("figure", name)(read)
         picture.figure.savefig(io.BytesIO(), format="png")
-    assert not {"nan", "None", "<NA>"} & set(picture.caption.replace("(", " ").replace(",", " ").split()), (
-        picture.caption
-    )
+    assert not missing_words(picture.caption), picture.caption
 
 
 def test_charts_findings_and_the_page(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,13 +140,10 @@ def test_charts_findings_and_the_page(read: Any, monkeypatch: pytest.MonkeyPatch
     for chart in charts():
         if read(chart.table) is not None:
             rows = chart_rows(chart, read(chart.table))
-            assert not rows.drop(columns=chart.measured)[[*{"mask", "normaliser"} & set(rows)]].isna().any(axis=None), (
-                chart.name
-            )
+            parts = rows.drop(columns=chart.measured)[[*{"mask", "normaliser"} & set(rows)]]
+            assert not parts.isna().any(axis=None), chart.name
     for setting in (None, *settings_in(read("scorecard"))):
-        for found in findings(read, setting):
-            assert not {"nan", "None", "<NA>"} & set(found.answer.replace("(", " ").replace(",", " ").split()), (
-                found.answer
-            )
+        for finding in findings(read, setting):
+            assert not missing_words(finding.answer), finding.answer
     monkeypatch.setattr(build, "bundle", lambda: "library")
     assert "bare" in page(PageInputs("ignoring", names, read, [], {}, "0"))

@@ -73,7 +73,7 @@ def test_arithmetic_digits_spread_and_each(results, tmp_path):
     assert (written["ratio"], written["large"]) == ("100%", "1,230,000")
     assert (written["sum"], written["share"]) == ("1.50 ± 0.354", "50% ± 53%")  # 1.0 and 0.5; 0.25 and 1
     total = quoted.defined.numbers["sum"]
-    agree = [quoted.agrees(total, said, written["sum"]) for said in ("1.50 ± 0.354", "2.50 ± 0.99", "2.57 ± 0.35")]
+    agree = [quoted.agrees(total, words, written["sum"]) for words in ("1.50 ± 0.354", "2.50 ± 0.99", "2.57 ± 0.35")]
     assert agree == [True, True, False]  # three times .354, the deviation of a difference of two means over two
 
 
@@ -113,18 +113,18 @@ def test_the_command_writes_says_and_is_then_done(results, tmp_path, monkeypatch
     )
     the_file(tmp_path / "docs", numbers)
     page = tmp_path / "README.md"
-    said = "<!--=n-->7<!--/--> <!--=other-->8<!--/--> <!--=law-->9<!--/--> <!-- run: big -->0.3<!-- /run -->\n"
-    page.write_text(said)
+    words = "<!--=n-->7<!--/--> <!--=other-->8<!--/--> <!--=law-->9<!--/--> <!-- run: big -->0.3<!-- /run -->\n"
+    page.write_text(words)
     monkeypatch.chdir(tmp_path)
     ask = ["docs", "--results", str(results)]
     assert cli.main([*ask, "--check"]) == 1
-    assert page.read_text() == said
-    told = capsys.readouterr().out
-    assert "README.md: n: the page says '7', the tables '5'" in told
-    assert "the run big has no folder of tables here" in told and "orders.parquet is missing" in told
-    assert "a part is of `make big`, written 2026-01-01 (abc)" in told
+    assert page.read_text() == words
+    output = capsys.readouterr().out
+    assert "README.md: n: the page says '7', the tables '5'" in output
+    assert "the run big has no folder of tables here" in output and "orders.parquet is missing" in output
+    assert "a part is of `make big`, written 2026-01-01 (abc)" in output
     assert cli.main([*ask, "--from", f"big={results / 'tables'}"]) == 0
-    assert page.read_text() == said.replace("7", "5").replace("8", "5")
+    assert page.read_text() == words.replace("7", "5").replace("8", "5")
     for text, wrong in [("<!--=n-->1\n<!--/-->", "has no end"), ("<!--=m-->1<!--/-->", "does not define 'm'")]:
         page.write_text(text)
         assert cli.main(ask) == 2

@@ -47,9 +47,9 @@ def text(folder: Path) -> str:
 
 
 def block(text: str, name: str) -> Any:
-    found = re.search(rf'<script type="application/octet-stream" id="data-{name}">([^<]*)</script>', text)
-    assert found, name
-    return json.loads(zlib.decompress(base64.b64decode(found[1])))
+    result = re.search(rf'<script type="application/octet-stream" id="data-{name}">([^<]*)</script>', text)
+    assert result, name
+    return json.loads(zlib.decompress(base64.b64decode(result[1])))
 
 
 def decoded(data: dict[str, Any]) -> pd.DataFrame:
@@ -63,9 +63,9 @@ def test_the_scorecard_and_the_tables_are_in_the_page_as_they_are(text: str, fol
     cell = [column.name for column in CELL_COLUMNS if column.name != "key"]
     for name, table in tables.items():
         own = table.drop(columns=cell) if schema(name).cells and name != "cells" else table
-        found = decoded(block(text, f"table-{name}"))
+        result = decoded(block(text, f"table-{name}"))
         pd.testing.assert_frame_equal(
-            found.astype(object).where(found.notna(), None),
+            result.astype(object).where(result.notna(), None),
             own.astype(object).where(own.notna(), None),
             check_dtype=False,
         )
@@ -79,11 +79,11 @@ def test_tables_that_do_not_fit_are_linked(folder: Path) -> None:
 
 
 def test_provenance_is_of_each_cell(text: str) -> None:
-    found = block(text, "provenance")
+    data = block(text, "provenance")
     key = f"{3:024x}"
-    about = {name: found["values"][name][place] for name, place in zip(found["fields"], found["cells"][key])}
+    about = {name: data["values"][name][place] for name, place in zip(data["fields"], data["cells"][key])}
     assert (about["architecture"], about["training"], about["seed"], about["device"]) == ("SAN", "init", 3, "cpu")
-    assert len(found["cells"]) == COUNT and len(found["values"]["code"]) == 1
+    assert len(data["cells"]) == COUNT and len(data["values"]["code"]) == 1
     assert about["final"] == {"test": {"loss": "nan"}}
 
 
@@ -91,18 +91,18 @@ def test_nulls_and_infinities() -> None:
     frame = pd.DataFrame(
         {"x": [1.5, float("nan"), float("inf")], "n": pd.array([1, None, 3], dtype="Int64"), "t": ["a", None, "a"]}
     )
-    found = encode(frame)["columns"]
-    assert found["x"]["values"] == [1.5, None, "inf"] and found["n"]["values"] == [1, None, 3]
-    assert [found["t"]["of"][place] for place in found["t"]["values"]] == ["a", None, "a"]
+    columns = encode(frame)["columns"]
+    assert columns["x"]["values"] == [1.5, None, "inf"] and columns["n"]["values"] == [1, None, 3]
+    assert [columns["t"]["of"][place] for place in columns["t"]["values"]] == ["a", None, "a"]
 
 
 def test_findings_are_computed(folder: Path) -> None:
-    said = {found.question: found.answer for found in findings(frames(folder / "tables", COUNT).get)}
+    answers = {finding.question: finding.answer for finding in findings(frames(folder / "tables", COUNT).get)}
     # exp(-l (1 + 0.1 u)) is 0.9 * exp(-6) or less after 6 layers, and below 0.1 from layer 3 on at the latest
-    fastest = said["Which architecture collapses fastest?"]
+    fastest = answers["Which architecture collapses fastest?"]
     assert "(0.657, a tie), least in SAN and transformer" in fastest
-    assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]
-    assert said["Do published numbers hold?"].startswith("1 of 3 comparisons do")
+    assert "Of 8 kinds of attention layer, 2 cube" in answers["Which attention loses rank, and how fast?"]
+    assert answers["Do published numbers hold?"].startswith("1 of 3 comparisons do")
 
 
 class Tags(HTMLParser):
@@ -165,18 +165,20 @@ def test_repeats_are_averaged_within_a_network() -> None:
 
 def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> None:
     """The mean of the networks' numbers is the scorecard's, and the rows' places are those of its table."""
-    made, tables = block(text, "behind"), frames(folder / "tables", COUNT)
+    behind, tables = block(text, "behind"), frames(folder / "tables", COUNT)
     cells, residuals, scores = decoded(block(text, "main")["cells"]), tables["residuals"], tables["scorecard"]
     for name in ("residual_last", "halving_depth", "over_chance"):
-        numbers = decoded(made[name]["networks"]).assign(label=lambda rows: [cells.label[place] for place in rows.cell])
+        numbers = decoded(behind[name]["networks"]).assign(
+            label=lambda rows: [cells.label[place] for place in rows.cell]
+        )
         for score in scores[scores[name].notna()].itertuples():
             setting = pd.Series([cells.setting[place] for place in numbers.cell])
             own = numbers[(numbers.label == score.architecture) & (setting == score.setting)].number.dropna()
             assert len(own) == getattr(score, f"{name}_seeds")
             assert own.mean() == pytest.approx(getattr(score, name), rel=1e-12)
-    rows = residuals.loc[made["residual_last"]["rows"]]
+    rows = residuals.loc[behind["residual_last"]["rows"]]
     assert set(rows.training) == {"init", "short"} and len(rows) == (COUNT - 1) * LAYERS
-    assert [tables["orders"].order[place] for place in made["order"]["rows"]] == scores.order.tolist()
+    assert [tables["orders"].order[place] for place in behind["order"]["rows"]] == scores.order.tolist()
 
 
 def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> None:
@@ -186,11 +188,11 @@ def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> Non
     path = {"kind": "path", "evaluation": "recomputed", "length": 1, "paths": 5, "repeat": 0, "accuracy": 0.4}
     rows = [about(cells[5]) | path, about(cells[5]) | base | {"kind": "chance", "accuracy": 0.25}]
     rows.append(about(cells[5]) | base | {"kind": "whole", "evaluation": "recomputed", "accuracy": 0.9})
-    found = {"cells": cells, "paths": rows}
-    for name, of in found.items():
-        tables.write(name, of, tmp_path / f"{name}.parquet")
+    some = {"cells": cells, "paths": rows}
+    for name, written in some.items():
+        tables.write(name, written, tmp_path / f"{name}.parquet")
     given = PageInputs(
-        "levels", list(found), lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), [], {}, "0"
+        "levels", list(some), lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), [], {}, "0"
     )
     charts = {chart["name"]: chart for chart in block(page(given), "main")["charts"]}
     levels = {level["name"]: decoded(level["rows"]).accuracy.tolist() for level in charts["paths"]["beside"]}
@@ -210,7 +212,7 @@ def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
 
 
 def test_the_page_opens_with_five_short_findings(text: str, folder: Path) -> None:
-    found = findings(frames(folder / "tables", COUNT).get)
-    assert choose_findings(found)[0].study == "rank" and all(len(one.answer.split()) <= MOST for one in found)
+    result = findings(frames(folder / "tables", COUNT).get)
+    assert choose_findings(result)[0].study == "rank" and all(len(one.answer.split()) <= MOST for one in result)
     first = text[text.index('id="story"') : text.index("</dl>")]
-    assert first.count("<dt>") == min(5, len(found)) and 'id="opening"' in text
+    assert first.count("<dt>") == min(5, len(result)) and 'id="opening"' in text

@@ -163,12 +163,12 @@ def test_two_architectures_are_compared_as_in_the_scorecard(opened: Opened, fold
         table = opened.page.locator("#pairs-table tbody tr").evaluate_all(
             "rows => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
         )
-        said = {row[0]: row[-1] for row in table}
+        verdicts = {row[0]: row[-1] for row in table}
         for headline in headlines():
-            if headline.title not in said or headline.components or headline.counted != "seed":
+            if headline.title not in verdicts or headline.components or headline.counted != "seed":
                 continue
             side = weigh(rows.loc[[one, other]], headline).against(other)[one]
-            assert said.pop(headline.title) == words.get(side, "one shared seed: undecided"), headline.name
+            assert verdicts.pop(headline.title) == words.get(side, "one shared seed: undecided"), headline.name
 
 
 def test_lines_can_be_left_out(opened: Opened) -> None:
@@ -188,8 +188,8 @@ def test_hovering_says_value_band_and_cells(opened: Opened) -> None:
     box.locator(".view svg .mark-symbol path").nth(3).hover()
     tip = opened.page.locator("#vg-tooltip-element.visible")
     tip.wait_for()
-    said = tip.inner_text()
-    assert "SAN+skip" in said and "±" in said and "over 5 seeds" in said and "0" * 20 in said
+    sentence = tip.inner_text()
+    assert "SAN+skip" in sentence and "±" in sentence and "over 5 seeds" in sentence and "0" * 20 in sentence
 
 
 def test_a_point_leads_to_the_provenance_of_its_networks(opened: Opened) -> None:
@@ -226,26 +226,24 @@ def test_the_scorecard_sorts_filters_and_explains(opened: Opened, folder: Path) 
     page.locator("#score-search").fill("trans")
     assert names() == ["transformer"]
     page.locator("#scorecard-table [data-number=residual_last]").click()
-    said = page.locator("#cell").inner_text()
+    sentence = page.locator("#cell").inner_text()
     (row,) = table[table.architecture == "transformer"].itertuples()
-    assert f"{row.residual_last:.10f}"[:8] in said and "table residuals" in said and "sorting, init, depth 6" in said
+    assert all(part in sentence for part in (f"{row.residual_last:.10f}"[:8], "table residuals", INIT))
     page.locator("#cell .networks").wait_for()
     assert page.locator("#cell .networks tbody tr").count() == row.residual_last_seeds == 5
 
 
 def test_a_number_of_the_scorecard_leads_to_its_rows_and_they_to_its_networks(opened: Opened, folder: Path) -> None:
-    page, made = opened.page, frames(folder / "tables", COUNT)
-    residuals = made["residuals"]
+    page, known = opened.page, frames(folder / "tables", COUNT)
+    residuals = known["residuals"]
     page.locator("#score-setting").select_option(INIT)
     page.locator("#scorecard-table [data-number=residual_last][data-row='SAN+skip']").click()
     page.locator("#cell .rows").wait_for()
-    scores = made["scorecard"]
+    scores = known["scorecard"]
     (row,) = scores[(scores.architecture == "SAN+skip") & (scores.setting == INIT)].itertuples()
     own = residuals[(residuals.architecture == "SAN+skip") & (residuals.training == "init")]
-    rows = opened.downloaded("#cell [data-rows]")
-    assert [(one["key"], int(one["layer"]), float(one["value"])) for one in rows] == list(
-        zip(own.key, own.layer, own.value)
-    )
+    rows = [(line["key"], int(line["layer"]), float(line["value"])) for line in opened.downloaded("#cell [data-rows]")]
+    assert rows == list(zip(own.key, own.layer, own.value))
     assert page.locator("#cell .rows tbody tr").count() == len(own) == 5 * LAYERS
     cells = page.locator("#cell .networks tbody td:nth-child(2)").all_inner_texts()
     last = own[own.layer == LAYERS - 1].value.tolist()
@@ -309,8 +307,8 @@ def test_a_click_on_lines_that_lie_on_each_other_opens_all_of_them(opened: Opene
         "value.values[at] = cells[cell.values[at]].label === 'transformer' ? 0.5 : 1 / (1 + layer.values[at]); });"
     )
     opened.page.evaluate(AGAIN, ["residual", same])
-    said = box.locator("[role=status]").first.inner_text()
-    assert re.search(r"Lines that lie on each other.*SAN = SAN\+skip", said) and "= transformer" not in said
+    sentence = box.locator("[role=status]").first.inner_text()
+    assert re.search(r"Lines that lie on each other.*SAN = SAN\+skip", sentence) and "= transformer" not in sentence
     dashed = box.locator(".view svg .mark-line path").evaluate_all(
         "(all) => all.map((one) => one.getAttribute('stroke-dasharray') || '')"
     )
@@ -336,8 +334,8 @@ def test_values_that_there_are_not_are_named_with_their_reason(opened: Opened) -
     )
     opened.page.evaluate(AGAIN, ["residual", gone])
     box.locator("[data-choose=training]").select_option("init")
-    said = box.locator("[role=status]").first.inner_text()
-    assert "2 values of SAN cannot be drawn: beyond the range of float64." in said
+    sentence = box.locator("[role=status]").first.inner_text()
+    assert "2 values of SAN cannot be drawn: beyond the range of float64." in sentence
 
 
 def test_verdicts_are_filtered(opened: Opened) -> None:

@@ -32,15 +32,15 @@ def test_the_interval_is_that_of_students_t(shift: float) -> None:
         apart = rng.normal(shift, 0.1, count)
         own = band(apart)
         wanted = 1.0 if own.low > 0 else -1.0 if own.high < 0 else 0.0
-        found = sides(pd.DataFrame([apart]), pd.Series([1.0]))
-        assert found[0] == wanted
+        result = sides(pd.DataFrame([apart]), pd.Series([1.0]))
+        assert result[0] == wanted
 
 
 def test_only_shared_seeds_count_and_one_decides_nothing() -> None:
     nan = float("nan")
     evidence = seeds_of(a=[0.1, 0.2, 0.3], b=[0.2, nan, nan], c=[0.9, 1.0, nan], d=[nan, nan, 0.5])
-    found = evidence.against("a")
-    assert np.isnan(found["b"]) and np.isnan(found["d"]) and found["c"] == 1
+    result = evidence.against("a")
+    assert np.isnan(result["b"]) and np.isnan(result["d"]) and result["c"] == 1
     assert evidence.decidable.to_dict() == {"a": True, "b": False, "c": True, "d": False}
 
 

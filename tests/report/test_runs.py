@@ -53,8 +53,8 @@ def test_a_number_that_differs_is_named_with_its_row_and_size(tmp_path: Path) ->
     ],
 )
 def test_whatever_differs_is_said(tmp_path: Path, change: dict, column: str, what: str) -> None:
-    found = compare_runs(run(tmp_path / "a"), run(tmp_path / "b", **change))["residuals"]
-    assert any(one.column == column and what in one.what for one in found)
+    result = compare_runs(run(tmp_path / "a"), run(tmp_path / "b", **change))["residuals"]
+    assert any(one.column == column and what in one.what for one in result)
 
 
 def test_tables_without_rows_are_equal(tmp_path: Path) -> None:

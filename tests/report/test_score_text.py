@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -61,24 +60,11 @@ def test_many_numbers_run_down_and_one_power_serves_a_number_and_its_deviation(s
 
 def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
     text = "\n".join(as_lines(scores))
-    (meaning,) = [headline.meaning for headline in headlines() if headline.name == "residual_last"]
-    assert f"residual_last: {meaning}"[:100] in text  # each column with its meaning
-    deep, flat = (
-        text.index("sorting, long, depth 6 (width 48, 2 heads, float32)"),
-        text.index("sorting, long, depth 2 ("),
-    )
+    deep, flat = map(text.index, ("sorting, long, depth 6 (width 48, 2 heads, float32)", "sorting, long, depth 2 ("))
     assert deep < text.index("a_b & 50%") < flat < text.index("flat", flat + 1)  # the setting with most numbers first
     assert re.search(r"\(chance\) +0\.13", text)  # of 1/8, as the page writes it
     alone = "\n".join(as_lines(scores, ["residual_last"], "sorting, long, depth 2"))
     assert "a_b" not in alone and "0.900" in alone
-
-
-def named(architecture: str, label: str) -> dict[str, Any]:
-    """A configuration with a label for an architecture."""
-    one = config()
-    one["architectures"] = {architecture: one["architectures"]["net"]}
-    one["grid"] = [one["grid"][0] | {"architecture": architecture}]
-    return one | {"labels": {architecture: label}}
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,17 +75,19 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert cli.main([*words, "--setting", "sorting, long, depth 2"]) == 0
     assert "flat" in capsys.readouterr().out
-    own = tmp_path / "config.json"
-    own.write_text(json.dumps(named("flat", "flat_net & more")))
-    with_labels = [*words, "--config", str(own), "--setting", "sorting, long, depth 2"]
+    raw = config()  # of one architecture, which gets a name and a label
+    raw |= {"architectures": {"flat": raw["architectures"]["net"]}, "labels": {"flat": "flat_net & more"}}
+    raw["grid"][0]["architecture"] = "flat"
+    (tmp_path / "config.json").write_text(json.dumps(raw))
+    with_labels = [*words, "--config", str(tmp_path / "config.json"), "--setting", "sorting, long, depth 2"]
     assert cli.main(with_labels) == 0
     assert "flat_net & more" in capsys.readouterr().out
-    for wrong, said in (
+    for wrong, message in (
         (["--columns", "residual"], "there is no number 'residual'; allowed: order, "),
         (["--setting", "sorting, long, depth 3"], "there is no setting 'sorting, long, depth 3'; there is: "),
     ):
         assert cli.main([*words, *wrong]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def test_a_share_of_what_a_mask_leaves_stands_beside_an_accuracy() -> None:
@@ -110,11 +98,11 @@ def test_a_share_of_what_a_mask_leaves_stands_beside_an_accuracy() -> None:
         row("all", accuracy=0.57, accuracy__attainable=1.0, **numbers),
         row("own", accuracy=0.57, **numbers),
     ]
-    found = conform("scorecard", rows).to_pandas()
-    lines = [line.split(maxsplit=1) for line in as_lines(found, ["accuracy"])]
+    scores = conform("scorecard", rows).to_pandas()
+    lines = [line.split(maxsplit=1) for line in as_lines(scores, ["accuracy"])]
     values = {name[0]: name[1] for name in lines if len(name) > 1}
     assert values["causal"] == "0.57±0.01 (92%)" and values["all"] == values["own"] == "0.57±0.01"
-    assert "in brackets, the share of the 0.62 that the mask leaves attainable: causal" in "\n".join(as_lines(found))
+    assert "in brackets, the share of the 0.62 that the mask leaves attainable: causal" in "\n".join(as_lines(scores))
 
 
 def test_what_decimals_would_make_a_zero_is_written_with_its_power() -> None:

@@ -23,9 +23,9 @@ def batch(seeds: list[int], step: int = 3, length: int = 20, inputs: Tensor | No
 
 def network(seeds: list[int]) -> Network:
     (cell,) = cells(architecture={"position": "rope"})
-    made = build(cell.architecture, Shape("tokens", "hidden", 20, SYMBOLS, SYMBOLS), len(seeds), torch.float64)
-    made.initialise(seeds)
-    return made
+    built = build(cell.architecture, Shape("tokens", "hidden", 20, SYMBOLS, SYMBOLS), len(seeds), torch.float64)
+    built.initialise(seeds)
+    return built
 
 
 def test_fifteen_in_a_hundred_are_asked_and_most_of_them_hidden() -> None:
@@ -56,36 +56,36 @@ def test_masks_belong_to_seed_and_place() -> None:
 def test_loss_is_the_cross_entropy_of_what_was_asked() -> None:
     """Against all logits, token by token."""
     seeds = [3, 4]
-    made, given = network(seeds), batch(seeds)
-    found = masked_tokens(made, given)
+    built, given = network(seeds), batch(seeds)
+    result = masked_tokens(built, given)
     seen, places, stood = corrupt(given, 0.15, 0.8, 0.1)
-    scores = made(seen).log_softmax(-1)
+    scores = built(seen).log_softmax(-1)
     for k in range(2):
         each = [
             (-scores[k, b, t, w], scores[k, b, t].argmax() == w)
             for b in range(50)
             for t, w in zip(places[k, b].tolist(), stood[k, b].tolist())
         ]
-        torch.testing.assert_close(found.loss[k], sum(loss for loss, _ in each) / 150, rtol=1e-12, atol=0)  # type: ignore[arg-type]
-        assert int(found.sums["accuracy"][k]) == sum(bool(right) for _, right in each)
-    assert found.asked.tolist() == [150, 150]
+        torch.testing.assert_close(result.loss[k], sum(loss for loss, _ in each) / 150, rtol=1e-12, atol=0)  # type: ignore[arg-type]
+        assert int(result.sums["accuracy"][k]) == sum(bool(right) for _, right in each)
+    assert result.asked.tolist() == [150, 150]
 
 
 def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same loss and gradients however few logits are there at once; and never more than that."""
-    made, given = network([3, 4]), batch([3, 4])
-    parameters, seen = list(made.parameters()), []
-    head = made.head.forward
+    built, given = network([3, 4]), batch([3, 4])
+    parameters, seen = list(built.parameters()), []
+    head = built.head.forward
 
     def watched(x: Tensor) -> Tensor:
         scores: Tensor = head(x)
         seen.append(scores.numel())
         return scores
 
-    monkeypatch.setattr(made.head, "forward", watched)
+    monkeypatch.setattr(built.head, "forward", watched)
 
     def gradients(megabytes: Any) -> list[Tensor]:
-        loss = masked_tokens(made, given, megabytes=megabytes).loss
+        loss = masked_tokens(built, given, megabytes=megabytes).loss
         return [loss.detach(), *torch.autograd.grad(loss.sum(), parameters)]
 
     whole = gradients(128)

@@ -83,7 +83,7 @@ def test_matrices_step_by_their_orthogonal_part_and_the_rest_by_adam(scale: str)
                 size = 0.2 * 3.0 if scale == "rms" else math.sqrt(max(1, size_out / size_in))  # max(in, out) is 9
                 rate = 0.1 * (1 + k)
                 wanted[entry.name][k] = wanted[entry.name][k] * (1 - rate * 0.02) - rate * size * turned
-    found, usual = muon.tensors(), adam.tensors()
-    for name, value in found.items():
+    result, usual = muon.tensors(), adam.tensors()
+    for name, value in result.items():
         want = torch.from_numpy(wanted[name]) if name in ("wide.weight", "tall.weight") else usual[name]
         torch.testing.assert_close(value, want, rtol=1e-7, atol=1e-7)

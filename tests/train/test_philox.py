@@ -23,10 +23,10 @@ WORD = st.integers(0, 2**64 - 1) | st.integers(2**64 - 40, 2**64 - 1) | st.integ
 @given(st.lists(st.tuples(WORD, WORD), min_size=1, max_size=4), st.tuples(WORD, WORD, WORD, WORD), st.integers(1, 99))
 def test_words_are_numpys(keys: list[tuple[int, int]], counter: tuple[int, int, int, int], count: int) -> None:
     """Also where the counter carries from word to word."""
-    found = random_raw(keys_of(keys, CPU), counter, count).numpy().view(np.uint64)
-    for row, key in zip(found, keys):
-        made = np.random.Philox(key=np.array(key, np.uint64), counter=np.array(counter, np.uint64))
-        assert row.tolist() == made.random_raw(count).tolist()
+    result = random_raw(keys_of(keys, CPU), counter, count).numpy().view(np.uint64)
+    for row, key in zip(result, keys):
+        built = np.random.Philox(key=np.array(key, np.uint64), counter=np.array(counter, np.uint64))
+        assert row.tolist() == built.random_raw(count).tolist()
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 3, 4, 4)])
@@ -41,15 +41,15 @@ def test_masks_of_a_device_are_those_of_the_processor(shape: tuple[int, ...], ra
 
 
 def test_uniform_numbers_are_those_of_numpys_generator() -> None:
-    found = uniform(random_raw(keys_of([words(5, "x")], CPU), (0, 0, 0, 0), 1000))
-    assert found[0].tolist() == stream(5, "x").random(1000).tolist()
+    result = uniform(random_raw(keys_of([words(5, "x")], CPU), (0, 0, 0, 0), 1000))
+    assert result[0].tolist() == stream(5, "x").random(1000).tolist()
 
 
 @pytest.mark.parametrize("below", [7, 30_000, 3 * 2**29])
 def test_integers_are_those_of_numpys_generator(below: int) -> None:
     """Of 3 * 2**29 a quarter of all draws are passed over, and what follows moves up."""
-    found = integers(random_raw(keys_of([words(5, "x"), words(6, "x")], CPU), (0, 0, 0, 0), 900), below, 1000)
-    for row, seed in zip(found, (5, 6)):
+    result = integers(random_raw(keys_of([words(5, "x"), words(6, "x")], CPU), (0, 0, 0, 0), 900), below, 1000)
+    for row, seed in zip(result, (5, 6)):
         assert row.tolist() == stream(seed, "x").integers(below, size=1000).tolist()
 
 
@@ -66,9 +66,9 @@ def test_the_kernel_makes_the_same_words(tmp_path: Path) -> None:
 
     def compiled(*given: torch.Tensor) -> Four:
         each = torch.stack(torch.broadcast_tensors(*given), -1).contiguous()  # (..., 6)
-        made = each.new_empty(*each.shape[:-1], 4)
-        for x, w in zip(each.view(-1, 6), made.view(-1, 4)):
+        built = each.new_empty(*each.shape[:-1], 4)
+        for x, w in zip(each.view(-1, 6), built.view(-1, 4)):
             library.words(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(w.data_ptr()))
-        return made[..., 0], made[..., 1], made[..., 2], made[..., 3]
+        return built[..., 0], built[..., 1], built[..., 2], built[..., 3]
 
     assert verify(compiled, CPU) is compiled

@@ -64,8 +64,8 @@ def test_the_trainer_of_hugging_face(tmp_path, options):
     rows = read_table(tmp_path / "run.parquet").to_pylist()
     assert [(row["step"], row["layer"]) for row in rows] == [(step, layer) for step in (1, 3, 6) for layer in range(4)]
     assert {row["mask"] for row in rows} == {"causal"}
-    found = {(row["tokens"], row["padding"]) for row in rows}
-    assert found <= {(16, "none"), (13, "left out"), (10, "left out")} and len(found) > 1
+    result = {(row["tokens"], row["padding"]) for row in rows}
+    assert result <= {(16, "none"), (13, "left out"), (10, "left out")} and len(result) > 1
     for row in rows:
         assert row["residual"] > 0 and row["state_reason"] == ""
         assert row["layer"] == 0 or min(row["entropy"], row["gradient_queries"], row["gradient_keys"]) > 0
@@ -77,7 +77,7 @@ def test_grouped_heads_and_both_ways_to_compute_attention(tmp_path):
     """Eager attention shows its weights; what is computed again for the fused one is the same."""
     from rankfall.watch import RankfallCallback
 
-    found = {}
+    result = {}
     for kind in ("sdpa", "eager"):
         rows = []
 
@@ -89,9 +89,9 @@ def test_grouped_heads_and_both_ways_to_compute_attention(tmp_path):
                 super().on_train_begin(*given, model=model, **more)
 
         trained_by_hugging_face(tmp_path, [Chosen(every=100, to=rows.extend)], "llama")
-        found[kind] = [row[name] for row in rows[1:] for name in ("entropy", "largest_share", "first_share")]
-    assert found["eager"] == pytest.approx(found["sdpa"], rel=1e-5)
-    assert len(found["sdpa"]) == 6
+        result[kind] = [row[name] for row in rows[1:] for name in ("entropy", "largest_share", "first_share")]
+    assert result["eager"] == pytest.approx(result["sdpa"], rel=1e-5)
+    assert len(result["sdpa"]) == 6
 
 
 def test_a_run_of_the_trainer_is_stopped(tmp_path):

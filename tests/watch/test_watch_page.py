@@ -123,26 +123,26 @@ def test_open_makes_the_page(run, tmp_path, monkeypatch, capsys, undrawn):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "words"),
     [("none", "is not a file"), ("other", "is not a table of a watched run"), ("empty", "has no rows yet")],
 )
-def test_what_is_no_run_is_one_line(name, said, tmp_path, capsys):
+def test_what_is_no_run_is_one_line(name, words, tmp_path, capsys):
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "other.parquet")
     import pyarrow.parquet as pq
 
     pq.write_table(SCHEMA.empty_table(), tmp_path / "empty.parquet")
     assert cli.main(["open", str(tmp_path / f"{name}.parquet")]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert words in error and error.count("\n") == 1
 
 
 @pytest.mark.slow
 def test_the_bands_are_seen_in_a_browser(browser, table, tmp_path):
     """The page opens without an error, and the pictures of the residual alone have the colours of the bands."""
     (tmp_path / "run.html").write_text(page_of(table, "run.parquet"))
-    page, said = browser.new_page(), []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    page, words = browser.new_page(), []
+    page.on("console", lambda message: words.append(message.text))
+    page.on("pageerror", lambda error: words.append(str(error)))
     page.goto((tmp_path / "run.html").as_uri())
     for name in CURVES:
         fills = page.locator(f"#{name} svg [style*='fill']").evaluate_all(
@@ -153,5 +153,5 @@ def test_the_bands_are_seen_in_a_browser(browser, table, tmp_path):
             wanted = tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
             assert (seen.count(wanted) >= 2) == (name == "residual")
     assert page.locator("#residual .note").inner_text().startswith("Shaded: residuals of networks")
-    assert said == []
+    assert words == []
     page.close()

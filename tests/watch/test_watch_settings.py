@@ -66,9 +66,9 @@ def processes(size, how, path, watched=True):
         )
         for n in range(size)
     ]
-    said = [process.communicate(timeout=300) for process in started]
-    assert {process.returncode for process in started} == {0}, said
-    return [out.split() for out, _ in said]
+    words = [process.communicate(timeout=300) for process in started]
+    assert {process.returncode for process in started} == {0}, words
+    return [out.split() for out, _ in words]
 
 
 @pytest.mark.slow
@@ -76,10 +76,10 @@ def processes(size, how, path, watched=True):
 def test_processes_measure_the_batch_together(how, size, tmp_path):
     """The rows are those of one process with the whole batch, also of gradients that are spread; the first process writes."""
     processes(1, "none", tmp_path / "one.parquet")
-    found = processes(size, how, tmp_path / "run.parquet")
-    assert [one[0] for one in found] == ["2", *["0"] * (size - 1)]
+    result = processes(size, how, tmp_path / "run.parquet")
+    assert [one[0] for one in result] == ["2", *["0"] * (size - 1)]
     plain = processes(size, how, tmp_path / "none.parquet", watched=False)
-    assert [one[1] for one in found] == [one[1] for one in plain]
+    assert [one[1] for one in result] == [one[1] for one in plain]
     rows, expected = (read_table(tmp_path / name).to_pylist() for name in ("run.parquet", "one.parquet"))
     for row, other in zip(rows, expected, strict=True):
         assert (row["step"], row["layer"], row["mask"]) == (other["step"], other["layer"], other["mask"])

@@ -51,19 +51,6 @@ def draw_weighted(batch: Samples, *, least: float = 0.5) -> Samples:
     return replace(batch, drawn=tuple(torch.tensor(x).to(torch.get_default_dtype()) for x in (of_tokens, of_member)))
 
 
-class Lion:
-    """The sign of a mean of gradients (Chen et al. 2023)."""
-
-    slots = 1
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        (mean,) = slots
-        if decay is not None:
-            weights.mul_(1 - lr * decay)
-        weights.sub_(lr * torch.lerp(mean, grads, 0.1).sign())
-        mean.lerp_(grads, 0.01)
-
-
 class Trusting:
     """A step as long as the weights are, of three slots, whose form and numbers change with the step."""
 

@@ -79,7 +79,7 @@ def check_same(one: Members, other: Members) -> None:
     assert one.step_count == other.step_count
 
 
-TRACED = ("adam", "adamw", "sgd", "own:Lion", "own:Trusting")
+TRACED = ("adam", "adamw", "sgd", "own:Trusting")
 REFUSED = ("own:Halved", "own:Deciding")
 
 

@@ -217,11 +217,13 @@ def random_networks(count: int, seed: int) -> Iterator[tuple[Architecture, Shape
         attention = any_of(["multihead", "multihead", "gated", "delta", "linear", "gau"])
         if attention in ("multihead", "gated"):
             parts |= {kind: any_of(components.names(kind)) for kind in ("normaliser", "position")}
+        if attention == "delta":
+            parts |= needed("attention", attention)
         sizes = {"heads": heads, "width": heads * int(any_of([4, 6, 10])), "depth": int(any_of([1, 2]))}
-        made = network(attention=attention, norm_placement=any_of(["pre", "post"]), **sizes, **parts)
+        built = network(attention=attention, norm_placement=any_of(["pre", "post"]), **sizes, **parts)
         if attention == "linear" and parts["mask"] not in ("none", "causal"):
             continue  # no such network can be built
-        yield made, Shape("tokens", "classes", int(any_of([2, 3, 5, 8])), 7, 6), int(any_of([4, 5, 8, 17]))
+        yield built, Shape("tokens", "classes", int(any_of([2, 3, 5, 8])), 7, 6), int(any_of([4, 5, 8, 17]))
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
