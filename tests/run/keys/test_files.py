@@ -94,7 +94,7 @@ def test_a_folder_counts_by_what_is_in_it_and_may_hold_links(lab: Path) -> None:
     weights.write_bytes(b"one set of weights")
     (lab / "checkpoint" / "part").symlink_to(lab / "elsewhere")
     (lab / "checkpoint" / "up").symlink_to("..")
-    paths = [path.resolve() for _, path in contents.files_in(lab / "checkpoint")]
+    paths = [path.resolve() for _, path in files.files_in(lab / "checkpoint")]
     assert len(paths) == len(set(paths)), "links in a circle"
     config = models(model="./checkpoint")
     before = make_plan(config)
