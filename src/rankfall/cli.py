@@ -82,7 +82,7 @@ def find_typo(arguments: list[str], verb: str | None, parsers: "Mapping[str, Arg
         return ""
     if verb not in parsers:
         return f"there is no verb {verb!r}{suggest(verb, parsers)} (`rankfall --help` lists all)"
-    known = [flag for action in parsers[verb]._actions for flag in action.option_strings]
+    known = re.findall(r"--[\w-]+", parsers[verb].format_help())
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     for word in before:
         flag = word.partition("=")[0]

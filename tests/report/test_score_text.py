@@ -60,6 +60,8 @@ def test_many_numbers_run_down_and_one_power_serves_a_number_and_its_deviation(s
 
 def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
     text = "\n".join(as_lines(scores))
+    (meaning,) = [headline.meaning for headline in headlines() if headline.name == "residual_last"]
+    assert f"residual_last: {meaning}"[:100] in text  # each column with its meaning
     deep, flat = map(text.index, ("sorting, long, depth 6 (width 48, 2 heads, float32)", "sorting, long, depth 2 ("))
     assert deep < text.index("a_b & 50%") < flat < text.index("flat", flat + 1)  # the setting with most numbers first
     assert re.search(r"\(chance\) +0\.13", text)  # of 1/8, as the page writes it
