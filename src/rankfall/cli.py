@@ -76,6 +76,8 @@ def run(arguments: list[str]) -> int:
 
 def find_typo(arguments: list[str], verb: str | None, parsers: "Mapping[str, ArgumentParser]") -> str:
     """Return the error for a verb or a flag that does not exist, with the nearest one that does; empty if all exist."""
+    import re
+
     from rankfall.errors import suggest
 
     if verb is None or arguments[0] != verb:
