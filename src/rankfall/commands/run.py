@@ -136,7 +136,7 @@ def finish(snakemake: "Driver", code: int, args: argparse.Namespace, again: str,
         return code
     assert snakemake.results is not None
     if code:
-        print_lines(ending.say_failed(snakemake.state, again, snakemake.log, not sys.stdout.isatty()))
+        print_lines(ending.say_failed(snakemake.state, again, snakemake.log))
         print_lines(ending.describe_missing_page(snakemake.state, snakemake.results))
         print_brief(snakemake.results, args.config)
         return code

@@ -13,9 +13,7 @@ import pytest
 from rankfall.run.screen import child
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.driver import Driver
-from rankfall.run.screen.ending import say_failed
-from rankfall.run.screen.logs import SILENT
-from rankfall.run.screen.state import Job, RunState
+from rankfall.run.screen.state import RunState
 
 # Each program stands for Snakemake, and counts interruptions.
 COUNT = """
@@ -132,12 +130,3 @@ def test_its_own_jobs_are_cancelled_and_no_others(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "cancelled").read_text().split() == ["1", "2", "5_2"]
     assert f"--user={os.getuid()} --name={OURS}" in (tmp_path / "asked").read_text()
     assert child.cancel_left(OURS) == []
-
-
-def test_the_error_of_a_failed_job_is_printed_once() -> None:
-    job = Job("measure", "measure mine", "out", "mine.log", 0.0, error="ValueError: no")
-    state = RunState(0.0, failed={"out": job})
-    assert "ValueError" not in "".join(say_failed(state, "make run", None, listed=True))
-    assert "ValueError" in next(say_failed(state, "make run", None, listed=False))
-    job.error = SILENT  # which no line told when the job ended
-    assert SILENT in next(say_failed(state, "make run", None, listed=True))

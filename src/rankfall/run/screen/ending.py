@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.report.labels import many
-from rankfall.run.screen.logs import SILENT, clock
+from rankfall.run.screen.logs import clock
 from rankfall.run.screen.state import RunState
 from rankfall.run.store.announced import is_running
 
@@ -55,20 +55,19 @@ def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
     yield f"==> to go on: {again}"
 
 
-def say_failed(state: RunState, again: str, log: Path | None, listed: bool) -> Iterator[str]:
-    """Yield the last lines of a run in which jobs failed. `listed`: a line for each, with its error, was printed when it ended."""
-    yield from list_failed(state, listed)
+def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
+    """Yield the last lines of a run in which jobs failed."""
+    yield from list_failed(state)
     yield f"==> {state.count} of {many(state.total, 'job')} done, {len(state.failed)} failed; to try these again: {again}"
     if log is not None:
         yield f"==> output of Snakemake: {log}"
 
 
-def list_failed(state: RunState, listed: bool = False) -> Iterator[str]:
-    """Yield a line for each of the first failed jobs, with its log, and with its error unless that is listed already."""
+def list_failed(state: RunState) -> Iterator[str]:
+    """Yield a line for each of the first failed jobs, with its error and log."""
     jobs = list(state.failed.values())
     for job in jobs[:FAILED]:
-        error = "" if listed and job.error != SILENT else f": {job.error}"
-        yield f"==> failed: {job.name}{error}; log: {job.log}"
+        yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
     if len(jobs) > FAILED:
         yield f"==> ... and {len(jobs) - FAILED} more"
 
