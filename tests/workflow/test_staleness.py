@@ -47,7 +47,7 @@ def test_edited_measure_or_figure_makes_what_follows_and_trains_nothing(
 
 
 def test_edited_machinery_trains_nothing(checkout: Checkout) -> None:
-    edit(checkout, "run/store/__init__.py", "train/progress.py", "cli.py", "errors.py")
+    edit(checkout, "run/store/__init__.py", "run/jobs/progress.py", "cli.py", "errors.py")
     assert checkout.run().trained == 0
 
 

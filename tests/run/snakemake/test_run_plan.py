@@ -162,7 +162,7 @@ def test_a_job_stops_with_another_package_than_planned_it(lab: Path, capsys: pyt
 HOLD = """
 import sys, time
 from pathlib import Path
-from rankfall.run.snakemake.lock import lock_results
+from rankfall.run.snakemake.storage import lock_results
 lock_results(Path(sys.argv[1]))
 print("locked", flush=True)
 time.sleep(600)
