@@ -196,6 +196,9 @@ def test_outputs_are_visible_along_the_axis_of_tokens_steps_or_samples():
     tokens[1, 3], steps[1, 1] = True, True
     assert is_visible(tokens, hidden) and is_visible(steps, hidden)
     assert is_visible(torch.ones(2, 5, dtype=torch.bool), hidden)
+    assert is_visible(torch.ones(2, 6, dtype=torch.bool), hidden) and not is_visible(
+        hidden, hidden
+    )  # a number for each token
 
 
 def test_heads_are_grouped_by_equal_numbers():

@@ -131,5 +131,5 @@ def is_visible(changes: Tensor, hidden: Tensor) -> bool:
         size = changes.shape[axis]
         if size > 1 and (tokens % size == 0 or size % tokens == 0):
             steps = hidden.repeat_interleave(max(1, size // tokens), 1).view(samples, size, -1).any(-1)
-            along.append(bool((changes.movedim(axis, 1).flatten(2).any(-1) & ~steps).any()))
+            along.append(bool((changes.movedim(axis, 1).reshape(samples, size, -1).any(-1) & ~steps).any()))
     return all(along) if along else bool(changes.any())
