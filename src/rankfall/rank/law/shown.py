@@ -38,7 +38,7 @@ ONE_LAYER = declare_columns(
 def columns() -> Table:
     return declare_table(
         "law",
-        "a cell x layer x test sample",
+        "each cell, layer and test sample",
         """
         layer int: 0 is the embedding
         sample int: which test sample, from 0
@@ -162,7 +162,7 @@ def model_columns() -> Table:
     """Declare the table `model_law`: one row per state."""
     return declare_table(
         "model_law",
-        "a model x phase x seed x variant x layer x sample",
+        "each model, phase, seed, variant, layer and sample",
         MODEL_COLUMNS,
         """
         variant text: what is left of every block: see docs/models.md

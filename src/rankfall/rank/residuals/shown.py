@@ -22,7 +22,7 @@ from rankfall.report.style import power
 def columns() -> Table:
     return declare_table(
         "residuals",
-        "a cell x layer x place x quantity x norm x centre",
+        "each cell, layer, place, quantity, norm and centre",
         """
         layer int 0..depth: 0 is the embedding
         place text: state: after the block (or the embedding); before or after a norm of the block, which call if it is called again
@@ -222,7 +222,7 @@ def model_columns() -> Table:
     """Declare the table `model_residuals`: one row per number."""
     return declare_table(
         "model_residuals",
-        "a model x phase x definition x seed x variant x layer x sample x metric x centre",
+        "each model, phase, definition, seed, variant, layer, sample, metric and centre",
         MODEL_COLUMNS,
         """
         variant text: what is left of every block: see docs/models.md
