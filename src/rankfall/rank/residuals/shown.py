@@ -89,7 +89,8 @@ HEADLINES = (
     Headline(
         "residual_last",
         "residual at the last layer",
-        "|X - mean of the tokens| / |X| after the last block: 0 where all tokens are one vector, about 1 where they have nothing in common",
+        "|X - mean of the tokens| / |X| after the last block: 0 where all tokens are one vector, about 1 where they have nothing in "
+        "common; mean over test samples, 8 by default",
         ("value",),
         residual,
         residual_last,
@@ -128,7 +129,8 @@ CHARTS = (
         "residual",
         "Residual by layer",
         "How different the tokens still are: what is left of their vectors without their mean, as a share. About 1: they have nothing in "
-        "common; 0: all are one vector. A line that falls is an architecture that collapses.",
+        "common; 0: all are one vector. A line that falls is an architecture that collapses. Means over test samples, "
+        "8 by default.",
         "layer",
         "value",
         "layer",
@@ -173,7 +175,7 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
     """Write which architectures are left with the largest and with the smallest residual."""
     headline = choose_number(rows)
     exact = headline.unit == "log10"
-    text = f"the residual {'without rounding' if exact else 'at the last layer'} is largest in"
+    text = f"the residual {'without rounding (geometric mean)' if exact else 'at the last layer'} is largest in"
     write = power if exact else partial(write_float, digits=headline.digits)
     return say_range(rows, setting, number=headline.name, text=text, write=write, more=say_kept(rows))
 
