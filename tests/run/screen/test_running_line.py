@@ -21,5 +21,5 @@ COMPILES = "thousandfold: compiling the machine, once\n"
 def test_a_job_says_what_it_does_before_it_counts_cells(log: str, said: str) -> None:
     job = Job("train", "train sorting 0-31", "out", "log", 0.0)
     assert line(job, parse_log(log), 20.0) == f"train sorting 0-31, 20 s: {said}"
-    drawn = Job("figure", "figure paths", "out", "log", 0.0)  # counts no cells
+    drawn = Job("figure", "figure paths", "out", "log", 0.0)  # it may write nothing until it ends
     assert line(drawn, parse_log(""), 20.0) == "figure paths, 20 s"

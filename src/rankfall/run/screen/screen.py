@@ -18,7 +18,7 @@ from rankfall.run.screen.state import STAGES, Job, RunState
 
 SHOWN = 6  # running jobs that are shown
 BAR = 24  # characters of a progress bar
-COUNTS = ("train", "measure")  # rules whose jobs write how many of their cells are done
+SAYS = ("data", "train", "measure")  # rules whose jobs write what they do as soon as they have loaded PyTorch
 
 
 def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> RenderableType:
@@ -72,7 +72,7 @@ def training(state: RunState, reached: Mapping[str, Reached]) -> str:
 def line(job: Job, progress: Reached | None, now: float) -> str:
     """Return the line of a running job."""
     so_far = f"{job.name}, {clock(now - job.began)}"
-    if progress is None or job.rule not in COUNTS:
+    if progress is None or job.rule not in SAYS:
         return so_far
     if not progress.total:
         return f"{so_far}: {progress.detail}"
