@@ -100,7 +100,7 @@ def write_config(folder: Path, architectures: str) -> Path:
 def test_an_architecture_of_a_configuration_is_checked(tmp_path, capsys):
     path = write_config(tmp_path, "  bare: {base: plain, residual: none, mlp: none, norm: none}\n")
     code, out, err = check(capsys, f"{path}:plain", "--length", 8)
-    assert code == 0 and "builds architecture plain of" in err
+    assert code == 0 and "c.yaml: 3 layers, width 16, 2 heads, 8 tokens (--length); sizes that its grid sets" in err
     assert "6 residual additions in 3 layers" in out and "4 x 8 tokens" in out
     code, out, _ = check(capsys, f"{path}:bare", "--length", 8, "--fail-if", "residual_last < 1e-6")
     assert code == 1 and "tokens become one vector" in out and "a skip around each layer" in out

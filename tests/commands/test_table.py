@@ -48,6 +48,26 @@ def test_csv_on_the_screen_is_the_table(results: Path, capfdbinary: pytest.Captu
     assert [sum(line.endswith(end) for line in text.splitlines()) for end in (",nan,", ",,")] == [1, 1]
 
 
+def test_chosen_columns_are_printed_as_latex_and_csv(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--columns", "task, chance"]
+    assert table(results, "datasets", "--latex", *chosen) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert r"\begin{tabular}{lr}" in lines and r"task & chance \\" in lines
+    assert {
+        r"sorting & $0.3333$ \\",
+        r"sorting &  \\",
+        r"a \textquotedbl{}quoted\textquotedbl{}, task & nan \\",
+    } <= set(lines)
+    assert table(results, "datasets", "--csv", *chosen) == 0
+    assert capsys.readouterr().out.splitlines()[0] == '"task","chance"'
+    assert table(results, "datasets", *chosen) == 0
+    assert "size_in" not in capsys.readouterr().out
+    for words in (["--columns", "chanc"], ["--latex"]):
+        assert table(results, "datasets", *words) == 2
+        error = capsys.readouterr().err.splitlines()
+        assert len(error) == 2 and "task, seed, data_key, split" in error[1]
+
+
 def test_a_table_that_is_not_there_is_named_with_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert table(results, "dataset", "--csv") == 2
     assert "did you mean 'datasets'" in capsys.readouterr().err

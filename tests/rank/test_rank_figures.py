@@ -119,8 +119,8 @@ def test_published_curves_lie_only_on_the_model_that_they_are_of(sizes: tuple[in
     (panel,) = picture.figure.axes
     assert any(line.get_linestyle() == "--" for line in panel.lines) is same
     assert ("Dashed: published curves" in picture.caption) is same
-    assert f"Layers x heads x width: bert-base-cased {' x '.join(map(str, sizes))}" in picture.caption
-    assert ("(published: 12 x 12 x 768)" in picture.caption) is not same
+    assert "bert-base-cased: {} layers, {} heads, width {}".format(*sizes) in picture.caption
+    assert ("(published: 12 layers, 12 heads, width 768)" in picture.caption) is not same
 
 
 def test_networks_of_two_trainings_are_counted_apart(tmp_path: Path) -> None:

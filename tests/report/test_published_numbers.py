@@ -33,7 +33,8 @@ from rankfall.report.schema import Column, Table
 
 
 def columns():
-    return Table("mylab.entropy", "a cell x layer", (Column("layer", "int", "layer"), Column("entropy", "float", "nats")), key=("layer",))
+    columns = Column("layer", "int", "layer"), Column("entropy", "float", "nats")
+    return Table("mylab.entropy", "each cell and layer", columns, key=("layer",))
 """
 PUBLISHED = """
 from rankfall import read_published

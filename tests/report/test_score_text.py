@@ -85,7 +85,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert cli.main(with_labels) == 0
     assert "flat_net & more" in capsys.readouterr().out
     for wrong, message in (
-        (["--columns", "residual"], "there is no number 'residual'; allowed: order, "),
+        (["--columns", "residual"], "fix: choose from order, "),
         (["--setting", "sorting, long, depth 3"], "there is no setting 'sorting, long, depth 3'; there is: "),
     ):
         assert cli.main([*words, *wrong]) == 2

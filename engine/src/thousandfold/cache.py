@@ -17,7 +17,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -60,7 +60,9 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[s
     """Load `entry`, a numba function, from the cache by a call with `arguments`. If the cache lacks it, a forked process compiles it first.
     `sources`: prefixes of the modules from which it is compiled."""
     folder = cache_folder(sources) or Path(tempfile.mkdtemp(prefix="thousandfold-kernels-"))
-    with lock_folder(folder):
+    with ExitStack() as stack:
+        with say_if_slow("another process compiles the machine; this one waits for it, about a minute"):
+            stack.enter_context(lock_folder(folder))
         values = arguments()
         if not is_kept(entry, values, folder):
             with say_if_slow(

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import nn
 
 ARGUMENTS = """
@@ -98,8 +100,7 @@ def load_module(args: argparse.Namespace, target: str) -> "tuple[nn.Module, Any,
         raise RankfallError("--inputs is for a model from a file; inputs of a named or configured model are drawn")
     file, _, architecture = target.rpartition(":")
     if file.endswith((".yaml", ".yml")):
-        say(f"builds architecture {architecture} of {file}")
-        return of_configuration(file, architecture, args.length, args.seed)
+        return of_configuration(file, architecture, args.length, args.seed, say)
     if target.endswith((".yaml", ".yml")):
         raise RankfallError(f"model {target!r}: write CONFIG.yaml:ARCHITECTURE")
     from rankfall.check.library import library_model
@@ -109,8 +110,10 @@ def load_module(args: argparse.Namespace, target: str) -> "tuple[nn.Module, Any,
     return library_model(target, settings, small=args.small, length=args.length, seed=args.seed, say=say)
 
 
-def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.Module, Any, str]":
-    """Build the untrained network of an architecture; return it with random states (1, 4, T, D) and its name."""
+def of_configuration(
+    file: str, name: str, length: int, seed: int, say: "Callable[[str], None]"
+) -> "tuple[nn.Module, Any, str]":
+    """Build the untrained network of an architecture, and say its sizes; return it with random states (1, 4, T, D) and its name."""
     from dataclasses import replace
     from pathlib import Path
 
@@ -120,12 +123,18 @@ def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.
     from rankfall.errors import RankfallError, suggest
     from rankfall.nets.network import Shape, build
     from rankfall.random_streams import stream
+    from rankfall.report.labels import many
     from rankfall.run.config.types import parse, read
 
     architectures = parse(read(Path(file))).architectures
     if name not in architectures:
         raise RankfallError(f"{file} has no architecture {name!r}" + suggest(name, architectures))
-    design = replace(architectures[name], embedding=Component("linear"), head=Component("regression"))
+    design = architectures[name]
+    sizes = (
+        f"{many(design.depth, 'layer')}, width {design.width}, {many(design.heads, 'head')}, {many(length, 'token')}"
+    )
+    say(f"builds architecture {name} of {file}: {sizes} (--length); sizes that its grid sets are not used")
+    design = replace(design, embedding=Component("linear"), head=Component("regression"))
     shape = Shape("vectors", "values", length=length, size_in=design.width, size_out=1)
     network = build(design, shape, 1, torch.float64)
     network.initialise([seed])

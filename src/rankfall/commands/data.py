@@ -40,6 +40,7 @@ def make_data(args: argparse.Namespace, planned: _planned.Planned, cells: "dict[
     store = Store(planned.results / "store")
     rows: list[dict[str, Any]] = []
     store.announce(cells.values())
+    print(f"making {len(cells)} data sets", flush=True)
     for cell in cells.values():
         try:
             rows += dataset_rows(cell, dataset_of(cell, store))

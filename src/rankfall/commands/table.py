@@ -14,8 +14,8 @@ ARGUMENTS = (
 --compare FILE...  show where two files of a table differ
 --docs FILE        write the page that documents all tables
 --csv              TABLE: as CSV, to the screen or to --out
---latex            scorecard: a table of one setting, for LaTeX (booktabs)
---columns A,B      scorecard: these numbers only, as the page of tables calls them
+--latex            TABLE: for LaTeX (booktabs), with --columns; scorecard: one setting
+--columns A,B      TABLE: these columns only; scorecard: these numbers only
 --setting LABEL    scorecard: this setting only, as the column `setting` has it
 --out FILE         the file to write, CSV or Parquet by its suffix; combine: by default the one of the plan
 --tolerance X      compare: relative (default: 0)
@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    """Print a few rows of a table, or export all of it. Print the scorecard by setting, or write one setting as LaTeX, with the labels of
-    the configuration if there is one."""
+    """Print a few rows of a table, or export all of it, or chosen columns. Print the scorecard by setting, or write one setting as LaTeX,
+    with the labels of the configuration if there is one."""
     from rankfall.errors import RankfallError
     from rankfall.report import tables
 
@@ -56,13 +56,13 @@ def _show(args: argparse.Namespace) -> int:
         config = parse(read(args.config))
     path = (args.results or Path(config.results if config else "results")) / "tables" / f"{args.table}.parquet"
     data = tables.read_named(path)
+    columns = [name.strip() for name in (args.columns or "").split(",") if name.strip()]
     if args.table == "scorecard" and not args.csv and (args.out is None or args.latex):
         from rankfall.report.looks import looks
         from rankfall.report.score_text import as_latex, as_lines, choose
         from rankfall.run.config.looks import check_labels
 
         scores = tables.read_frame(path, "scorecard")
-        columns = [name.strip() for name in (args.columns or "").split(",") if name.strip()]
         with looks(check_labels(config) if config else {}, {}):
             if args.latex:
                 if columns:  # errors then name the option
@@ -70,9 +70,14 @@ def _show(args: argparse.Namespace) -> int:
                 architectures = list(config.architectures) if config else []
                 return _write(as_latex(scores, columns, args.setting or "", architectures), args.out)
             return _write("\n".join(as_lines(scores, columns, args.setting or "")) + "\n", args.out)
-    for option in ("latex", "columns", "setting"):
-        if getattr(args, option):
-            raise RankfallError(f"--{option} is for `rankfall table scorecard`, on the screen or as LaTeX")
+    if args.setting:
+        raise RankfallError("--setting is for `rankfall table scorecard`, on the screen or as LaTeX")
+    if columns or args.latex:
+        data = tables.select_columns(data, columns)
+    if args.latex:
+        from rankfall.report.score_text import rows_as_latex
+
+        return _write(rows_as_latex(data), args.out)
     if args.csv and args.out is None:
         tables.to_csv(data, sys.stdout.buffer)
     elif args.out is None:

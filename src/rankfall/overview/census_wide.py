@@ -11,7 +11,7 @@ def columns() -> Table:
     """Declare the table of types that were measured at both sizes."""
     return declare_table(
         "census_wide",
-        "a model type",
+        "each model type",
         """
         type text: the library's name of the model type
         stream text: the stream that `census` has of it

@@ -17,7 +17,7 @@ def columns() -> Table:
     """Declare the table of claims with their verdicts."""
     return declare_table(
         "claims",
-        "a claim of a paper",
+        "each claim of a paper",
         """
         claim text: its name
         says text: the statement

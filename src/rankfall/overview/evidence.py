@@ -19,7 +19,7 @@ def columns() -> Table:
     """Declare the table of measurements of the claims' experiments."""
     return declare_table(
         "evidence",
-        "claim, quantity, line, x, seed",
+        "each claim, quantity, line, x and seed",
         """
         claim text: the claim whose experiment it is of
         quantity text: what is measured, and over what: `spread, by layer`

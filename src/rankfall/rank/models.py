@@ -23,6 +23,7 @@ TABLES = ["model_residuals"]
 DATA = ["rank/residuals/rank_by_layer.csv"]
 VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 SIZES = ["layers", "heads", "width"]
+SIZED = "{} layers, {} heads, width {}"
 PUBLISHED_CURVES = {  # name -> name of its published curves, and the sizes of the published model
     "bert-base-cased": ("BERT", (12, 12, 768)),
     "albert-base-v2": ("ALBERT", (12, 12, 768)),
@@ -116,14 +117,14 @@ def round_down(value: float) -> float:
 
 
 def say_sizes(panels: DataFrame) -> str:
-    """Write the sizes of each measured model, and those of the published model where they differ."""
+    """Write the layers, heads and width of each measured model, and those of the published model where they differ."""
     names = name_models(panels.model)
     sizes_of_models = []
     for model, *sizes in panels[["model", *SIZES]].drop_duplicates().itertuples(index=False, name=None):
         _, published_sizes = PUBLISHED_CURVES.get(short(model), ("", tuple(sizes)))
-        other = f" (published: {' x '.join(map(str, published_sizes))})" * (tuple(sizes) != published_sizes)
-        sizes_of_models.append(f"{names[model]} {' x '.join(map(str, sizes))}{other}")
-    return f"Layers x heads x width: {', '.join(sizes_of_models)}."
+        other = f" (published: {SIZED.format(*published_sizes)})" * (tuple(sizes) != published_sizes)
+        sizes_of_models.append(f"{names[model]}: {SIZED.format(*sizes)}{other}")
+    return f"{'; '.join(sizes_of_models)}."
 
 
 def published() -> DataFrame:

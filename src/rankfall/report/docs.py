@@ -39,7 +39,7 @@ def document() -> str:
         begins = "Begins with the columns of every table of cells. " if table.cells else ""
         key = ", ".join(f"`{column}`" for column in table.identity)
         identity = f"Rows are told apart by {key}.\n" if key else ""
-        parts += [f"## {name}.parquet\n", f"One row: {table.row}.\n\n{begins}{identity}", _columns(table.own)]
+        parts += [f"## {name}.parquet\n", f"One row for {table.row}.\n\n{begins}{identity}", _columns(table.own)]
         parts += measures.get(name, [])
     return "\n".join([*parts, FIGURES, *_figures()])
 

@@ -5,7 +5,7 @@ Most tables describe cells. They begin with the same columns, `CELL_COLUMNS`: la
 that a figure needs no second table. A quantity declares its table by the function `columns` in `shown.py` of its folder:
 
     def columns() -> Table:
-        return declare_table("drift", "a cell at a layer", "layer int 0..depth: 0 is the embedding", key="layer")
+        return declare_table("drift", "each cell and layer", "layer int 0..depth: 0 is the embedding", key="layer")
 
 A user's quantity may leave it out. Then its table has the columns of the rows that its measure gives (`conform.declaration`).
 """
@@ -50,7 +50,7 @@ class Table:
     """The declaration of a table. A table of cells (`cells`) begins with CELL_COLUMNS, and its key begins with the cell's key."""
 
     name: str
-    row: str  # what a row is, to be read after "one row:"
+    row: str  # what a row is for, to be read after "one row for": `each cell and layer`
     own: tuple[Column, ...]  # tables of cells have CELL_COLUMNS before these
     key: tuple[str, ...] = ()  # the table's own columns that distinguish rows (of a cell)
     cells: bool = True

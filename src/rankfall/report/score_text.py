@@ -1,9 +1,11 @@
-"""The scorecard as text: numbers in the format of figures, lines for a terminal, and a table for LaTeX (booktabs)."""
+"""The scorecard as text: numbers in the format of figures, lines for a terminal, and a LaTeX table (booktabs); other tables as LaTeX."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import isfinite
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, suggest
@@ -13,6 +15,9 @@ from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import say_span
 from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 ABSENT = "–"
 HEADING = 14  # letters of a line of a heading in LaTeX
@@ -95,7 +100,7 @@ def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) 
     for name in columns:
         if name not in by_name:
             raise RankfallError(
-                f"{where}: there is no number {name!r}; allowed: {', '.join(by_name)}{suggest(name, by_name)}"
+                f"{where}: the scorecard has no number {name!r}{suggest(name, by_name)}\nfix: choose from {', '.join(by_name)}"
             )
     if not len(scores):
         raise RankfallError(f"{where}: the scorecard has no row")
@@ -225,9 +230,30 @@ def as_latex(
     body = [write_line(line) for line in grid]
     if any(chances) and len(shown) <= ACROSS:
         body.insert(len(rows), r"\midrule")
-    lines = [f"% {' '.join(note.split())}" for note in comments]
-    lines += [FITTED, rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}", r"\toprule", write_line(head), r"\midrule"]
-    return "\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}}", ""])
+    return "\n".join(
+        [*(f"% {' '.join(note.split())}" for note in comments), *write_tabular(head, body, "l" + "r" * (len(head) - 1))]
+    )
+
+
+def rows_as_latex(data: "Table") -> str:
+    """Return a LaTeX table (booktabs) of all rows and columns of a table. Numbers have four digits; a null is empty."""
+    body = [write_line(map(write_plain_value, row.values())) for row in data.to_pylist()]
+    sides = ["r" if str(field.type) in ("int64", "double") else "l" for field in data.schema]
+    head = [escape(name.replace("_", " ")) for name in data.column_names]
+    return "\n".join([r"% \usepackage{booktabs,graphicx}", *write_tabular(head, body, "".join(sides))])
+
+
+def write_plain_value(value: str | float | None) -> str:
+    """Write the value of a cell of a table for LaTeX."""
+    if isinstance(value, float) and isfinite(value):
+        return math(re.sub(r"e(-?)\+?0*", r"e\1", f"{value:.4g}"))
+    return "" if value is None else escape(str(value))
+
+
+def write_tabular(head: Iterable[str], body: Iterable[str], sides: str) -> list[str]:
+    """Return the lines of a tabular whose columns stand on these `sides`, such as `lrr`."""
+    begin = [FITTED, rf"\begin{{tabular}}{{{sides}}}", r"\toprule", write_line(head), r"\midrule"]
+    return [*begin, *body, r"\bottomrule", r"\end{tabular}}", ""]
 
 
 def write_line(cells: Iterable[str]) -> str:

@@ -162,6 +162,16 @@ def read_named(path: Path) -> pa.Table:
     return read(path, path.stem)
 
 
+def select_columns(data: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Return these columns of a table, or raise an error that lists those that it has."""
+    unknown = [name for name in columns if name not in data.column_names]
+    if unknown or not columns:
+        problem = f"the table has no column {unknown[0]!r}" if unknown else "name the columns of a LaTeX table"
+        close = suggest(unknown[0], data.column_names) if unknown else ""
+        raise RankfallError(f"--columns: {problem}{close}\nfix: choose from {', '.join(data.column_names)}")
+    return data.select(columns)
+
+
 def export(data: pa.Table, path: Path, form: str | None = None) -> None:
     """Write a table to a file in the format of its suffix, or in `form`."""
     form = form or path.suffix.removeprefix(".").lower()
@@ -184,9 +194,10 @@ def to_csv(data: pa.Table, file: BinaryIO) -> None:
 def describe_table(data: pa.Table) -> Iterator[str]:
     """Yield the name of a table, its columns with their meanings, and its first rows."""
     table = declaration(about_of(data)["table"], data)
+    shown = [column for column in table.columns if column.name in data.column_names]
     yield f"{table.name}: {len(data)} rows, {len(data.column_names)} columns"
-    width = max(len(column.name) for column in table.columns)
-    for column in table.columns:
+    width = max(len(column.name) for column in shown)
+    for column in shown:
         unit = f" [{column.unit}]" if column.unit else ""
         yield f"  {column.name:<{width}}  {column.type:<5}  {column.meaning}{unit}"
     varied = [name for name in data.column_names if len(data) == 1 or len(data[name].unique()) > 1]

@@ -9,7 +9,7 @@ def columns() -> Table:
     """Declare the table of data sets."""
     return declare_table(
         "datasets",
-        "a task x seed x split",
+        "each task, seed and split",
         """
         task text: the task's name in the config
         seed int?: the seed that the data is drawn from; null: all seeds share it

@@ -11,7 +11,7 @@ def columns() -> Table:
     """Declare the table of metrics by epoch."""
     return declare_table(
         "training",
-        "a cell x epoch x split x metric",
+        "each cell, epoch, split and metric",
         """
         epoch int [epochs]: epochs completed; 0: at initialisation, of cells that are not trained
         split text: train: over the epoch's steps, with dropout; test and others: then, without

@@ -19,7 +19,7 @@ KEY = "layer attention_head tokens left_out quantity kind tolerance"
 def columns() -> Table:
     return declare_table(
         "attention_identity",
-        "a cell x layer x head x length x what is left out x quantity x kind x tolerance",
+        "each cell, layer, head, length, choice of what is left out, quantity, kind and tolerance",
         """
         layer int: 1 is the first block
         attention_head int?: null: of the whole layer
@@ -119,7 +119,7 @@ def model_columns() -> Table:
     """Declare the table `model_attention_identity`, which has the columns of `attention_identity`."""
     return declare_table(
         "model_attention_identity",
-        "a model x phase x seed x layer x head x length x what is left out x quantity x kind x tolerance",
+        "each model, phase, seed, layer, head, length, choice of what is left out, quantity, kind and tolerance",
         MODEL_COLUMNS,
         columns().own,
         key=f"model revision phase text length dtype seed {KEY}",

@@ -21,7 +21,7 @@ KEY = "layer method kept_tokens quantity other"
 def columns() -> Table:
     return declare_table(
         "attribution",
-        "a cell x layer x method x kept tokens x quantity",
+        "each cell, layer, method, set of kept tokens and quantity",
         """
         layer int: 1 is the first block
         method text: jacobian: Frobenius norm of the whole block d e_j / d x_i, x_i what enters the first layer; jacobian without
@@ -126,7 +126,7 @@ def model_columns() -> Table:
     """Declare the table `model_attribution`, which has the columns of `attribution` too."""
     return declare_table(
         "model_attribution",
-        "a model x phase x seed x layer x method x kept tokens x quantity",
+        "each model, phase, seed, layer, method, set of kept tokens and quantity",
         MODEL_COLUMNS,
         columns().own,
         """

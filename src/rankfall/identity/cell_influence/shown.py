@@ -9,7 +9,7 @@ from rankfall.report.schema import Table, declare_table
 def columns() -> Table:
     return declare_table(
         "cell_influence",
-        "a cell x layer x place",
+        "each cell, layer and place",
         """
         layer int: 1 is the first block
         place int: 1 is the first token, sentinels included

@@ -21,7 +21,7 @@ from rankfall.report.style import WIDTH, Picture, canvas
 def columns() -> Table:
     return declare_table(
         "influence",
-        "a source x network x position x weight x depth x seed x place; and without a place, agreement with uniform averaging",
+        "each source, network, position, weight, depth, seed and place; without a place: agreement with uniform averaging",
         """
         source text: jacobian: norms of blocks d e_n / d x_i of a network; averaging: last row of ((1 - a) 1 + a C)^depth, C_ji = 1/j;
             smoothed density: the same from its closed form; density: its limit for many places; in squares: what independent random value

@@ -18,7 +18,7 @@ KEY = "layer map loss trained_layer candidates distance"
 def columns() -> Table:
     return declare_table(
         "token_identity",
-        "a cell x layer x map x loss x layer trained on x candidates x distance",
+        "each cell, layer, map, loss, layer trained on, set of candidates and distance",
         """
         layer int?: whose states are mapped; 0 is what enters the first layer; null: position
         map text: naive: the state itself; linear; mlp: linear and one hidden layer; position: knows only the place of the token
@@ -109,7 +109,7 @@ SENTENCES = (
 def model_columns() -> Table:
     return declare_table(
         "model_token_identity",
-        "a model x phase x seed x variant x layer x map x loss x layer trained on x candidates x distance",
+        "each model, phase, seed, variant, layer, map, loss, layer trained on, set of candidates and distance",
         MODEL_COLUMNS,
         """
         variant text: what is left of every block: see docs/models.md

@@ -45,7 +45,7 @@ def columns() -> Table:
     all."""
     return declare_table(
         "census",
-        "a model type",
+        "each model type",
         OF_TYPE,
         OF_STREAM,
         NUMBERS,

@@ -9,7 +9,7 @@ def columns() -> Table:
     """Declare the table of model types by layer."""
     return declare_table(
         "census_layers",
-        "a model type x size x stream x layer; a type that is not measured has one row",
+        "each model type, size, stream and layer; a type that is not measured has a single row",
         OF_TYPE,
         OF_STREAM,
         """

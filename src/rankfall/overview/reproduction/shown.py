@@ -23,7 +23,7 @@ def columns() -> Table:
     """Declare the table of published numbers and ours."""
     return declare_table(
         "reproduction",
-        "a published number x a setting of ours",
+        "each published number and each setting of ours",
         """
         name text: short name of the number
         setting text: which of our settings measures it: column=value, ...; empty if none does

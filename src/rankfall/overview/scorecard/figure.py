@@ -106,7 +106,7 @@ def caption(
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
         f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}. "
-        "Darker: more is kept, or less time is taken, compared seed by seed; ties are alike. Grey: neither end is better, or one seed "
-        "decides nothing. "
+        "Darkest: no other architecture keeps more, or takes less time, compared seed by seed. The paler, the more others do. "
+        "Grey: neither end is better, or one seed decides nothing. "
         f"Dash: no such number. Blank: not measured. Floor: rounding noise of float64.{kept}{same}{beside}{incomplete}{more}"
     )

@@ -13,7 +13,7 @@ def columns() -> Table:
     unread = {field for fields in UNREAD.values() for field in fields}
     return declare_table(
         "scorecard",
-        "an architecture x variant x setting",
+        "each architecture, variant and setting",
         """
         architecture text: the architecture's name in the config
         variant text: the parts that the grid sets, where several designs have this name: column value; empty for the one with most

@@ -26,7 +26,7 @@ from rankfall.report.style import Picture
 def columns() -> Table:
     return declare_table(
         "extrapolation",
-        "a cell x tested length",
+        "each cell and tested length",
         """
         trained_length int [tokens]: length of the windows in training, without sentinels
         length int [tokens]: length of the windows here, without sentinels

@@ -23,7 +23,7 @@ from rankfall.report.style import WIDTH, Picture, canvas
 def columns() -> Table:
     return declare_table(
         "offsets",
-        "a cell x term x layer x head x offset",
+        "each cell, term, layer, head and offset",
         """
         which text: B: what a position adds to scores; C: what the normaliser `urpe` multiplies weights by
         layer int?: 1 is the first block; null: all layers share the term

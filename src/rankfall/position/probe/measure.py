@@ -85,7 +85,7 @@ def probe(
     tokens: int = 32,
     draws: int = 8,
 ) -> list[dict[str, Any]]:
-    """Probe every attention x normaliser x position x mask x sentinels x depth.
+    """Probe every combination of attention, normaliser, position, mask, sentinels and depth.
 
     A normaliser or mask that the attention does not read is null.
     """

@@ -12,7 +12,7 @@ from rankfall.report.schema import Table, declare_table
 def columns() -> Table:
     return declare_table(
         "probe",
-        "attention x normaliser x position x mask x sentinels x depth x tokens",
+        "each attention, normaliser, position, mask, kind of sentinels, depth and number of tokens",
         """
         attention text: how tokens are mixed
         normaliser text?: what turns scores into attention weights; null: nothing reads it

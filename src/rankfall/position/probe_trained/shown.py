@@ -11,7 +11,7 @@ from rankfall.report.schema import Table, declare_table
 def columns() -> Table:
     return declare_table(
         "probe_trained",
-        "a cell x length",
+        "each cell and length",
         """
         length int: n: how often the one symbol is put in
         asked int: places with a learned answer: no more than the longest trained length

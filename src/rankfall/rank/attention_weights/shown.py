@@ -16,7 +16,7 @@ from rankfall.report.style import Picture
 def columns() -> Table:
     return declare_table(
         "attention_weights",
-        "a cell x layer x head x what is left out x quantity",
+        "each cell, layer, head, choice of what is left out and quantity",
         """
         layer int 1..depth: 1 is the first block
         tokens int [tokens]: T, sentinels included

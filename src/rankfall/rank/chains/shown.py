@@ -17,7 +17,7 @@ from rankfall.report.style import Picture
 def columns() -> Table:
     return declare_table(
         "chains",
-        "a model x phase x seed x chain length x repeat",
+        "each model, phase, seed, chain length and repeat",
         MODEL_COLUMNS,
         """
         chain int [layers]: matrices in the product, one a layer

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def columns() -> Table:
     return declare_table(
         "circle",
-        "a cell x step x token of the roll-out",
+        "each cell, step and token of the roll-out",
         """
         step int: applications of the network so far; at 0 the points are opposite on the circle
         token int: which of the two points

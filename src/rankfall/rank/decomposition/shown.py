@@ -23,7 +23,7 @@ from rankfall.report.style import Picture
 def columns() -> Table:
     return declare_table(
         "decomposition",
-        "a cell x path length; the bias term as its own row",
+        "each cell and path length, and one for the term of the biases",
         """
         term text: paths, or bias: all that descends from biases
         length int? [layers]: layers that these paths go through; null: bias

@@ -8,7 +8,7 @@ from rankfall.report.schema import Table, declare_table
 def columns() -> Table:
     return declare_table(
         "gradients",
-        "a cell x layer x what the gradient is by",
+        "each cell, layer and variable that the gradient is by",
         """
         layer int 1..depth: 1 is the first block
         of text: queries, keys, values: the weights of the attention that make them, without biases; input: the state that enters the layer

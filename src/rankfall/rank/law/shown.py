@@ -38,7 +38,7 @@ ONE_LAYER = declare_columns(
 def columns() -> Table:
     return declare_table(
         "law",
-        "a cell x layer x test sample",
+        "each cell, layer and test sample",
         """
         layer int: 0 is the embedding
         sample int: which test sample, from 0
@@ -115,7 +115,7 @@ HEADLINES = (
         "log_residual",
         "residual without rounding (log10)",
         "log10 of the relative residual after the last block, by centred propagation, which has no rounding floor, or by float64 where "
-        "that is above its floor; mean over samples",
+        "that is above its floor; geometric mean over test samples, 4 by default, so it differs from `residual at the last layer`",
         ("layer", "sample", "method", "log10_residual", "floor"),
         all_rows,
         log_residual,
@@ -132,7 +132,8 @@ CHARTS = (
         "Residual without a rounding floor",
         "Computed without rounding, so that it can be followed far below what numbers of a computer resolve. Where the exponent grows by "
         "the same factor in every layer, collapse is doubly exponential; where it grows by the same amount, exponential. A "
-        "line ends where that cannot be done and what is left is rounding noise.",
+        "line ends where that cannot be done and what is left is rounding noise. Geometric means over test samples, 4 by default, so "
+        "they differ from the means of the residual by layer.",
         "layer",
         "log10_residual",
         "layer",
@@ -147,7 +148,7 @@ CHARTS = (
 
 
 def say_law(rows: DataFrame, setting: Setting) -> str:
-    text = f"after {many(setting.depth, 'layer')} the residual without rounding is largest in"
+    text = f"after {many(setting.depth, 'layer')} the residual without rounding (geometric mean) is largest in"
     return say_range(rows, setting, number="log_residual", text=text, write=power)
 
 
@@ -162,7 +163,7 @@ def model_columns() -> Table:
     """Declare the table `model_law`: one row per state."""
     return declare_table(
         "model_law",
-        "a model x phase x seed x variant x layer x sample",
+        "each model, phase, seed, variant, layer and sample",
         MODEL_COLUMNS,
         """
         variant text: what is left of every block: see docs/models.md

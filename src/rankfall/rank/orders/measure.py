@@ -85,7 +85,8 @@ def orders(
     tokens: int = 6,
     width: int = 8,
 ) -> list[dict[str, Any]]:
-    """Measure attention alone for attention x normaliser x position x mask x sentinels, and every block for attention x normaliser.
+    """Measure attention alone for each attention, normaliser, position, mask and kind of sentinels, and every block for each attention and
+    normaliser.
 
     `blocks`: by default all. Those with a skip connection are measured for each position and mask too, at the largest number of heads. A
     field that an attention does not read, such as the normaliser, is null. Masks that an attention does not support are left out.

@@ -18,7 +18,7 @@ from rankfall.report.selection import select
 def columns() -> Table:
     return declare_table(
         "orders",
-        "block x attention x normaliser x position x mask x sentinels x heads x biases x quantity",
+        "each block, attention, normaliser, position, mask, kind of sentinels, number of heads, choice of biases and quantity",
         """
         block text: what surrounds the attention: nothing (attention alone), norms, skip, MLP
         attention text: how tokens are mixed

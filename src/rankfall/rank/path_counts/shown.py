@@ -14,7 +14,7 @@ from rankfall.report.style import Picture
 def columns() -> Table:
     return declare_table(
         "path_counts",
-        "a model x path length",
+        "each model and path length",
         """
         model text: name, as in the config
         depth int [layers]: layers

@@ -13,7 +13,7 @@ from rankfall.report.selection import select
 def columns() -> Table:
     return declare_table(
         "paths",
-        "a cell x evaluation x path length x number of paths x repeat; whole model and chance as own rows",
+        "each cell, evaluation, path length, number of paths and repeat; the whole model and chance have rows of their own",
         """
         kind text: path (a set of paths), whole (the whole model) or chance (a guess without input)
         evaluation text?: attention recomputed from the path's own states, or frozen: the whole model's; null: chance

@@ -22,7 +22,7 @@ from rankfall.report.style import power
 def columns() -> Table:
     return declare_table(
         "residuals",
-        "a cell x layer x place x quantity x norm x centre",
+        "each cell, layer, place, quantity, norm and centre",
         """
         layer int 0..depth: 0 is the embedding
         place text: state: after the block (or the embedding); before or after a norm of the block, which call if it is called again
@@ -89,7 +89,8 @@ HEADLINES = (
     Headline(
         "residual_last",
         "residual at the last layer",
-        "|X - mean of the tokens| / |X| after the last block: 0 where all tokens are one vector, about 1 where they have nothing in common",
+        "|X - mean of the tokens| / |X| after the last block: 0 where all tokens are one vector, about 1 where they have nothing in "
+        "common; mean over test samples, 8 by default",
         ("value",),
         residual,
         residual_last,
@@ -128,7 +129,8 @@ CHARTS = (
         "residual",
         "Residual by layer",
         "How different the tokens still are: what is left of their vectors without their mean, as a share. About 1: they have nothing in "
-        "common; 0: all are one vector. A line that falls is an architecture that collapses.",
+        "common; 0: all are one vector. A line that falls is an architecture that collapses. Means over test samples, "
+        "8 by default.",
         "layer",
         "value",
         "layer",
@@ -173,7 +175,7 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
     """Write which architectures are left with the largest and with the smallest residual."""
     headline = choose_number(rows)
     exact = headline.unit == "log10"
-    text = f"the residual {'without rounding' if exact else 'at the last layer'} is largest in"
+    text = f"the residual {'without rounding (geometric mean)' if exact else 'at the last layer'} is largest in"
     write = power if exact else partial(write_float, digits=headline.digits)
     return say_range(rows, setting, number=headline.name, text=text, write=write, more=say_kept(rows))
 
@@ -222,7 +224,7 @@ def model_columns() -> Table:
     """Declare the table `model_residuals`: one row per number."""
     return declare_table(
         "model_residuals",
-        "a model x phase x definition x seed x variant x layer x sample x metric x centre",
+        "each model, phase, definition, seed, variant, layer, sample, metric and centre",
         MODEL_COLUMNS,
         """
         variant text: what is left of every block: see docs/models.md

@@ -24,7 +24,7 @@ from rankfall.report.style import Picture
 def columns() -> Table:
     return declare_table(
         "states",
-        "a cell x layer x what is left out x quantity",
+        "each cell, layer, choice of what is left out and quantity",
         """
         layer int 0..depth: 0 is what enters the first block
         tokens int [tokens]: T, sentinels included

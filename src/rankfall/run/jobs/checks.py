@@ -50,6 +50,7 @@ def check_cells(
     Raise if an engine cannot run, has no device, or disagrees with autograd, since that is no cell's fault. `datasets` receives the data
     that the checks read, for the training after them."""
     check_engines(cells, device)
+    note("checking components, and the engine against autograd, once for each version of their code")
     refused = find_refused_cells(cells, store, note, datasets)
     firsts = {cell.group: cell for cell in reversed(cells) if cell.engine in MACHINES and cell.key not in refused}
     for cell in reversed(firsts.values()):

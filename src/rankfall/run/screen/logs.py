@@ -9,6 +9,7 @@ from rankfall.terminal import clean
 READ = 4096  # bytes of a log's beginning, and of its end
 TAIL = 16_384  # bytes of a log's end in which an error is searched
 ERROR = re.compile(r"^(error: |checkpointed on |[\w.]*(Error|Exception|Interrupt|Unproved)\b)")
+LOADING = "loading PyTorch"  # before the first line of a log
 SILENT = "it ended without a word: killed, or taken away by the scheduler"
 CELLS = re.compile(r"^(?:\S+: )?(\d+) cells: (\d+) in store, (\d+) to (?:train|measure)", re.MULTILINE)
 STEP = re.compile(r"^(\d+)/(\d+) cells; stack of (\d+): step (\d+)/(\d+), (\d+(?:\.\d+)?) member-steps/s", re.MULTILINE)
@@ -28,7 +29,7 @@ class Reached:
 
 
 def read_reached(log: Path) -> Reached | None:
-    """Return the progress of the job with this log, or None if there is no log, or no progress in it."""
+    """Return the progress of the job with this log, or None if there is no log."""
     try:
         with log.open("rb") as file:
             text = file.read(READ)
@@ -41,11 +42,11 @@ def read_reached(log: Path) -> Reached | None:
     return parse_log(clean(text.decode(errors="replace").replace("\r", "\n")))
 
 
-def parse_log(text: str) -> Reached | None:
-    """Return the progress of a job whose log has this text."""
+def parse_log(text: str) -> Reached:
+    """Return the progress of a job whose log has this text. Before the job counts its cells, that is the last line of the log."""
     start = CELLS.search(text)
     if start is None:
-        return None
+        return Reached(detail=(text.strip() or LOADING).splitlines()[-1].removeprefix("thousandfold: "))
     total, stored, missing = map(int, start.groups())
     steps, measured = STEP.findall(text), MEASURED.findall(text)
     if steps:

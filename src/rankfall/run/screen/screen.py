@@ -18,6 +18,7 @@ from rankfall.run.screen.state import STAGES, Job, RunState
 
 SHOWN = 6  # running jobs that are shown
 BAR = 24  # characters of a progress bar
+SAYS = ("data", "train", "measure")  # rules whose jobs write what they do as soon as they have loaded PyTorch
 
 
 def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> RenderableType:
@@ -61,7 +62,7 @@ def stages(state: RunState) -> Table:
 def training(state: RunState, reached: Mapping[str, Reached]) -> str:
     """Return the cells and the steps per second of running training jobs."""
     jobs = [job for number, job in reached.items() if getattr(state.running.get(number), "rule", "") == "train"]
-    if not jobs:
+    if not any(job.total for job in jobs):
         return ""
     rate, cells, total = (sum(getattr(job, name) for job in jobs) for name in ("rate", "cells", "total"))
     steps = f", {rate:,.0f} training steps a second" if rate else ""
@@ -71,8 +72,10 @@ def training(state: RunState, reached: Mapping[str, Reached]) -> str:
 def line(job: Job, progress: Reached | None, now: float) -> str:
     """Return the line of a running job."""
     so_far = f"{job.name}, {clock(now - job.began)}"
-    if progress is None or not progress.total:
+    if progress is None or job.rule not in SAYS:
         return so_far
+    if not progress.total:
+        return f"{so_far}: {progress.detail}"
     rate = f", {progress.rate:,.0f} steps a second" if progress.rate else ""
     detail = f", {progress.detail}" if progress.detail else ""
     return f"{so_far}: {progress.cells} of {progress.total} cells{rate}{detail}"

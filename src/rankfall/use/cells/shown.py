@@ -16,7 +16,7 @@ def columns() -> Table:
     """Declare the table of cells."""
     return declare_table(
         "cells",
-        "a cell",
+        "each cell",
         """
         steps int [steps]: optimiser steps that counted
         train_loss float [nats] nan: loss on the training set at the end, without dropout; NaN if untrained

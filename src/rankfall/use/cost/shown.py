@@ -12,7 +12,7 @@ def columns() -> Table:
     """Declare the table of processor times."""
     return declare_table(
         "cost",
-        "a trained network",
+        "each trained network",
         """
         key text: the network's cell
         task text: the task's name in the config

@@ -9,7 +9,7 @@ def columns() -> Table:
     """Declare the table of numbers of parameters."""
     return declare_table(
         "parameters",
-        "a cell x part",
+        "each cell and part",
         """
         part text: all; attention: of all blocks; mlp; norms, gains and the rest of blocks: others; outside blocks: outside
         count int: numbers that are learned; one that several layers share counts once, outside blocks

@@ -10,7 +10,7 @@ def columns() -> Table:
     """Declare the table of predictors without a network."""
     return declare_table(
         "references",
-        "a cell's data x a predictor without a network",
+        "each cell's data and each predictor without a network",
         """
         predictor text: what it sees of a token: position, token, token_position (learned from the training set); or oracle: it knows
             the answers, but must say the same for equal tokens of a sample, as a network without positions must
