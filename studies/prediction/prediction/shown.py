@@ -8,7 +8,7 @@ def columns() -> Table:
     """Declare the table: one row per counted network, trained at the learning rate that the rule chose."""
     return declare_table(
         "prediction",
-        "a task x architecture x depth x seed",
+        "each task, architecture, depth and seed",
         """
         task text: the task's name in the config
         architecture text: the architecture's name in the config, and its variant where the grid sets parts of it

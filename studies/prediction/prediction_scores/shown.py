@@ -8,7 +8,7 @@ def columns() -> Table:
     """Declare the table: one row per model, statistic, and null model over which the gain is measured."""
     return declare_table(
         "prediction_scores",
-        "a task x outcome x statistic x model x null model",
+        "each task, outcome, statistic, model and null model",
         """
         task text: the task's name in the config; all: mean over tasks that have a value
         outcome text: trains; over_chance: accuracy over chance after the budget; steps: to the threshold, fewer is better and never is
