@@ -109,6 +109,7 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return type(value)(items)
 
 
+CHOICES = frozenset({"topk", "argsort", "sort"})  # operations that choose tokens
 JOINS = frozenset({"cat", "concat", "concatenate", "stack"})
 
 
