@@ -46,7 +46,9 @@ def labels_of(recording: RecordedStream, largest: int) -> Tensor | None:
     The gradient of a cross entropy at logits, probabilities minus the label, is negative for the label alone.
     """
     samples, tokens = recording.report.shape
-    sizes = {(samples, count): (samples, count) for count in (tokens, tokens - 1)}
+    sizes: dict[tuple[int, ...], tuple[int, int]] = {
+        (samples, count): (samples, count) for count in (tokens, tokens - 1)
+    }
     sizes |= {(samples * count,): (samples, count) for count in (tokens, tokens - 1)}
     logits: list[Tensor] = []
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.labels import own_losses, reads_labels
-from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.named import NONE, PASS, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.errors import describe_error
 from rankfall.streams.record import map_tensors, tensors_in
@@ -44,13 +44,20 @@ def initial_loss(recording: RecordedStream) -> Result:
     An output that is a softmax already warns. It fails if the loss stays the same when 1 is added to the output, as that of another
     softmax does, or if the loss is negative, as without a logarithm. An output that is a softmax over its first axis fails.
     """
-    for _, tensor in tensors_in(recording.output):
-        if not sums_to_one(tensor, -1) and (sums_to_one(tensor, 0) or sums_to_one(tensor, 0, log=True)):
-            return failed(f"the output {tuple(tensor.shape)} is a softmax over its first axis, not its last")
-    if any(flow.causal for flow in recording.examined.flows) and reads_labels(recording, 0):
+    result = judge_loss(recording)
+    causal = result.verdict in (PASS, NONE) and any(flow.causal for flow in recording.examined.flows)
+    if causal and reads_labels(recording, 0):
         return warned(
             "the label of each token is that token itself, which the output reads: are labels not shifted by one?"
         )
+    return result
+
+
+def judge_loss(recording: RecordedStream) -> Result:
+    """Judge the value of a loss at the output."""
+    for _, tensor in tensors_in(recording.output):
+        if not sums_to_one(tensor, -1) and (sums_to_one(tensor, 0) or sums_to_one(tensor, 0, log=True)):
+            return failed(f"the output {tuple(tensor.shape)} is a softmax over its first axis, not its last")
     logits = find_logits(recording)
     if recording.loss is not None:
         try:
