@@ -11,8 +11,8 @@ from rankfall.streams.blocks import step_of
 from rankfall.streams.flow import Flow
 from rankfall.streams.frames import Call
 from rankfall.streams.layers import Group, family, places
-from rankfall.streams.record import Graph, Node
-from rankfall.streams.sums import Summand, maps_joined, without_maps
+from rankfall.streams.record import CHOICES, Graph
+from rankfall.streams.sums import Summand, is_resized, maps_between, without_maps
 from rankfall.streams.trace import MAPS, Tracer
 
 
@@ -51,6 +51,7 @@ def with_coverage(
         or in_branches(graph, call, between_layers)
     ]
     skipless = [call for call in outside if call not in left_out]
+    left_out = [call for call in left_out if not reads_chosen(graph, tracer, call, additions)]
     loose_sums = {index: addition for index, addition in sums.items() if index not in in_layers}
     measured = sum(map(len, calls))
     lines: tuple[str, ...] = ()
@@ -75,7 +76,7 @@ def with_coverage(
         if previous is None:
             missing += begins_behind(model, graph, tracer, first, layer_calls, outside)
         joins = modules_between(graph, end, first.state) if end is not None else ()
-        resized = end is not None and graph.nodes[end].shape != graph.nodes[first.state].shape
+        resized = end is not None and is_resized(graph, end, first.state)
         covered.append(
             replace(
                 flow,
@@ -132,6 +133,14 @@ def module_of(graph: Graph, addition: Summand) -> str:
 
 def list_calls(calls: list[Call]) -> str:
     return ", ".join(map(str, calls[:6])) + " and others" * (len(calls) > 6)
+
+
+def reads_chosen(graph: Graph, tracer: Tracer, call: Call, additions: list[Summand]) -> bool:
+    """Return whether a call acts on fewer tokens than the layers, which a router chooses, as in a mixture of depths."""
+    start = tracer.inputs.get(call)
+    if start is None or graph.nodes[start].shape[-2:-1] >= additions[0].node.shape[-2:-1]:
+        return False
+    return any(node.op in CHOICES and graph.above(node.index, start) for node in graph.nodes[:start])
 
 
 def describe_shapes(graph: Graph, tracer: Tracer, calls: list[Call], additions: list[Summand]) -> str:
@@ -247,19 +256,6 @@ def modules_between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
     """Return the names of the modules whose maps lie between two states, each once."""
     maps = maps_between(graph, upper, lower)
     return tuple(dict.fromkeys(node.stack[-1].module or "the model itself" for node in maps))
-
-
-def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
-    """Return the maps between two states."""
-    return [
-        node
-        for node in graph.nodes[upper + 1 : lower + 1]
-        if node.op in MAPS
-        and node.stack
-        and graph.above(upper, node.index)
-        and graph.above(node.index, lower)
-        and not maps_joined(graph, node.index)
-    ]
 
 
 def with_inner_skips(graph: Graph, tracer: Tracer, flow: Flow, sums: dict[int, Summand]) -> Flow:

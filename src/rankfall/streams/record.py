@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +90,12 @@ def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, dict):
-        return {key: map_tensors(item, change) for key, item in value.items()}
+        mapped = copy(value)  # of its class: a ModelOutput has its items as attributes
+        for key, item in value.items():
+            mapped[key] = map_tensors(item, change)
+        return mapped
+    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple
+        return type(value)(*(map_tensors(item, change) for item in value))
     if type(value) in (list, tuple):
         return type(value)(map_tensors(item, change) for item in value)
     return value
@@ -101,14 +107,15 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
         return new
     inner = put(value[path[0]], path[1:], new)
     if isinstance(value, dict):
-        copy = type(value)(**value)
-        copy[path[0]] = inner
-        return copy
+        changed = type(value)(**value)
+        changed[path[0]] = inner
+        return changed
     items = list(value)
     items[path[0]] = inner
     return type(value)(items)
 
 
+CHOICES = frozenset({"topk", "argsort", "sort"})  # operations that choose tokens
 JOINS = frozenset({"cat", "concat", "concatenate", "stack"})
 
 

@@ -10,6 +10,7 @@ U-Net, is a link, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -258,3 +259,23 @@ def reaches(graph: Graph, start: int, stop: int, targets: Iterable[int]) -> bool
             visited.update(graph.nodes[index].parents)
         front = following
     return False
+
+
+def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
+    """Return the maps between two states."""
+    return [
+        node
+        for node in graph.nodes[upper + 1 : lower + 1]
+        if node.op in MAPS
+        and node.stack
+        and graph.above(upper, node.index)
+        and graph.above(node.index, lower)
+        and not maps_joined(graph, node.index)
+    ]
+
+
+def is_resized(graph: Graph, upper: int, lower: int) -> bool:
+    """Return whether the number of tokens changes between two states, or the last map between them acts on a code of all tokens."""
+    shape, maps = graph.nodes[upper].shape, maps_between(graph, upper, lower)
+    coded = bool(maps) and not {*shape[1:-1], math.prod(shape[:-1])} & set(maps[-1].shape)
+    return coded or shape != graph.nodes[lower].shape

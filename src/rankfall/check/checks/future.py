@@ -1,18 +1,21 @@
 """The check of causal masks."""
 
 from collections import Counter
-from functools import partial
+from dataclasses import replace
 
-import torch
+from torch import Tensor
 
-from rankfall.check.equal import call_argument, change_named, exchange_token, holders_of_tokens, named_inputs
+from rankfall.check.equal import call_argument, holders_of_tokens, named_tensors
+from rankfall.check.held import NORMS, SUMS, TRANSFORMS, causal_without, held_choices
+from rankfall.check.labels import reads_labels
 from rankfall.check.named import FAIL, NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
-from rankfall.streams.axes import differs
+from rankfall.check.steps import StepTrial, step_inputs, try_input, try_rows
+from rankfall.streams.cuts import states_of
 from rankfall.streams.editor import run_through
 from rankfall.streams.flow import Branch, Edits
-from rankfall.streams.mixing import MixingTrial, TokenMixing, directions, try_places
-from rankfall.streams.record import tensors_in
+from rankfall.streams.mixing import PLACES, MixingTrial, TokenMixing, directions, try_places
+from rankfall.streams.record import CHOICES
 
 FEW = Limit(
     3,
@@ -22,19 +25,26 @@ FEW = Limit(
 )
 
 
+CHOSEN = (
+    "causal but for {}, by which later tokens change the choice of earlier ones: it is not known when a model writes"
+)
+
+
 @named("no-future-leak", FEW)
 def no_future_leak(recording: RecordedStream) -> Result:
     """Does a token leave the tokens before it alone?
 
     In each layer by itself, one token of each branch's input is changed, and earlier rows of the branch's output must stay the same. Then
-    the last token of the inputs is changed, and the states of all earlier tokens must stay the same. If inputs hold steps of several
-    tokens, the last step and one in the middle are changed, and the output of earlier steps must stay the same. A change of all outputs is
-    allowed, as by a prefix.
+    three steps of each input that the stream begins with are changed, one at a time, and the states and outputs of earlier steps must stay
+    the same. A step may be a token, a part of one or several tokens. A change of all outputs is allowed if inputs are a prefix, or if a
+    code of all tokens enters the stream: that of another stream, or an output that the states of the stream do not change.
 
     A model whose layers all read both ways is an encoder, and the check does not apply. It does apply if attention weights or masks are
-    triangular and no other stream is causal. A branch fails if it reads ahead in some layers and not in others, if it sees a few tokens
-    ahead, or if it sees only later tokens (a reversed mask). A causal mask fails if it has more keys than tokens and begins at the first
-    key, as without the offset of a cache.
+    triangular and no other stream is causal, and if the loss takes the next token as the label of each. It also applies if branches are
+    causal while sums and norms over tokens stay as they are; if they are causal with Fourier transforms over twice as many tokens, or
+    while the choice of tokens stays the same, it warns. A branch fails if it reads ahead in some layers and not in others, if it sees a
+    few tokens ahead, or if it sees only later tokens (a reversed mask). A causal mask fails if it has more keys than tokens and begins at
+    the first key, as without the offset of a cache.
     """
     mixers = [branch for branch in recording.flow.branches if branch.mixes]
     leaks = [branch for branch in mixers if branch.backwards]
@@ -49,9 +59,14 @@ def no_future_leak(recording: RecordedStream) -> Result:
         return skipped(NO_MIXER[bool(recording.flow.missing)])
     if not leaks:
         return causal_inputs(recording)
+    if chosen := causal_without(recording, CHOICES):
+        return warned(CHOSEN.format(chosen[0]), recording.path_of(leaks[0]))
     if inverted := next((heads.where for heads in recording.heads if heads.inverted), None):
         return failed("tokens see later ones, and neither themselves nor earlier ones: is the mask inverted?", inverted)
     looking_back = [branch for branch in mixers if branch.forwards]
+    causal = [flow.name for flow in recording.examined.flows if flow.causal]
+    if not looking_back and causal:
+        return skipped(f"this stream reads backwards, and {causal[0]} is causal")
     if not looking_back:
         return failed("reversed: every token sees later tokens and no earlier one", recording.path_of(leaks[0]))
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
@@ -83,7 +98,17 @@ def no_future_leak(recording: RecordedStream) -> Result:
             f"weights of layer {triangular.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
             "split or joined without a transpose, or is a norm over tokens?", triangular.where,
         )  # fmt: skip
-    causal = [flow.name for flow in recording.examined.flows if flow.causal]  # a decoder, whose mask it is
+    if sums := causal_without(recording, SUMS | NORMS):
+        return failed(
+            f"causal but for {' and '.join(sums)} over tokens: is a norm or a mean over all of them, later ones too?",
+            recording.path_of(leaks[0]),
+        )
+    if transforms := causal_without(recording, TRANSFORMS):
+        return warned(
+            f"causal but for {transforms[0]} over {recording.report.tokens} tokens, which wraps round: a causal convolution needs zeros "
+            "up to twice as many",
+            recording.path_of(leaks[0]),
+        )
     if recording.triangles and not causal:
         prefix = causal_inputs(recording).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
         verdict = warned if prefix else failed
@@ -94,6 +119,10 @@ def no_future_leak(recording: RecordedStream) -> Result:
         )
     if recording.unread_mask and not causal:
         return warned("a triangular mask is made or held, and no scores meet it: is the mask forgotten?")
+    if reads_labels(recording, 1):
+        return failed(
+            "the model reads both ways, and the label of each token is the next one: is the causal mask missing?"
+        )
     if causal:
         return skipped(f"this stream reads both ways, and {causal[0]} is causal")
     return skipped(
@@ -102,12 +131,16 @@ def no_future_leak(recording: RecordedStream) -> Result:
 
 
 def sees_few_ahead(recording: RecordedStream) -> bool:
-    """Return whether the last token changes at most FEW tokens before it. In a block of tokens that all see each other, it changes more."""
-    trial = MixingTrial(recording.flow, {branch.number: TokenMixing() for branch in recording.flow.branches})
-    arguments, model = recording.examined.arguments, recording.examined.model
-    run_through(model, arguments, recording.flow, Edits(edit=trial.keep, join=trial.keep_part))
-    try_places(model, arguments, recording.flow, trial, (1.0,))
-    return max(directions(changes, recording.flow.layout)[3] for changes in trial.results.values()) <= FEW
+    """Return whether each of three tokens changes as many tokens before it, at most FEW. In a block of tokens that all see each other, the
+    number differs."""
+    model, arguments, flow = recording.examined.model, recording.examined.arguments, recording.flow
+    ahead = set()
+    for place in (*PLACES, 1.0):
+        trial = MixingTrial(flow, {branch.number: TokenMixing() for branch in flow.branches})
+        run_through(model, arguments, flow, Edits(edit=trial.keep, join=trial.keep_part))
+        try_places(model, arguments, flow, trial, (place,))
+        ahead.add(max(directions(changes, flow.layout)[3] for changes in trial.results.values()))
+    return len(ahead) == 1 and max(ahead) <= FEW
 
 
 def branches_unlike_others(mixers: list[Branch]) -> list[Branch]:
@@ -117,69 +150,87 @@ def branches_unlike_others(mixers: list[Branch]) -> list[Branch]:
 
 
 def causal_inputs(recording: RecordedStream) -> Result:
-    """Change the last token of each input that the stream begins with. States of earlier tokens must stay the same.
+    """Change steps of each input that the stream begins with. States and outputs of earlier steps must stay the same.
 
     Rows of hidden tokens, as of padding on the left, may read nothing and are left out.
     """
-    shape = recording.report.shape
+    tokens = recording.report.tokens
     sentence = f"causal in {recording.flow.depth} layers"
-    entered = False
-    read = torch.ones(shape, dtype=torch.bool) if recording.hidden is None else ~recording.hidden  # (S, T)
-    for name in sorted(holders_of_tokens(recording.examined.arguments, shape)):
-        changed = change_named(recording.examined.arguments, {name}, lambda tokens: exchange_token(tokens, -1, 0))
-        assert changed is not None
-        after = run_through(recording.examined.model, changed, recording.flow, Edits())
-        differences = [
-            differs(recording.flow.layout.to_rows(state), before) & read[..., None]
-            for state, before in zip(after.states, recording.states)
-        ]
-        if not bool(differences[0].any()):
-            continue  # the input of another stream, such as an encoder, which this stream may read
-        entered = True
-        rows = differences[0].any(-1).any(0).nonzero().flatten().tolist()
-        if len(rows) == 1 and rows[0] != shape[1] - 1:
-            return skipped("the stream holds the tokens in another order than the inputs")
-        for layer, changes in enumerate(differences):
-            if bool(changes[:, :-1].any()):
-                position = int(changes[:, :-1].any(-1).any(0).nonzero()[0]) + 1
+    holders = holders_of_tokens(recording.examined.arguments, recording.report.shape)
+    trials = {step_input: try_input(recording, *step_input) for step_input in step_inputs(recording)}
+    # the others are inputs of other streams, such as an encoder
+    trials = {step_input: trial for step_input, trial in trials.items() if trial.entered}
+    others, coded = {trial.steps for trial in trials.values()}, False
+    for step_input, trial in trials.items():
+        if trial.steps == tokens and all(int(rows[0].sum()) == 1 for rows in trial.rows.values()):
+            entries = [earliest(trial.rows[step][0]) for step in sorted(trial.rows)]
+            if entries != sorted(entries):
+                return skipped("the stream holds the tokens in another order than the inputs")
+        strict = trial.name in holders
+        result = find_leak(recording, trial, others, strict)
+        if result and not find_leak(recording, trial, others, False) and reads_code(recording, step_input, trial):
+            result, coded = None, True
+        if result and (held := held_choices(recording, trial.steps)):
+            again = try_input(recording, *step_input, held)
+            return (
+                result
+                if find_leak(recording, again, others, strict, states=False)
+                else warned(CHOSEN.format(held.names[0]))
+            )
+        if result:
+            return result
+    unseen = coded or not any(trial.outputs for trial in trials.values())
+    if unseen and (leak := try_rows(recording).leak(set(), False, tokens)):
+        return failed(
+            f"the layers are causal, and the output of step {leak[0] + 1} of {leak[1]} changes with token {leak[2] + 1} of the first state"
+        )
+    if coded:
+        return passed(f"{sentence}, which read a code of all tokens")
+    return passed(sentence + ": changing the last token changes no state before it" * bool(trials))
+
+
+def find_leak(
+    recording: RecordedStream, trial: StepTrial, others: set[int], strict: bool, states: bool = True
+) -> Result | None:
+    """Return a failure if a step changes a state or output of an earlier one. If not `strict`, changes of all of them are no leak."""
+    tokens, steps = recording.report.tokens, trial.steps
+    first = {step: [earliest(rows) for rows in by_layer] for step, by_layer in trial.rows.items()}
+    for step, layers in first.items() if states and steps % tokens == 0 else ():
+        for layer, row in enumerate(layers):
+            varies = len({other[layer] for other in first.values()}) > 1
+            if row < step * tokens // steps and (strict or varies):
+                sees = "the last one" if step == steps - 1 else f"step {step + 1} of the inputs"
                 where = f"layer {layer}" if layer else "the state before the first layer"
-                return failed(
-                    f"token {position} of {shape[1]} sees the last one in {where}", recording.layer_path(layer)
-                )
-        for (_, output), (_, before) in zip(tensors_in(after.output), tensors_in(recording.output)):
-            by_token = output.dim() == 3 and output.is_floating_point() and tuple(output.shape[:2]) == shape
-            if by_token and bool((differs(output, before) & read[..., None])[:, :-1].any()):
-                return failed("the output of earlier tokens sees the last one, behind the last layer")
-    if entered:
-        return passed(f"{sentence}: changing the last token changes no state before it")
-    return later_step(recording) or passed(sentence)
+                return failed(f"token {row + 1} of {tokens} sees {sees} in {where}", recording.layer_path(layer))
+    # an output may belong to the patch of vectors that it is read from, and predict the next one
+    patches = named_tensors(recording.examined.arguments)[trial.name].is_floating_point() and steps % tokens == 0
+    leak = trial.leak(others, strict, tokens if patches else steps)
+    if leak is None:
+        return None
+    return failed(
+        f"the layers are causal, and the output of step {leak[0] + 1} of {leak[1]} changes with step {leak[2] + 1} of "
+        f"{call_argument(trial.name)}: does something before, beside or behind them read later steps, or has the output another order?"
+    )
 
 
-def later_step(recording: RecordedStream) -> Result | None:
-    """Change a step of each input whose steps are several tokens, such as a state and an action. Return a failure if earlier steps see it.
+def earliest(rows: Tensor) -> int:
+    """Return the index of the first true one of rows (T,), or T."""
+    return int(rows.double().argmax()) if bool(rows.any()) else len(rows)
 
-    If a step changes all outputs, the input is a prefix or that of an encoder.
+
+def reads_code(recording: RecordedStream, step_input: tuple[str, int, int], trial: StepTrial) -> bool:
+    """Return whether all outputs or states change with each step by design.
+
+    Another stream reads both ways or backwards, or a code of all tokens, as of a posterior, enters all states: an output without steps
+    changes with the inputs, and not with the states of this stream.
     """
-    samples, tokens = recording.report.shape
-    inputs = {
-        name: tensor
-        for name, tensor in named_inputs(recording.examined.arguments).items()
-        if samples == len(tensor) and 2 < tensor.shape[1] < tokens
-    }
-    for name, tensor in inputs.items():
-        steps = tensor.shape[1]
-        for step in (steps - 1, steps // 2):
-            exchange = partial(exchange_token, position=step, source=0)
-            changed = change_named(recording.examined.arguments, {name}, exchange)
-            assert changed is not None
-            after = run_through(recording.examined.model, changed, recording.flow, Edits())
-            for (_, output), (_, before) in zip(tensors_in(after.output), tensors_in(recording.output)):
-                if output.shape[:2] == (samples, steps) and output.shape == before.shape and output.is_floating_point():
-                    changes = differs(output, before).transpose(0, 1).flatten(1).any(1)  # (steps,)
-                    if bool(changes[:step].any()) and not bool(changes[0]):
-                        first = int(changes.nonzero()[0]) + 1
-                        return failed(
-                            f"the layers are causal, and the output of step {first} of {steps} changes with step {step + 1} of "
-                            f"{call_argument(name)}: do tokens stand in another order than the output is read?"
-                        )
-    return None
+    for flow in recording.examined.flows:
+        if flow is not recording.flow and any(branch.mixes for branch in flow.branches):
+            other = replace(recording, flow=flow, states=states_of(recording.examined, flow), hidden=None)
+            last = try_input(other, *step_input).rows[trial.steps - 1][0]
+            if bool(last.any()) and (not flow.causal or bool(last[0])):
+                return True
+    if not all(bool(rows[0][0]) for rows in trial.rows.values()):
+        return False
+    with_steps = {path for path, _, _, size in trial.outputs if size == trial.steps}
+    return bool(trial.changed - with_steps - try_rows(recording).changed)

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.labels import own_losses, reads_labels
+from rankfall.check.named import NONE, PASS, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.errors import describe_error
 from rankfall.streams.record import map_tensors, tensors_in
@@ -37,9 +38,23 @@ def initial_loss(recording: RecordedStream) -> Result:
     guess is -log V for each. Without a loss: the mean of -log softmax over all V logits against log V, the expected loss for random labels;
     logits are the output that is as wide as an embedding has rows.
 
+    If a model returns its own loss, that is compared with log V for its logits, if they are known, and a sum warns. If the label of each
+    token, which the gradient of the loss shows, is a token that a causal model reads at the same place, it warns.
+
     An output that is a softmax already warns. It fails if the loss stays the same when 1 is added to the output, as that of another
     softmax does, or if the loss is negative, as without a logarithm. An output that is a softmax over its first axis fails.
     """
+    result = judge_loss(recording)
+    causal = result.verdict in (PASS, NONE) and any(flow.causal for flow in recording.examined.flows)
+    if causal and reads_labels(recording, 0):
+        return warned(
+            "the label of each token is that token itself, which the output reads: are labels not shifted by one?"
+        )
+    return result
+
+
+def judge_loss(recording: RecordedStream) -> Result:
+    """Judge the value of a loss at the output."""
     for _, tensor in tensors_in(recording.output):
         if not sums_to_one(tensor, -1) and (sums_to_one(tensor, 0) or sums_to_one(tensor, 0, log=True)):
             return failed(f"the output {tuple(tensor.shape)} is a softmax over its first axis, not its last")
@@ -53,6 +68,8 @@ def initial_loss(recording: RecordedStream) -> Result:
         except Exception as error:  # whatever the function raises
             return failed(f"the loss fails on the output: {describe_error(error, 120)}")
         outputs = [tensor for _, tensor in tensors_in(recording.output)]
+        if guess == 0 and any(float(own) == loss for own in own_losses(recording.output)):
+            return own_loss(loss, logits)
         log = any(sums_to_one(tensor, -1, log=True) for tensor in outputs)
         reference = "that of equal probabilities" if log else "that of an output of zeros"
         if any(sums_to_one(tensor, -1) for tensor in outputs):
@@ -65,6 +82,8 @@ def initial_loss(recording: RecordedStream) -> Result:
                 f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less: is it a sum over tokens?"
             )
     else:
+        if logits is None and (own := own_losses(recording.output)):
+            return own_loss(float(own[0]), None)
         if logits is None:
             return skipped("no loss is known: pass loss=, a function of the output")
         if sums_to_one(logits, -1):
@@ -75,6 +94,17 @@ def initial_loss(recording: RecordedStream) -> Result:
     if not math.isfinite(loss) or loss > WRONG * guess:
         return failed(sentence)
     return warned(sentence) if loss > HIGH * guess else passed(sentence)
+
+
+def own_loss(loss: float, logits: Tensor | None) -> Result:
+    """Judge the loss that a model returns: by the width of its logits, if these are known."""
+    if not math.isfinite(loss):
+        return failed(f"the model returns its loss, {loss:.4g}")
+    if logits is None:
+        return skipped(f"the model returns its loss, {loss:.4g}, and what a constant guess costs is not known")
+    guess = math.log(logits.shape[-1])
+    sentence = f"the model returns its loss, {loss:.4g}, and log {logits.shape[-1]} is {guess:.4g}"
+    return warned(f"{sentence}: is it a sum over tokens?") if loss > SUM * guess else passed(sentence)
 
 
 def sums_to_one(output: Tensor, axis: int, log: bool = False) -> bool:
