@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rankfall.check.attention import HEADS, SDPA, named_arguments
 from rankfall.check.equal import change_entry
-from rankfall.check.orders import record_sums
+from rankfall.check.orders import UntouchedPass, record_sums
 from rankfall.streams.arguments import in_float64
 from rankfall.streams.axes import differs
 from rankfall.streams.branches import PRODUCTS_OF_TWO
@@ -56,7 +56,7 @@ def align_rows(examined: Examined, flow: Flow, tokens: int) -> Alignment:
     before = record_sums(examined, flow)
 
     def read(token: int | None) -> dict[int, BranchReads]:
-        return read_alone(examined, flow, before.totals, before.entry, token)
+        return read_alone(examined, flow, before, token, tokens)
 
     untouched = read(None)
     alone = {number for number, reads in untouched.items() if reads.values is not None}
@@ -74,7 +74,7 @@ def align_rows(examined: Examined, flow: Flow, tokens: int) -> Alignment:
 
 
 def read_alone(
-    examined: Examined, flow: Flow, totals: dict[int, Tensor], entry: Tensor, token: int | None
+    examined: Examined, flow: Flow, before: UntouchedPass, token: int | None, tokens: int
 ) -> dict[int, BranchReads]:
     """Run a pass in which tokens read themselves alone, with one token of the first sample changed in every state."""
     reads: dict[int, BranchReads] = {}
@@ -82,7 +82,7 @@ def read_alone(
     weights: dict[int, tuple[int, Tensor]] = {}  # by id: number of branch, weights
 
     def change(states: Tensor) -> Tensor:
-        if token is None:
+        if token is None or states.shape[1] != tokens:
             return states
         noise = torch.randn(states.shape[-1], generator=torch.Generator().manual_seed(5), dtype=torch.float64)
         states = states.clone()
@@ -90,7 +90,7 @@ def read_alone(
         return states
 
     def enter(tensor: Tensor) -> Tensor:
-        return change_entry(flow, entry if entry.shape == tensor.shape else tensor, change)
+        return change_entry(flow, before.entry if before.entry.shape == tensor.shape else tensor, change)
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         branch_reads = reads.setdefault(number, BranchReads())
@@ -126,13 +126,14 @@ def read_alone(
         return in_float64(func, args, kwargs)
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
-        if branch.number in reads and branch.mixes and state.shape == value.shape:
-            reads[branch.number].rows, reads[branch.number].value = list(rows), flow.layout.to_rows(value).clone()
+        returned = flow.layout.to_rows(value)
+        if branch.number in reads and branch.mixes and state.shape == value.shape and returned.shape[1] == tokens:
+            reads[branch.number].rows, reads[branch.number].value = list(rows), returned.clone()
         else:
             reads.pop(branch.number, None)
         rows.clear()
         drop_later(reads, flow, branch)
-        total = totals[branch.number]
+        total = before.totals[branch.number]
         return flow.layout.from_rows(change(flow.layout.to_rows(total)), total)
 
     edits = Edits(edit=look, enter=enter, attend=attend, score=score, compute=compute, partial=True)
@@ -148,16 +149,18 @@ def drop_later(reads: dict[int, Any], flow: Flow, branch: Branch) -> None:
 
 def describe_mixing(before: BranchReads, after: BranchReads, token: int, width: int, tokens: int) -> str:
     """Return a sentence on rows that hold parts of several tokens, or that are added to other tokens; '' if all is well."""
-    if before.queries is not None and after.queries is not None and before.queries.dim() >= 4:
-        apart = differs(after.queries, before.queries)
-        axis = 2 if tokens == apart.shape[1] != apart.shape[2] and apart.dim() == 4 else apart.dim() - 3
-        heads = apart.movedim(axis, 0)  # (H, ..., d)
-        active = heads.flatten(1).any(1)
-        if bool(active.any()) and not bool(active.all()) and int(heads[active][0].any(-1).sum()) > 1:
-            return f"a token is in the queries of {int(active.sum())} of {len(active)} heads: are heads split without a transpose?"
-        if apart.shape[-1] not in (tokens, width) and in_pieces(apart):
-            return "a row of queries holds parts of several tokens: are heads split without a transpose?"
     assert before.value is not None and after.value is not None
+    if before.queries is not None and after.queries is not None and before.queries.shape == after.queries.shape:
+        apart = differs(after.queries, before.queries)
+        axis = head_axis(tuple(apart.shape), len(before.value), tokens, width)
+        if axis is not None:
+            heads = apart.movedim(axis, 0)  # (H, ...)
+            active = heads.flatten(1).any(1)
+            if bool(active.any()) and not bool(active.all()) and int(heads[active][0].any(-1).sum()) > 1:
+                count = f"{int(active.sum())} of {len(active)} heads"
+                return f"a token is in the queries of {count}: are heads split without a transpose?"
+            if apart.shape[axis] * apart.shape[-1] == width and in_pieces(apart):
+                return "a row of queries holds parts of several tokens: are heads split without a transpose?"
     pairs = list(zip(before.rows, after.rows)) if len(before.rows) == len(after.rows) else []
     pairs = [*pairs, (before.value, after.value)] if before.known else pairs
     if width != tokens and any(x.shape == y.shape and in_pieces(differs(y, x)) for x, y in pairs):
@@ -170,6 +173,16 @@ def describe_mixing(before: BranchReads, after: BranchReads, token: int, width: 
             "put back in their order?"
         )
     return ""
+
+
+def head_axis(shape: tuple[int, ...], samples: int, tokens: int, width: int) -> int | None:
+    """Return the axis of heads of queries (B, H, T, d), (B, H, d, T) or (B, T, H, d), where B may be larger by windows; or None."""
+    if len(shape) != 4 or shape[0] == tokens:
+        return None
+    if shape[0] == samples and shape[1] == tokens and shape[2] * shape[3] == width:
+        return 2 if shape[2] != tokens else None
+    heads_first = {(shape[0] * shape[2], shape[1] * shape[3]), (shape[0] * shape[3], shape[1] * shape[2])}
+    return 1 if (samples * tokens, width) in heads_first else None
 
 
 def in_pieces(apart: Tensor) -> bool:
