@@ -17,7 +17,7 @@ from rankfall.check.attention import HEADS, SDPA, named_arguments
 from rankfall.check.equal import change_entry
 from rankfall.check.orders import UntouchedPass, record_sums
 from rankfall.streams.arguments import in_float64
-from rankfall.streams.axes import differs
+from rankfall.streams.axes import differs, entered
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
@@ -47,6 +47,17 @@ class Alignment:
 
     mixed: tuple[Branch, str] | None
     alone: set[int]
+
+
+def entry_in_pieces(examined: Examined, flow: Flow) -> bool:
+    """Return whether one number of a picture or film changes several rows of the first state, and each in few of its numbers."""
+    pictures = [x for x in examined.arguments.tensors() if x.dim() > 3 and x.is_floating_point()]
+    if not pictures or any(
+        flow.width in x.shape for x in pictures
+    ):  # a depthwise map may act on features of the inputs
+        return False
+    apart = entered(examined.model, examined.arguments, flow)
+    return apart is not None and in_pieces(flow.layout.to_rows(apart))
 
 
 def align_rows(examined: Examined, flow: Flow, tokens: int) -> Alignment:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.alignment import align_rows, drop_later
+from rankfall.check.alignment import align_rows, drop_later, entry_in_pieces
 from rankfall.check.attention import SDPA, named_arguments, weights_of
 from rankfall.check.equal import (
     IN_INPUTS,
@@ -114,6 +114,10 @@ def find_misplacement(recording: RecordedStream) -> Result | None:
     flow, tokens = recording.flow, recording.report.tokens
     if not recording.heads or flow.entry is None or not flow.skips:
         return None
+    if entry_in_pieces(recording.examined, flow):
+        return warned(
+            "a row of the first state holds parts of several tokens: is a picture reshaped, and its axes not permuted?"
+        )
     alignment = align_rows(recording.examined, flow, tokens)
     if alignment.mixed is not None:
         branch, sentence = alignment.mixed
