@@ -61,8 +61,9 @@ def restored(weights: Weights) -> Iterator[None]:
             weight.data.copy_(before[name])
 
 
-def without_gradient(examined: Examined, flow: Flow, weights: Weights) -> set[str]:
-    """Return the weights whose gradient is zero at first and in each of a few steps of training by signs."""
+@contextmanager
+def trained(examined: Examined, flow: Flow, weights: Weights) -> Iterator[set[str]]:
+    """Train weights for a few steps by signs inside this context. Yield those whose gradient is zero at first and in each step."""
     silent = set(weights)
     with restored(weights):
         for _ in range(STEPS + 1):
@@ -72,7 +73,12 @@ def without_gradient(examined: Examined, flow: Flow, weights: Weights) -> set[st
                 if gradient is not None and sizes[name] > ROUNDING * max(sizes.values()):
                     silent.discard(name)
                     weights[name].data.sub_(RATE * gradient.sign())
-    return silent
+        yield silent
+
+
+def without_gradient(examined: Examined, flow: Flow, weights: Weights) -> set[str]:
+    with trained(examined, flow, weights) as silent:
+        return silent
 
 
 def wrong_gradient(examined: Examined, flow: Flow, weights: Weights) -> tuple[str, float, float] | None:

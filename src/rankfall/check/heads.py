@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,8 +31,6 @@ class HeadNumbers:
     selfless: bool  # whether tokens have weight on earlier ones, and none on themselves
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
     zeroed: bool  # whether tokens have weight on later ones, and scores of 0
-    # axis of the softmax, if the product with the values sums over another
-    sideways: list[int] = field(default_factory=list)
     scale: ScoreScale = UNKNOWN
 
 

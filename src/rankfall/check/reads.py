@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import rms
+from rankfall.check.attention import TIMES, rms
 from rankfall.streams.branches import PRODUCTS_OF_TWO
+from rankfall.streams.record import SAME_STATE, SOFTMAX, tensors_in
 
 RECTIFIERS = {
     F.relu,
@@ -25,6 +26,7 @@ RECTIFIERS = {
 SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
 ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
 SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
+ONE = 1e-5  # distance from one of a sum of weights, as rounded in float32
 FEWEST = 32  # numbers from which on a tensor can look random
 
 
@@ -61,6 +63,64 @@ def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
     if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
         return {weights.dim() - (1 if args[0] is weights else 2)}
     return all_axes
+
+
+class SoftmaxAxes:
+    """Follow what a softmax returns to the sum over its products, in any layout, and note a sum over other axes than the softmax's.
+
+    The axes of a softmax are those along which its numbers sum to one, so they are known behind a transpose, too.
+    """
+
+    def __init__(self) -> None:
+        self.wrong: list[tuple[str, int]] = []  # module of the softmax, and its axis among those of the weights
+        # by id: weights and their module; products of weights and values, with the module and the weights
+        self.weights: dict[int, tuple[Tensor, str]] = {}
+        self.products: dict[int, tuple[Tensor, str, Tensor]] = {}
+
+    def see(self, where: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        name = getattr(func, "__name__", "")
+        if not isinstance(result, Tensor):
+            return
+        if func in SOFTMAX and result.dim() > 2:
+            self.weights[id(result)] = result, where
+            return
+        tensors = [tensor for _, tensor in tensors_in((args, kwargs))]
+        if name == "sum" and id(tensors[0]) in self.products:
+            product, source, weights = self.products[id(tensors[0])]
+            axes = kwargs.get("dim", args[1] if len(args) > 1 else None)
+            axes = range(product.dim()) if axes is None else [axes] if isinstance(axes, int) else axes
+            # the product may have further axes before those of the weights
+            self.compare(source, weights, {axis % product.dim() - product.dim() + weights.dim() for axis in axes})
+        for tensor in tensors:
+            if id(tensor) not in self.weights:
+                continue
+            source = self.weights[id(tensor)][1]
+            if name in SAME_STATE or name == "__get__":  # as x.mT
+                self.weights[id(result)] = result, source
+            elif name in TIMES and len(tensors) > 1:
+                self.products[id(result)] = result, source, tensor
+            elif name in PRODUCTS_OF_TWO and over_pairs(tensor):
+                self.compare(source, tensor, summed_axes(func, args, tensor))
+
+    def compare(self, where: str, weights: Tensor, summed: set[int]) -> None:
+        softmax_axes = normalised_axes(weights)
+        if softmax_axes and not softmax_axes & summed:
+            self.wrong.append((where, min(softmax_axes)))
+
+
+def normalised_axes(weights: Tensor) -> set[int]:
+    """Return the axes along which all numbers sum to one."""
+    return {
+        axis
+        for axis in range(weights.dim())
+        if weights.shape[axis] > 1 and bool(((weights.detach().sum(axis) - 1).abs() < ONE).all())
+    }
+
+
+def over_pairs(weights: Tensor) -> bool:
+    """Return whether two axes behind the first have one size, as those of queries and keys."""
+    sizes = [size for size in weights.shape[1:] if size > 1]
+    return len(set(sizes)) < len(sizes)
 
 
 def norm_reads(where: str, eps: float, x: Tensor, centred: bool) -> list[NormRead]:

@@ -17,12 +17,12 @@ from rankfall.check.reads import (
     RECTIFIERS,
     SQUASHERS,
     NormRead,
+    SoftmaxAxes,
     Units,
     is_inverse,
     is_triangle,
     looks_random,
     norm_reads,
-    summed_axes,
     units_of,
 )
 from rankfall.streams.arguments import in_float64
@@ -77,12 +77,14 @@ class RecordedStream:
     misaligned: list[tuple[Branch, int]] = field(default_factory=list)  # causal from the first of more keys than tokens
     triangles: bool = False  # whether an operation reads a triangular mask (T, T) with another matrix, or cuts one
     unread_mask: bool = False  # whether a triangular mask is made or held and meets no scores
-    unbent: list[str] = field(
-        default_factory=list
-    )  # linear maps of a layer that read another one's wider output as it is
+    # linear maps of a layer that read the output of another one as it is, and whether it is wider than the input of that one
+    unbent: list[tuple[str, bool]] = field(default_factory=list)
     late_mask: bool = False  # whether a triangular mask meets the weights that a softmax returns
     inverse: list[str] = field(default_factory=list)  # norms whose output halves if their input doubles
     unlike_groups: list[tuple[str, str]] = field(default_factory=list)  # module, and how keys and values are shared
+    sideways: list[tuple[str, int]] = field(
+        default_factory=list
+    )  # module and axis of a softmax whose products sum over others
     gates: int = 0  # products with a learned factor below TINY_FACTOR, as of LayerScale
     hidden: Tensor | None = None  # (S, T): tokens that no attention of the stream reads
     loss: Callable[[Any], Tensor] | None = None
@@ -117,11 +119,13 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         if isinstance(value, Tensor) and value.is_floating_point() and looks_random(value)
     }
     shared = SharedHeads()
-    mapped: dict[int, tuple[Tensor, str]] = {}  # outputs of linear maps that are at least as wide as their inputs
+    mapped: dict[
+        int, tuple[Tensor, str, int]
+    ] = {}  # outputs of linear maps, their modules, the widths of their narrower inputs
     scales = ScoreScales()
     softened: dict[int, Tensor] = {}  # weights that a softmax returned
     norm_inputs: dict[str, Tensor] = {}
-    across: list[tuple[Tensor, int, HeadNumbers]] = []  # weights whose softmax is not over their last axis
+    axes = SoftmaxAxes()
 
     def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note the parameters among the arguments of an operation."""
@@ -153,6 +157,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         branch = flow.branches[number]
         weights = weights_of(func, args, kwargs, result)
         shared.see_attention(number, calls[-1], func, args, kwargs, result)
+        axes.see(calls[-1], func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
             operation = next(operation for operation, at in flow.attends.items() if at == number)
             heads = heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
@@ -160,9 +165,6 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             recording.heads += heads
             if func in SOFTMAX and weights.shape[-2:] == square:
                 softened[id(result)] = result
-                axis = args[1] if len(args) > 1 else kwargs.get("dim")
-                axis = -1 % weights.dim() if axis is None else axis % weights.dim()
-                across.extend((weights, axis, head) for head in heads if axis != weights.dim() - 1)
         if report.tokens == weights.shape[-2] < weights.shape[-1]:
             visible = torch.ones(weights.shape[-2:], dtype=torch.bool).tril()
             if bool(((weights > 0) == visible).all()):
@@ -180,9 +182,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             note(args, kwargs)
             scales.see(func, args, kwargs, result)
             shared.see_product(func, args)
-        for weights, axis, heads in across:
-            if axis not in summed_axes(func, args, weights):
-                heads.sideways.append(axis)
+            axes.see(calls[-1], func, args, kwargs, result)
         if not recording.triangles and not type(modules[calls[-1]]).__module__.startswith(
             "torch.nn."
         ):  # which looks at masks
@@ -194,13 +194,13 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             recording.late_mask = recording.triangles and any(id(tensor) in softened for tensor in squares)
         if func in PRODUCTS or name in SAME_STATE:
             first = next((tensor for _, tensor in tensors_in((args, kwargs))), None)
-            source = mapped.get(id(first), (None, ""))[1]
+            _, source, width = mapped.get(id(first), (None, "", 0))
             if func in PRODUCTS and isinstance(first, Tensor) and result.shape[-1] >= first.shape[-1]:
-                mapped[id(result)] = result, calls[-1]
+                mapped[id(result)] = result, calls[-1], first.shape[-1]
             elif func not in PRODUCTS and source and isinstance(result, Tensor):
-                mapped[id(result)] = result, source
+                mapped[id(result)] = result, source, width
             if func in PRODUCTS and source != calls[-1] and calls[-1].startswith(layers) and source.startswith(layers):
-                recording.unbent.append(calls[-1])
+                recording.unbent.append((calls[-1], first.shape[-1] > width))
         if name in TIMES:
             factors = [x for _, x in tensors_in((args, kwargs)) if isinstance(x, nn.Parameter)]
             recording.gates += any(x.squeeze().dim() < 2 and 0 < rms(x) < TINY_FACTOR for x in factors)
@@ -233,6 +233,10 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         for handle in handles:
             handle.remove()
     recording.unlike_groups = shared.unlike
+    recording.sideways = [(where, axis) for where, axis in axes.wrong if f"{where}.".startswith(layers)]
+    # queries may read a map of the whole state; where tokens mix, only a map that widens and one that narrows lack a function
+    tokenwise = [recording.path_of(branch) for branch in flow.branches if branch.kind == TOKENWISE]
+    recording.unbent = [(name, wider) for name, wider in recording.unbent if wider or name in tokenwise]
     recording.inverse = [name for name, x in norm_inputs.items() if is_inverse(modules[name], x)]
     masks = (buffer[..., : report.tokens, : report.tokens] for buffer in examined.model.buffers() if buffer.dim() > 1)
     recording.unread_mask |= any(mask.shape[-2:] == square and is_triangle(mask) for mask in masks)

@@ -51,7 +51,7 @@ def activations_sane(recording: RecordedStream) -> Result:
     that writes most to its channel; the share of units of an activation function that are zero (below 0.001 of the largest) or, of tanh and
     sigmoid, within 0.001 of an end of the range, for all tokens of the example. Small branches pass if each has a learned factor that is
     small, as of LayerScale. Then the eps of each norm, over the median variance of its rows. A linear map that reads the output of another
-    one as it is warns, unless the first of the two has fewer outputs than inputs.
+    one as it is warns if the first of the two has more outputs than inputs, or as many in a branch that acts token by token.
     """
     if not recording.additions:
         return skipped("no branches")
@@ -73,7 +73,7 @@ def activations_sane(recording: RecordedStream) -> Result:
     if recording.unbent:
         return warned(
             f"{len(recording.unbent)} linear maps read the output of another one as it is: is a function missing between them?",
-            recording.unbent[0],
+            recording.unbent[0][0],
         )
     if 0 < most < TINY and recording.flow.skips and recording.gates < len(recording.additions):
         return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")

@@ -56,13 +56,14 @@ def attention_alive(recording: RecordedStream) -> Result:
             f"no token reads another in the attention of layer {branch.layer}, which weighs {size} x {size} parts of one token: are heads "
             "and tokens not transposed, or is batch_first=True missing?", recording.path_of(branch),
         )  # fmt: skip
+    if recording.sideways:
+        where, axis = recording.sideways[0]
+        return failed(
+            f"the softmax in {where} is over axis {axis} of the weights, and their product with the values sums over another",
+            where,
+        )
     if not recording.heads:
         return skipped(recording.report.reasons.get("attention", "no weights are known"))
-    if wrong := [heads for heads in recording.heads if heads.sideways]:
-        return failed(
-            f"the softmax of layer {wrong[0].layer} is over axis {wrong[0].sideways[0]} of the weights, and their product with the values "
-            "sums over another", wrong[0].where,
-        )  # fmt: skip
     if recording.unlike_groups:
         where, sentence = recording.unlike_groups[0]
         return failed(f"{sentence}: repeat both in the same order, as by repeat_interleave", where)

@@ -13,6 +13,7 @@ from rankfall.check.derivative import ROUNDING, STEPS, overwritten_tensor, witho
 from rankfall.check.gradients import attend_scored
 from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.outputs import describe_outputs
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import in_float64
 from rankfall.streams.editor import run_through
@@ -46,6 +47,10 @@ def gradients_flow(recording: RecordedStream) -> Result:
     zero. A matrix of the layers warns if the pass does not read it, if its gradient stays zero in these steps, as in an expert without
     tokens, or if it is frozen and its like in another layer is not. So does a tensor that looks like weights and is no parameter, and a
     parameter whose gradient is not the derivative of the output by a central difference, because a part of its path is detached.
+
+    The outputs are judged with random weights in place of zeros: a matrix that changes none of them warns, and so does a map behind the
+    layers if a half or a third of its outputs, or one of a few, reaches none. Two equal outputs warn, and an output with equal rows,
+    unless they differ after three steps of training.
 
     Last, the gradient of <V, X_L> for random V at the first state is divided by that at the last state. The ratio is steep only if it is
     also steep relative to the states' lengths: states a hundred times as long have gradients a hundred times as small.
@@ -97,6 +102,8 @@ def gradients_flow(recording: RecordedStream) -> Result:
             "detached?",
             blocks[0],
         )
+    if outputs := describe_outputs(recording):
+        return warned(*outputs)
     size = layers[0].gradient
     if size is not None and not layers[0].norm:
         return skipped("the first state is zero, and a norm of zeros has any gradient")

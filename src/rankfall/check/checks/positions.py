@@ -7,8 +7,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from rankfall.check.alignment import align_rows, drop_later, entry_in_pieces
 from rankfall.check.attention import SDPA, named_arguments, weights_of
-from rankfall.check.equal import IN_INPUTS, change_entry, reverse_tokens, with_equal_tokens
+from rankfall.check.equal import (
+    IN_INPUTS,
+    change_entry,
+    change_named,
+    flow_of_arguments,
+    named_inputs,
+    reverse_tokens,
+    with_equal_tokens,
+)
 from rankfall.check.named import NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import in_float64
@@ -34,9 +43,10 @@ def positions_differ(recording: RecordedStream) -> Result:
     The check warns if this only reverses the rows, as in a model of sets, and if a causal mask is all that knows the order.
 
     Scores of equal tokens differ by their positions alone. If all heads weigh a token the more the farther it is, a bias for near tokens,
-    such as ALiBi, has the wrong sign, and the check fails. If the input of an attention has equal rows, its values must have equal rows and
-    its branch must return equal rows. Rotary positions must turn queries and keys alike, so that scores depend on the distance of two
-    tokens alone.
+    such as ALiBi, has the wrong sign, and the check fails. Rotary positions must turn queries and keys alike, so that a token has the same
+    score with itself everywhere, and no two tokens alike. If the input of an attention has equal rows, its values must have equal rows,
+    unless they follow other tokens, as behind a moving average. If tokens read themselves alone, a changed token must change its own row
+    of what the branch returns, whole rows of what it reads, and queries of all heads.
     """
     last, tokens = recording.report.layers[-1].distinct, recording.report.tokens
     heads = weighed_heads(recording)
@@ -91,19 +101,31 @@ def knows_order(recording: RecordedStream) -> bool:
 
 @dataclass
 class EqualRows:
-    """Queries, keys and values (B, H, T, d) of an attention whose state has equal rows."""
+    """Queries, keys and values (B, H, T, d) of an attention whose state has equal rows, and its weights (B, H, T, T)."""
 
     queries: Tensor | None = None
     keys: Tensor | None = None
     values: Tensor | None = None
+    weights: Tensor | None = None
 
 
 def find_misplacement(recording: RecordedStream) -> Result | None:
-    """Return a warning on positions in values, rotations of queries or keys alone, or rows mixed up by heads; None if all is well."""
+    """Return a warning on rows that are mixed up, positions in values, or rotations of queries and keys; None if all is well."""
     flow, tokens = recording.flow, recording.report.tokens
+    if not recording.heads or flow.entry is None or not flow.skips:
+        return None
+    if entry_in_pieces(recording.examined, flow):
+        return warned(
+            "a row of the first state holds parts of several tokens: is a picture reshaped, and its axes not permuted?"
+        )
+    alignment = align_rows(recording.examined, flow, tokens)
+    if alignment.mixed is not None:
+        branch, sentence = alignment.mixed
+        return warned(f"in layer {branch.layer}, {sentence}", recording.path_of(branch))
     read: dict[int, EqualRows] = {}
     warnings: list[Result] = []
     weights: dict[int, tuple[int, Tensor]] = {}
+    alike: list[Tensor] = []  # (T, T) by branch: whether positions turn two tokens alike
 
     def enter(tensor: Tensor) -> Tensor:
         return change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
@@ -115,6 +137,8 @@ def find_misplacement(recording: RecordedStream) -> Result | None:
             read[number] = EqualRows(arguments["query"], arguments["key"], arguments["value"])
         elif isinstance(result, Tensor):
             weights[id(result)] = number, result
+        if isinstance(result, Tensor):
+            read.setdefault(number, EqualRows()).weights = weights_of(func, args, kwargs, result)
         return result
 
     def score(number: int, pair: list[Tensor]) -> None:
@@ -126,47 +150,81 @@ def find_misplacement(recording: RecordedStream) -> Result | None:
         return in_float64(func, args, kwargs)
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
-        rows = read.get(branch.number)
-        if (
-            warnings
-            or rows is None
-            or not branch.mixes
-            or state.shape != value.shape
-            or unequal(flow.layout.to_rows(state))
-        ):
+        drop_later(read, flow, branch)
+        if not branch.mixes:
             return
-        sentence = describe_rows(rows, tokens, unequal(flow.layout.to_rows(value)))
-        if sentence:
+        rows = read.get(branch.number, EqualRows())
+        matrices = [x for x in (rows.queries, rows.keys, rows.values) if x is not None and x.shape[-2] == tokens]
+        if len(matrices) < 3 or state.shape != value.shape or unequal(flow.layout.to_rows(state)):
+            alike.append(torch.zeros(tokens, tokens, dtype=torch.bool))
+            return
+        queries, keys, values = matrices
+        if sentence := describe_rows(queries, keys, values if branch.number in alignment.alone else None):
             warnings.append(warned(f"in layer {branch.layer}, for equal tokens, {sentence}", recording.path_of(branch)))
+        alike.append(alike_tokens(queries, keys, rows.weights))
 
-    if recording.heads and flow.entry is not None and flow.skips:
-        edits = Edits(edit=look, enter=enter, attend=attend, score=score, compute=compute)
-        run_through(recording.examined.model, recording.examined.arguments, flow, edits)
+    edits = Edits(edit=look, enter=enter, attend=attend, score=score, compute=compute)
+    run_through(recording.examined.model, recording.examined.arguments, flow, edits)
+    if not warnings and alike and (groups := twins(recording, torch.stack(alike).all(0))):
+        count = sum(len(group) for group in groups)
+        return warned(
+            f"queries and keys turn {count} of {tokens} tokens like another one, tokens {groups[0][0]} and {groups[0][1]} first: does one "
+            "coordinate turn them twice?"
+        )
     return warnings[0] if warnings else None
 
 
-def describe_rows(rows: EqualRows, tokens: int, returned: bool) -> str:
-    """Return a sentence on what is wrong in an attention whose tokens are equal, or ''. `returned`: the branch returns unequal rows."""
-    matrices = [x for x in (rows.queries, rows.keys, rows.values) if x is not None and x.shape[-2] == tokens]
-    if len(matrices) < 3:
-        return ""
-    queries, keys, values = matrices
-    if unequal(values):
-        return "values differ: are positions in them, or are heads split without a transpose?"
-    if returned:
-        return "values are equal and what attention returns is not: are heads joined without a transpose?"
+def describe_rows(queries: Tensor, keys: Tensor, values: Tensor | None) -> str:
+    """Return a sentence on what is wrong in an attention whose tokens are equal, or ''. `values`: if they follow their token alone."""
+    if values is not None and unequal(values):
+        return "values differ: are positions in them?"
     if not (equal_lengths(queries) and equal_lengths(keys)):
         return ""
     if unequal(queries) != unequal(keys):
         return f"positions turn {'queries and not keys' if unequal(queries) else 'keys and not queries'}"
     if not unequal(queries) or queries.shape != keys.shape:
         return ""
-    scores = queries @ keys.mT  # (B, H, T, T)
-    # 0 if scores depend on the distance of two tokens alone
-    along_diagonals = scores[..., :-1, :-1] - scores[..., 1:, 1:]
-    if along_diagonals.abs().max() > TOLERANCE * scores.abs().max():
-        return "scores depend on more than the distance of tokens: do queries and keys turn in opposite directions, or do heads mix tokens?"
+    itself = (queries * keys).sum(-1)  # (B, H, T)
+    if (itself - itself[..., :1]).abs().max() > TOLERANCE * (queries @ keys.mT).abs().max():
+        return (
+            "the score of a token with itself depends on its position: do queries and keys turn in opposite directions?"
+        )
     return ""
+
+
+def alike_tokens(queries: Tensor, keys: Tensor, weights: Tensor | None) -> Tensor:
+    """Return for which pairs of tokens (T, T) the queries, the keys, and all weights of theirs are equal and positive."""
+    tokens = queries.shape[-2]
+    if weights is None or weights.shape[-2:] != (tokens, tokens) or not bool((weights > 0).all()):
+        return torch.zeros(tokens, tokens, dtype=torch.bool)
+    tables = [x.detach().double().movedim(-2, 0).flatten(1) for x in (queries, keys, weights, weights.mT)]  # (T, ...)
+    near = [
+        torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") <= TOLERANCE * x.norm(dim=1).max()
+        for x in tables
+    ]
+    return torch.stack(near).all(0)
+
+
+def twins(recording: RecordedStream, alike: Tensor) -> list[list[int]]:
+    """Return the groups of tokens that no layer tells apart, if there are several and the first state of equal inputs does not, either.
+
+    One group is that of tokens without positions, as registers are.
+    """
+    groups = [row.nonzero().flatten().tolist() for row in alike]
+    several = [group for token, group in enumerate(groups) if len(group) > 1 and group[0] == token]
+    if len(several) < 2:
+        return []
+    flow, examined = recording.flow, recording.examined
+    equal, _ = with_equal_tokens(examined, flow, recording.report.shape)
+    floats = {name for name, tensor in named_inputs(examined.arguments).items() if tensor.is_floating_point()}
+    equal = equal or change_named(examined.arguments, floats, lambda tensor: torch.full_like(tensor, 0.5))
+    if equal is None:
+        return []
+    first = flow.layout.to_rows(
+        run_through(examined.model, equal, flow_of_arguments(flow, examined.arguments, equal), Edits()).states[0]
+    )
+    same = [group for group in several if not bool(differs(first[:, group], first[:, group[:1]]).any())]
+    return same if len(same) > 1 else []
 
 
 def unequal(x: Tensor) -> bool:
