@@ -58,6 +58,14 @@ class Mask:
     def square(self) -> bool:
         return self.tensor.numel() > self.shape[0] * self.shape[1]
 
+    @property
+    def by_head(self) -> bool:
+        """Return whether a mask (H S, T, T) holds all samples for each head, and not the heads of a sample side by side."""
+        heads = len(self.tensor) // self.shape[0]
+        tables = [self.tensor.unflatten(0, sizes) for sizes in ((heads, -1), (-1, heads))]
+        equal = [bool((table == table.narrow(axis, 0, 1)).all()) for axis, table in enumerate(tables)]
+        return equal == [True, False]
+
     def hidden(self, value: float) -> Tensor:
         """Return the tokens (S, T) for which the example has `value`, in all rows but their own."""
         equal = (self.tensor == value).reshape(self.shape[0], -1, self.shape[1])
@@ -202,3 +210,38 @@ def output_reached(reached: list[Reached], hidden: Tensor) -> bool:
 def at_an_end(hidden: Tensor) -> bool:
     """Return whether tokens (S, T) are runs at the beginning or the end of each sample, as padding is."""
     return all(not bool((row.diff() & row[1:]).any()) or not bool((row.diff() & row[:-1]).any()) for row in hidden)
+
+
+def invert(mask: Tensor) -> Tensor:
+    """Flip truth values and integers. Numbers to be added become 0."""
+    if mask.dtype == torch.bool:
+        return ~mask
+    if mask.is_floating_point() and not bool(((mask == 0) | (mask == 1)).all()):
+        return torch.zeros_like(mask)
+    return 1 - mask
+
+
+def inverted_changes(recordings: list[RecordedStream], name: str) -> tuple[bool, bool]:
+    """Return whether states of any stream and whether the output change with an inverted mask."""
+    examined = recordings[0].examined
+    changed = change_named(examined.arguments, {name}, invert)
+    assert changed is not None
+    states = False
+    for one in recordings:
+        after = run_through(examined.model, changed, one.flow, Edits())
+        rows = map(one.flow.layout.to_rows, after.states)
+        states |= any(bool(differs(state, before).any()) for state, before in zip(rows, one.states))
+    pairs = zip(tensors_in(after.output), tensors_in(recordings[0].output))
+    return states, any(x.shape != y.shape or bool(differs(x, y).any()) for (_, x), (_, y) in pairs)
+
+
+def pooled_with(recording: RecordedStream, mask: Mask) -> bool:
+    """Return whether vectors for whole samples change with an inverted mask, so that it is that of tokens and not of a loss."""
+    changed = change_named(recording.examined.arguments, {mask.name}, invert)
+    assert changed is not None
+    after = run_through(recording.examined.model, changed, recording.flow, Edits()).output
+    pairs = zip(tensors_in(after), tensors_in(recording.output))
+    return any(
+        x.dim() == 2 and len(x) == mask.shape[0] and tuple(x.shape) != mask.shape and bool(differs(x, y).any())
+        for (_, x), (_, y) in pairs
+    )

@@ -14,19 +14,18 @@ from rankfall.check.padding import (
     Reached,
     at_an_end,
     holders,
+    inverted_changes,
     label_of,
     lengths_of,
     masks_of,
     output_reached,
+    pooled_with,
     reach,
 )
 from rankfall.check.recording import RecordedStream
 from rankfall.check.unpadded import check_padding
 from rankfall.streams.arguments import Arguments
-from rankfall.streams.axes import differs
-from rankfall.streams.editor import run_through
-from rankfall.streams.examine import FAILURES, alike_outputs
-from rankfall.streams.flow import Edits
+from rankfall.streams.examine import FAILURES
 from rankfall.streams.record import tensors_in
 
 
@@ -121,11 +120,15 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
     arguments, argument = recordings[0].examined.arguments, call_argument(mask.name)
     flags = {one.name for one in masks_of(arguments, recordings[0].examined.model)}
     shown = {value: str(value) if mask.tensor.dtype == torch.bool else f"{value:g}" for value in mask.values}
+    if mask.by_head:
+        return (
+            failed(f"{argument} repeats samples, but the heads of a sample stand together: use repeat_interleave"),
+            None,
+            [],
+        )
     states, outputs = inverted_changes(recordings, mask.name)
     if not states and outputs and not pooled_with(recordings[0], mask):
         return skipped(f"{argument} changes the output and no state"), None, []
-    middle = torch.zeros(mask.shape, dtype=torch.bool)
-    middle[:, mask.shape[1] // 2] = True
 
     def hide(hidden: Tensor, value: float) -> Arguments:
         changed = change_named(arguments, {one.name for one in masks}, lambda _: mask.hiding(hidden, value))
@@ -135,17 +138,21 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
     names = sorted(holders(arguments, mask.shape, flags))
     if not names:
         return skipped(f"no argument is known to hold the tokens that {argument} hides"), None, []
-    # the input and the stream -> what the token in the middle reaches with each value
-    trials = {
-        (name, number): [reach(one, hide(middle, value), {name}, middle) for value in mask.values]
-        for name in names
-        for number, one in enumerate(recordings)
-    }
-    trials = {key: pair for key, pair in trials.items() if pair[0].known or pair[1].known}
-    open_trials = {key: pair for key, pair in trials.items() if any(one.layer is not None for one in pair)}
-    if not open_trials or all(not one.finite for pair in open_trials.values() for one in pair):
+    steps = torch.arange(mask.shape[1]).expand(mask.shape)
+    # a model that turns its mask into lengths cannot hide the middle
+    for block in (steps == mask.shape[1] // 2, steps >= mask.shape[1] * 3 // 4):
+        # the input and the stream -> what the token in the middle reaches with each value
+        trials = {
+            (name, number): [reach(one, hide(block, value), {name}, block) for value in mask.values]
+            for number, one in enumerate(recordings)
+            for name in names
+        }
+        trials = {key: pair for key, pair in trials.items() if any(one.layer is not None for one in pair)}
+        hiding = {key: [one.layer for one in pair].index(None) for key, pair in trials.items() if leaks(pair) is None}
+        if hiding:
+            break
+    if not trials or all(not one.finite for pair in trials.values() for one in pair):
         return skipped(f"no token reads the one in the middle, whatever {argument} is"), None, []
-    hiding = {key: [one.layer for one in pair].index(None) for key, pair in open_trials.items() if leaks(pair) is None}
     hidden_names = {name for name, _ in hiding}
 
     def failure(key: tuple[str, int]) -> Result:
@@ -165,9 +172,10 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
         known = any(word in mask.label for word in HIDES) and not mask.square
         ends = [hidden for value in mask.values if bool((hidden := mask.hidden(value)).any())]
         if known or (len(ends) > 1 and all(map(at_an_end, ends))):
-            return failure(next(iter(open_trials))), None, []
+            entered = [key for key, pair in trials.items() if bool(pair[0].own.any())]
+            return failure((entered or list(trials))[0]), None, []
         return skipped(f"{argument} hides no token, whether it is {' or '.join(shown.values())} there"), None, []
-    for key in open_trials:
+    for key in trials:
         if key[0] in hidden_names and key not in hiding:
             return failure(key), None, []
     if len(set(hiding.values())) > 1:
@@ -177,9 +185,14 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
     value = mask.values[hides]
     example = mask.hidden(value)
     share = int(example.sum())
-    entered = any(bool(pair[hides].own.any()) for pair in open_trials.values())
+    entered = any(bool(pair[hides].own.any()) for pair in trials.values())
     if share > example.numel() / 2 and entered and not mask.square:
-        return failed(f"{argument} hides {share} of {example.numel()} tokens of the example: is it inverted?"), None, []
+        shifted = any(int(one.hidden.sum()) == example.numel() - share for one in recordings if one.hidden is not None)
+        sentence = (
+            "hides other tokens than it says: is it shifted, as by tokens in front?" if shifted
+            else f"hides {share} of {example.numel()} tokens of the example: is it inverted?"
+        )  # fmt: skip
+        return failed(f"{argument} {sentence}"), None, []
     if share:
         hidden, given = [example], [arguments]
     else:
@@ -270,37 +283,3 @@ def may_be_mask(label: str, tensor: Tensor) -> bool:
     """Return whether an input may be a mask of any shape: its name says so, or it has truth values, or some of its numbers are -inf."""
     infinite = tensor.is_floating_point() and bool(tensor.isneginf().any())
     return tensor.dim() > 1 and ("mask" in label or tensor.dtype == torch.bool or infinite)
-
-
-def invert(mask: Tensor) -> Tensor:
-    """Flip truth values and integers. Numbers to be added become 0."""
-    if mask.dtype == torch.bool:
-        return ~mask
-    if mask.is_floating_point() and not bool(((mask == 0) | (mask == 1)).all()):
-        return torch.zeros_like(mask)
-    return 1 - mask
-
-
-def inverted_changes(recordings: list[RecordedStream], name: str) -> tuple[bool, bool]:
-    """Return whether states of any stream and whether the output change with an inverted mask."""
-    examined = recordings[0].examined
-    changed = change_named(examined.arguments, {name}, invert)
-    assert changed is not None
-    states = False
-    for one in recordings:
-        after = run_through(examined.model, changed, one.flow, Edits())
-        rows = map(one.flow.layout.to_rows, after.states)
-        states |= any(bool(differs(state, before).any()) for state, before in zip(rows, one.states))
-    return states, not alike_outputs(after.output, recordings[0].output)
-
-
-def pooled_with(recording: RecordedStream, mask: Mask) -> bool:
-    """Return whether vectors for whole samples change with an inverted mask, so that it is that of tokens and not of a loss."""
-    changed = change_named(recording.examined.arguments, {mask.name}, invert)
-    assert changed is not None
-    after = run_through(recording.examined.model, changed, recording.flow, Edits()).output
-    pairs = zip(tensors_in(after), tensors_in(recording.output))
-    return any(
-        x.dim() == 2 and len(x) == mask.shape[0] and tuple(x.shape) != mask.shape and bool(differs(x, y).any())
-        for (_, x), (_, y) in pairs
-    )
