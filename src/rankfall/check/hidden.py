@@ -132,4 +132,7 @@ def is_visible(changes: Tensor, hidden: Tensor) -> bool:
         if size > 1 and (tokens % size == 0 or size % tokens == 0):
             steps = hidden.repeat_interleave(max(1, size // tokens), 1).view(samples, size, -1).any(-1)
             along.append(bool((changes.movedim(axis, 1).reshape(samples, size, -1).any(-1) & ~steps).any()))
+    if not along and changes.dim() > 2:  # another number of tokens, as without registers: as many of them may change
+        counts = changes.flatten(2).any(2).sum(1)  # (S,)
+        return bool((counts > hidden.sum(1)).any())
     return all(along) if along else bool(changes.any())

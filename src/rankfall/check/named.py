@@ -27,6 +27,8 @@ ORDER = (
     "rank-kept", "positions-differ", "gradients-flow", "initial-loss", "width-transfers",
 )  # fmt: skip
 
+WHOLE = ("numbers-hold", "mask-works", "initial-loss", "width-transfers")  # of the model, and not of each stream
+
 
 class Limit(float):
     """A threshold with its meaning and its origin."""
@@ -115,13 +117,14 @@ def find_check(name: str) -> NamedCheck:
 
 
 def run_checks(recordings: Iterable[RecordedStream], only: tuple[str, ...] = ()) -> list[Result]:
-    """Return the result of each check on each stream, by check."""
+    """Return the result of each check on each stream, by check. A check of the whole model has one, on the first stream with states."""
     recordings = list(recordings)
+    first = next((recording for recording in recordings if recording.report.judged), recordings[0])
     chosen = [find_check(name) for name in only] or all_checks()
     return [
         replace(run_check(check, recording), check=check.name, stream=recording.flow.name)
         for check in chosen
-        for recording in recordings
+        for recording in ([first] if check.name in WHOLE else recordings)
     ]
 
 

@@ -87,6 +87,7 @@ class RecordedStream:
     )  # module and axis of a softmax whose products sum over others
     gates: int = 0  # products with a learned factor below TINY_FACTOR, as of LayerScale
     hidden: Tensor | None = None  # (S, T): tokens that no attention of the stream reads
+    streams: list[RecordedStream] = field(default_factory=list)  # all streams of the model
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
 

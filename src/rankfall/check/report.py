@@ -63,7 +63,7 @@ def check(
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
         for recording in recordings.values():
             recording.loss, recording.build, recording.frozen = loss, build, frozen
-            recording.hidden = hidden[recording.flow.name]
+            recording.hidden, recording.streams = hidden[recording.flow.name], list(recordings.values())
             link_parts(recording, recordings)
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)

@@ -1,30 +1,31 @@
 """The check of masks and padding."""
 
-from functools import partial
-from typing import Any
+from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rankfall.check.equal import (
-    call_argument,
-    change_named,
-    exchange_token,
-    holders_of_tokens,
-    named_inputs,
-    named_tensors,
-    token_inputs,
+from rankfall.check.equal import call_argument, change_named, named_tensors
+from rankfall.check.hidden import OTHERS, hidden_tokens, reached_by_hidden
+from rankfall.check.named import FAIL, PASS, WARN, Result, failed, named, passed, skipped
+from rankfall.check.padding import (
+    HIDES,
+    Mask,
+    Reached,
+    at_an_end,
+    holders,
+    inverted_changes,
+    label_of,
+    lengths_of,
+    masks_of,
+    output_reached,
+    pooled_with,
+    reach,
 )
-from rankfall.check.hidden import OTHERS, reached_by_hidden
-from rankfall.check.named import NONE, PASS, Result, failed, named, passed, skipped, warned
-from rankfall.check.reads import is_triangle
 from rankfall.check.recording import RecordedStream
-from rankfall.errors import RankfallError
-from rankfall.streams.arguments import Arguments, call_model
-from rankfall.streams.axes import differs
-from rankfall.streams.editor import PassResult, run_through
-from rankfall.streams.examine import alike_outputs, first_changed
-from rankfall.streams.flow import Edits
+from rankfall.check.unpadded import check_padding
+from rankfall.streams.arguments import Arguments
+from rankfall.streams.examine import FAILURES
 from rankfall.streams.record import tensors_in
 
 
@@ -32,193 +33,253 @@ from rankfall.streams.record import tensors_in
 def mask_works(recording: RecordedStream) -> Result:
     """Does the model leave alone what the mask hides?
 
-    A mask (B, T) or (B, 1, 1, T) among the inputs hides one token in the middle, and this token is changed. With one of the two values of
-    the mask, the states of all other tokens must stay as they are. The output must not read a token that is hidden at the end where the
-    example has padding. The mask fails if others read the token with both values, or if the example hides more than half of its tokens.
-    A mask of another shape fails if the output and all states are the same with all of it inverted. A mask that changes the output and
-    no state, as of a loss, is left out. If the example has no mask and ends in padding (the `padding_idx` of an embedding), the tokens of
-    a sample must have the same output without its padding.
+    Each mask of tokens among the inputs, (B, T), (B, 1, 1, T) or (B, H, T, T), hides one token in the middle, and this token is changed,
+    in one input after the other. With one of the two values of the mask, the states of all other tokens must stay as they are, in all
+    streams that the input reaches: its own, and a decoder that reads it. Then the tokens that the example hides are changed. No other
+    token and no other output may follow. Lengths are tried in the same way. The check also fails if the example hides more than half of
+    its tokens, or if attention hides tokens that no mask and no length hides, as a mask that is shifted by registers does. A mask that
+    changes no state, as of a loss, is left out. Any other mask fails if nothing changes with all of it inverted.
 
-    Last, tokens that no attention of the stream reads are changed in the first state, whatever made their mask. They must reach no other
+    If the example has no mask and ends in padding (the `padding_idx` of an embedding, or a number that only the ends of samples have), the
+    tokens of a sample must have the same output without it. A number that may be padding warns.
+
+    Last, tokens that no attention of a stream reads are changed in its first state, whatever made their mask. They must reach no other
     token and no other output, as by a convolution, a mean, or a decoder without the mask of its memory.
     """
-    result = judge_masks(recording)
-    if result.verdict not in (PASS, NONE) or recording.hidden is None or not bool(recording.hidden.any()):
+    recordings = [one for one in recording.streams if one.report.judged]
+    result = judge_inputs(recordings)
+    if result.verdict in (FAIL, WARN):
         return result
-    count, total = int(recording.hidden.sum()), recording.hidden.numel()
-    states, output = recording.states, [tensor for _, tensor in tensors_in(recording.output)]
-    reached = reached_by_hidden(recording.examined, recording.flow, recording.hidden, states, output)
-    if reached is not None:
-        layer, what = reached
-        hidden = f"with {count} of {total} tokens that attention hides"
-        if what == OTHERS:
-            sentence = f"{what} change {hidden}, from layer {layer} on: does a convolution or a mean read padding?"
-        else:
-            sentence = (
-                f"{what} changes {hidden}: is it pooled over padding, or does a decoder lack the mask of its memory?"
-            )
-        return failed(sentence, recording.layer_path(layer))
-    return passed(f"{count} of {total} tokens are hidden, and reach no other") if result.verdict == NONE else result
+    padding = [(one, one.hidden) for one in recordings if one.hidden is not None and bool(one.hidden.any())]
+    for one, hidden in padding:
+        states, output = one.states, [tensor for _, tensor in tensors_in(one.output)]
+        reached = reached_by_hidden(one.examined, one.flow, hidden, states, output)
+        if reached is not None:
+            layer, what = reached
+            sentence = "{} with {} of {} tokens that attention hides{}".format(
+                f"{what} change" if what == OTHERS else f"{what} changes", int(hidden.sum()), hidden.numel(),
+                f", from layer {layer} on: does a convolution or a mean read padding?" if what == OTHERS
+                else ": is it pooled over padding, or does a decoder lack the mask of its memory?",
+            )  # fmt: skip
+            return failed(sentence, one.layer_path(layer))
+    if result.verdict == PASS or not padding:
+        return result
+    hidden = padding[0][1]
+    return passed(f"{int(hidden.sum())} of {hidden.numel()} tokens are hidden, and reach no other")
 
 
-def judge_masks(recording: RecordedStream) -> Result:
-    """Return the verdict on the masks and the padding among the inputs."""
-    masks = {
-        name: tensor
-        for name, tensor in named_tensors(recording.examined.arguments).items()
-        if is_mask(name, tensor, recording)
-    }
-    for name, mask in masks.items():
-        argument, values = call_argument(name), ("False", "True") if mask.dtype == torch.bool else ("0", "1")
-        if inverted_changes(recording, name) == (False, True):
-            if len(masks) == 1 < len(recording.examined.flows) and bool((mask != mask.flatten()[0]).any()):
-                return warned(
-                    f"{argument} changes the output and no state of these tokens: do they read what it hides?"
-                )
-            continue  # of a loss
-        leaks = [first_leak(recording, name, mask, value) for value in (0, 1)]
-        if leaks == [None, None]:
-            return skipped(f"no token reads the one in the middle, whatever {argument} is")
-        if None not in leaks:
-            layer = max(leak or 0 for leak in leaks)
-            where = f"a token in the layers before layer {layer}, and not in it" if layer > 1 else "no token"
-            return failed(
-                f"{argument} hides {where}: others read it, whether it is {' or '.join(values)} there",
-                recording.layer_path(layer),
-            )
-        hides = leaks.index(None)
-        hidden = int((mask == hides).sum())
-        if hidden > mask.numel() / 2:
-            return failed(f"{argument} hides {hidden} of {mask.numel()} tokens of the example: is it inverted?")
-        ends = [end for end in (0, -1) if bool((mask[..., end] == hides).any())] or [0, -1]
-        if all(reads_hidden(recording, name, mask, hides, end) for end in ends):
-            return failed(
-                f"{argument} hides a token from all others, but the output reads it: is it pooled over padding?"
-            )
-        return passed(f"{argument}: {values[hides]} hides a token from all others")
+def judge_inputs(recordings: list[RecordedStream]) -> Result:
+    """Return the verdict on the masks, the lengths and the padding among the inputs."""
+    arguments, model = recordings[0].examined.arguments, recordings[0].examined.model
+    masks, lengths = masks_of(arguments, model), lengths_of(arguments, model)
+    accounted = [torch.zeros(one.states[0].shape[:2], dtype=torch.bool) for one in recordings]
+    visible = arguments  # the arguments with nothing hidden
+    results: list[Result] = []
+    for mask in masks:
+        try:
+            result, value, owns = judge_mask(recordings, [mask])
+            twins = [other for other in masks if other.tensor.shape == mask.tensor.shape]
+            twins = [other for other in twins if torch.equal(other.tensor, mask.tensor)]
+            if result.verdict == FAIL and len(twins) > 1:  # one mask for the encoder, and the same one for its memory
+                result, value, owns = judge_mask(recordings, twins)
+        except FAILURES:  # the model refuses the changed inputs
+            continue
+        if result.verdict == FAIL:
+            return result
+        results.append(result)
+        if value is not None:
+            accounted = [rows | own for rows, own in zip(accounted, owns)]
+            shown = mask.hiding(torch.zeros(mask.shape, dtype=torch.bool), value)
+            changed = change_named(visible, {mask.name}, lambda _, shown=shown: shown)
+            visible = changed or visible
+    for mask in lengths:
+        result, owns = judge_lengths(recordings, mask)
+        if result.verdict == FAIL:
+            return result
+        results.append(result)
+        accounted = [rows | own for rows, own in zip(accounted, owns)]
+        visible = change_named(visible, {mask.name}, lambda x: torch.full_like(x, int(x.max()))) or visible
+    passes = [result for result in results if result.verdict == PASS]
+    if passes:
+        return hidden_beyond(recordings, accounted, visible) or passes[0]
+    tried = {mask.name for mask in (*masks, *lengths)}
     candidates = [
-        name
-        for name, tensor in named_tensors(recording.examined.arguments).items()
-        if tensor.dim() > 1 and may_be_mask(name, tensor)
+        name for name, tensor in named_tensors(arguments).items() if may_be_mask(label_of(model, name), tensor)
     ]
     for name in candidates:
-        if not any(inverted_changes(recording, name)):
+        if not any(inverted_changes(recordings, name)):
             return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
-    return (
-        passed(f"{', '.join(map(call_argument, candidates))} changes the output")
-        if candidates
-        else check_padding(recording)
-    )
+    if candidates and not set(candidates) <= tried:
+        return passed(f"{', '.join(map(call_argument, candidates))} changes the output")
+    return results[0] if results else check_padding(recordings[0])
 
 
-def may_be_mask(name: str, tensor: Tensor) -> bool:
-    """Return whether an input may be a mask of another shape: its name says so, or it has truth values, or some of its numbers are -inf."""
-    return (
-        "mask" in name or tensor.dtype == torch.bool or (tensor.is_floating_point() and bool(tensor.isneginf().any()))
-    )
+def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Result, float | None, list[Tensor]]:
+    """Hide tokens by masks that are equal. Return the verdict, the value that hides, and the rows (S, T) of each stream that it hides."""
+    mask = masks[0]
+    arguments, argument = recordings[0].examined.arguments, call_argument(mask.name)
+    flags = {one.name for one in masks_of(arguments, recordings[0].examined.model)}
+    shown = {value: str(value) if mask.tensor.dtype == torch.bool else f"{value:g}" for value in mask.values}
+    if mask.by_head:
+        return (
+            failed(f"{argument} repeats samples, but the heads of a sample stand together: use repeat_interleave"),
+            None,
+            [],
+        )
+    states, outputs = inverted_changes(recordings, mask.name)
+    if not states and outputs and not pooled_with(recordings[0], mask):
+        return skipped(f"{argument} changes the output and no state"), None, []
 
+    def hide(hidden: Tensor, value: float) -> Arguments:
+        changed = change_named(arguments, {one.name for one in masks}, lambda _: mask.hiding(hidden, value))
+        assert changed is not None
+        return changed
 
-def is_mask(name: str, tensor: Tensor, recording: RecordedStream) -> bool:
-    """Return whether an input is a mask of tokens, or of steps of several: (B, T) or (B, 1, 1, T) with truth values, or with 0 and 1 in
-    an input that is called a mask.
-    """
-    by_token = tensor.dim() > 1 and tensor.shape[1:-1].numel() == 1
-    samples, tokens = recording.report.shape
-    steps = tensor.shape[-1] if tensor.dim() else 0  # a step may be several tokens
-    fits = by_token and not is_triangle(tensor) and len(tensor) == samples and steps > 1 and tokens % steps == 0
-    return fits and (tensor.dtype == torch.bool or ("mask" in name and bool(((tensor == 0) | (tensor == 1)).all())))
+    names = sorted(holders(arguments, mask.shape, flags))
+    if not names:
+        return skipped(f"no argument is known to hold the tokens that {argument} hides"), None, []
+    steps = torch.arange(mask.shape[1]).expand(mask.shape)
+    # a model that turns its mask into lengths cannot hide the middle
+    for block in (steps == mask.shape[1] // 2, steps >= mask.shape[1] * 3 // 4):
+        # the input and the stream -> what the token in the middle reaches with each value
+        trials = {
+            (name, number): [reach(one, hide(block, value), {name}, block) for value in mask.values]
+            for number, one in enumerate(recordings)
+            for name in names
+        }
+        trials = {key: pair for key, pair in trials.items() if any(one.layer is not None for one in pair)}
+        hiding = {key: [one.layer for one in pair].index(None) for key, pair in trials.items() if leaks(pair) is None}
+        if hiding:
+            break
+    if not trials or all(not one.finite for pair in trials.values() for one in pair):
+        return skipped(f"no token reads the one in the middle, whatever {argument} is"), None, []
+    hidden_names = {name for name, _ in hiding}
 
+    def failure(key: tuple[str, int]) -> Result:
+        one, layer = recordings[key[1]], leaks(trials[key]) or 0
+        if not any(result.own.any() for result in trials[key]):
+            return failed(
+                f"{argument} hides no token from {one.flow.name or 'the layers'}: does a decoder lack the mask of its memory?",
+                one.layer_path(layer),
+            )
+        where = f"a token in the layers before layer {layer}, and not in it" if layer > 1 else "no token"
+        return failed(
+            f"{argument} hides {where}: others read it, whether it is {' or '.join(shown.values())} there",
+            one.layer_path(layer),
+        )
 
-def pass_with(recording: RecordedStream, name: str, mask: Tensor, value: int, position: int, source: int) -> PassResult:
-    """Run a pass with `value` in the mask at `position` and the other value elsewhere. The token at `position` is that of `source`."""
-    new_mask = torch.full_like(mask, 1 - value)
-    new_mask[..., position] = value
-    shape = (recording.report.samples, mask.shape[-1])
-    if shape == recording.report.shape:
-        tokens = holders_of_tokens(recording.examined.arguments, shape) - {name}
+    if not hiding:
+        known = any(word in mask.label for word in HIDES) and not mask.square
+        ends = [hidden for value in mask.values if bool((hidden := mask.hidden(value)).any())]
+        if known or (len(ends) > 1 and all(map(at_an_end, ends))):
+            entered = [key for key, pair in trials.items() if bool(pair[0].own.any())]
+            return failure((entered or list(trials))[0]), None, []
+        return skipped(f"{argument} hides no token, whether it is {' or '.join(shown.values())} there"), None, []
+    for key in trials:
+        if key[0] in hidden_names and key not in hiding:
+            return failure(key), None, []
+    if len(set(hiding.values())) > 1:
+        number = next(key[1] for key, hides in hiding.items() if hides != next(iter(hiding.values())))
+        return failed(f"{argument} is inverted in {recordings[number].flow.name}"), None, []
+    hides = next(iter(hiding.values()))
+    value = mask.values[hides]
+    example = mask.hidden(value)
+    share = int(example.sum())
+    entered = any(bool(pair[hides].own.any()) for pair in trials.values())
+    if share > example.numel() / 2 and entered and not mask.square:
+        shifted = any(int(one.hidden.sum()) == example.numel() - share for one in recordings if one.hidden is not None)
+        sentence = (
+            "hides other tokens than it says: is it shifted, as by tokens in front?" if shifted
+            else f"hides {share} of {example.numel()} tokens of the example: is it inverted?"
+        )  # fmt: skip
+        return failed(f"{argument} {sentence}"), None, []
+    if share:
+        hidden, given = [example], [arguments]
     else:
-        tokens = {key for key, x in named_inputs(recording.examined.arguments).items() if tuple(x.shape[:2]) == shape}
-    changed = change_named(
-        recording.examined.arguments, tokens - {name}, lambda tensor: exchange_token(tensor, position, source)
-    )
-    if changed is None:
-        raise RankfallError(f"no argument is known to hold the tokens that {call_argument(name)} hides")
-    arguments = change_named(changed, {name}, lambda _: new_mask)
-    assert arguments is not None
-    return run_through(recording.examined.model, arguments, recording.flow, Edits())
+        right = torch.arange(mask.shape[1]) >= mask.shape[1] - 1 - torch.arange(mask.shape[0])[:, None] % 2
+        hidden = [right, right.flip(1)]
+        given = [hide(tokens, value) for tokens in hidden]
+    for tokens, call in zip(hidden, given):
+        reached = [reach(one, call, hidden_names, tokens) for one in recordings]
+        result = reaches_others(argument, recordings, reached, tokens)
+        if result is None:
+            return (
+                passed(f"{argument}: {shown[value]} hides a token from all others"),
+                value,
+                [one.own for one in reached],
+            )
+    assert result is not None
+    return result, None, []
 
 
-def first_leak(recording: RecordedStream, name: str, mask: Tensor, value: int) -> int | None:
-    """Return the first layer at which other tokens change with the middle one if the mask has `value` there; None if none changes."""
-    steps, tokens = mask.shape[-1], recording.report.tokens
-    position = steps // 2
-    runs = [pass_with(recording, name, mask, value, position, source).states for source in (position, position - 1)]
-    others = [number for number in range(tokens) if number * steps // tokens != position]
-    pairs = [[recording.flow.layout.to_rows(state)[:, others] for state in pair] for pair in zip(*runs)]
-    return next((layer for layer, pair in enumerate(pairs) if bool(differs(*pair).any())), None)
+def leaks(pair: list[Reached]) -> int | None:
+    """Return the last layer at which a token begins to reach others, whichever value the mask has; None if it does so with one value."""
+    layers = [one.layer for one in pair]
+    return None if None in layers else max(layer or 0 for layer in layers)
 
 
-def reads_hidden(recording: RecordedStream, name: str, mask: Tensor, hides: int, end: int) -> bool:
-    """Return whether the output of other tokens, or of the whole sample, changes with a hidden token at one end."""
-    samples, tokens = recording.report.samples, mask.shape[-1]
-    outputs = [tensors_in(pass_with(recording, name, mask, hides, end, source % tokens).output) for source in (1, 2)]
-    visible = slice(1, None) if end == 0 else slice(0, -1)
-    for (_, x), (_, y) in zip(*outputs):
-        if x.dim() in (2, 3) and x.shape[0] == samples and x.is_floating_point() and x.shape == y.shape:
-            rows = differs(x, y)
-            if bool((rows[:, visible] if x.shape[1] == tokens else rows).any()):
-                return True
-    return False
+def reaches_others(
+    argument: str, recordings: list[RecordedStream], reached: list[Reached], hidden: Tensor
+) -> Result | None:
+    """Return a failure if hidden tokens (S, T) reach others, or an output of others."""
+    tokens = f"{int(hidden.sum())} of {hidden.numel()} tokens that {argument} hides"
+    for one, result in zip(recordings, reached):
+        if result.layer is not None:
+            return failed(
+                f"{OTHERS} change with {tokens}, from layer {result.layer} on: is the mask that the layers get another one?",
+                one.layer_path(result.layer),
+            )
+    if output_reached(reached, hidden):
+        return failed(f"the output reads {tokens}, and no other token does: is it pooled over padding?")
+    return None
 
 
-def inverted_changes(recording: RecordedStream, name: str) -> tuple[bool, bool]:
-    """Return whether states and whether the output change with an inverted mask. Truth values are flipped, numbers to be added become 0."""
-
-    def invert(mask: Tensor) -> Tensor:
-        if mask.dtype == torch.bool:
-            return ~mask
-        return torch.zeros_like(mask) if mask.is_floating_point() else 1 - mask
-
-    changed = change_named(recording.examined.arguments, {name}, invert)
-    assert changed is not None
-    after = run_through(recording.examined.model, changed, recording.flow, Edits())
-    rows = map(recording.flow.layout.to_rows, after.states)
-    states = any(bool(differs(state, before).any()) for state, before in zip(rows, recording.states))
-    return states, not alike_outputs(after.output, recording.output)
-
-
-def check_padding(recording: RecordedStream) -> Result:
-    """Compare the output of a sample with and without the padding at its end."""
-    tables = [table for table in recording.examined.model.modules() if isinstance(table, nn.Embedding)]
-    indices = {int(table.padding_idx) for table in tables if table.padding_idx is not None}
-    for name in token_inputs(recording.examined.arguments, recording.report.shape):
-        tokens = named_tensors(recording.examined.arguments)[name]
-        for row, index in ((row, index) for row in range(len(tokens)) for index in indices):
-            length = int((tokens[row] != index).nonzero().max()) + 1 if bool((tokens[row] != index).any()) else 0
-            if 0 < length < tokens.shape[1]:
-                model, agree = recording.examined.model, partial(alike_beginnings, length)
-                whole, short = (cut_sample(recording, name, row, kept) for kept in (tokens.shape[1], length))
-                with torch.no_grad():
-                    same = agree(call_model(model, whole), call_model(model, short))
-                if not same:
-                    path = first_changed(model, whole, short, agree)
-                    return failed(
-                        f"padding is attended: {length} tokens have another output if {tokens.shape[1] - length} of padding follow",
-                        path,
-                    )
-                return passed(f"{length} tokens have the same output with padding and without")
-    return skipped("the inputs have no mask and no padding")
+def judge_lengths(recordings: list[RecordedStream], mask: Mask) -> tuple[Result, list[Tensor]]:
+    """Change the tokens behind the lengths of samples, or before them if padding is on the left."""
+    arguments, argument = recordings[0].examined.arguments, call_argument(mask.name)
+    lengths = mask.tensor.flatten()
+    if int(lengths.min()) == mask.shape[1]:
+        lengths = lengths - 1 - torch.arange(len(lengths)) % 2
+        changed = change_named(arguments, {mask.name}, lambda x: lengths.reshape(x.shape))
+        assert changed is not None
+        arguments = changed
+    behind = torch.arange(mask.shape[1]) >= lengths[:, None]
+    flags = {one.name for one in masks_of(arguments, recordings[0].examined.model)}
+    failures = []
+    for hidden in (behind, behind.flip(1)):
+        try:
+            reached = [reach(one, arguments, holders(arguments, mask.shape, flags), hidden) for one in recordings]
+        except FAILURES:
+            return skipped(f"the model fails with other {argument}"), []
+        if not any(result.known for result in reached):
+            return skipped(f"no token behind {argument} reaches the layers"), []
+        result = reaches_others(argument, recordings, reached, hidden)
+        if result is None:
+            return passed(f"{argument}: tokens behind it reach no other"), [one.own for one in reached]
+        failures.append(result)
+    return failures[0], []
 
 
-def cut_sample(recording: RecordedStream, name: str, row: int, kept: int) -> Arguments:
-    """Return the arguments with the first tokens of one sample."""
-    sample = change_named(recording.examined.arguments, {name}, lambda tokens: tokens[row : row + 1, :kept])
-    assert sample is not None
-    return sample
+def hidden_beyond(recordings: list[RecordedStream], accounted: list[Tensor], visible: Arguments) -> Result | None:
+    """Return a failure if attention hides tokens that the masks and lengths do not hide, and that it reads once these hide none."""
+    for one, rows in zip(recordings, accounted):
+        if one.hidden is None or not bool((one.hidden & ~rows).any()):
+            continue
+        try:
+            always = hidden_tokens(replace(one.examined, arguments=visible), one.flow, *one.hidden.shape)
+        except FAILURES:
+            continue
+        extra = one.hidden & ~rows & ~always
+        if bool(extra.any()):
+            sample, token = (int(number) + 1 for number in extra.nonzero()[0])
+            return failed(
+                f"the inputs hide {int(rows.sum())} of {rows.numel()} tokens, and attention hides {int(extra.sum())} others, first token "
+                f"{token} of sample {sample}: is the mask shifted, or are tokens added before it is made?"
+            )
+    return None
 
 
-def alike_beginnings(length: int, whole: Any, short: Any) -> bool:
-    """Return whether two values agree: tensors (B, T, D) or (B, T) in their first tokens, (B, D) as a whole."""
-    pairs = [(a, b) for (_, a), (_, b) in zip(tensors_in(whole), tensors_in(short)) if a.is_floating_point()]
-    pairs = [(a, b) if a.shape == b.shape else (a[:, :length], b[:, :length]) for a, b in pairs if 1 < a.dim() < 4]
-    return not any(a.shape == b.shape and bool(differs(a, b).any()) for a, b in pairs)
+def may_be_mask(label: str, tensor: Tensor) -> bool:
+    """Return whether an input may be a mask of any shape: its name says so, or it has truth values, or some of its numbers are -inf."""
+    infinite = tensor.is_floating_point() and bool(tensor.isneginf().any())
+    return tensor.dim() > 1 and ("mask" in label or tensor.dtype == torch.bool or infinite)

@@ -43,8 +43,6 @@ def width_transfers(recording: RecordedStream) -> Result:
     """
     if recording.build is None:
         return skipped("pass build=, a function of width or of depth that returns the module")
-    if recording.flow is not recording.examined.flows[0]:
-        return skipped("a check of the whole model: see the first stream")
     sizes = [name for name in SIZES if name in inspect.signature(recording.build).parameters]
     if not sizes:
         return failed("build= takes neither width nor depth")

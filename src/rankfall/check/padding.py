@@ -1,0 +1,247 @@
+"""Hide tokens by the masks and lengths among the inputs, change these tokens, and find out what changes with them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.check.attention import rms
+from rankfall.check.equal import change_named, named_inputs, named_tensors
+from rankfall.check.heads import MASKED
+from rankfall.check.hidden import is_visible
+from rankfall.check.reads import is_triangle
+from rankfall.check.recording import RecordedStream
+from rankfall.streams.arguments import Arguments
+from rankfall.streams.axes import differs
+from rankfall.streams.editor import run_through
+from rankfall.streams.flow import Edits
+from rankfall.streams.record import tensors_in
+
+HIDES = ("mask", "pad", "valid", "keep")  # parts of names of arguments that hide tokens
+LENGTHS = ("len", "num_", "valid")
+OTHER_USES = ("global", "prefix", "head", "label", "loss")  # and of masks that hide none
+
+
+def label_of(model: nn.Module, name: str) -> str:
+    """Return the name of an argument, also of one that is passed by position."""
+    first = name.partition(".")[0]
+    names = list(inspect.signature(model.forward).parameters)
+    return f"{names[int(first)]}.{name}" if first.isdigit() and int(first) < len(names) else name
+
+
+def holders(arguments: Arguments, shape: tuple[int, int], but: set[str]) -> set[str]:
+    """Return the names of the arguments that hold token numbers or vectors (S, T, ...) or (T, S, ...)."""
+    return {
+        name
+        for name, x in named_inputs(arguments).items()
+        if name not in but and x.dtype != torch.bool and shape in (tuple(x.shape[:2]), tuple(x.shape[1::-1]))
+        and (x.dim() == 2 or x.is_floating_point())
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A mask of tokens or of steps of several, (S, T), (S, 1, 1, T) or (S, H, T, T), of two values; or the lengths (S,) of samples."""
+
+    name: str
+    label: str
+    tensor: Tensor
+    shape: tuple[int, int]  # (S, T)
+    values: tuple[float, float]
+
+    @property
+    def square(self) -> bool:
+        return self.tensor.numel() > self.shape[0] * self.shape[1]
+
+    @property
+    def by_head(self) -> bool:
+        """Return whether a mask (H S, T, T) holds all samples for each head, and not the heads of a sample side by side."""
+        heads = len(self.tensor) // self.shape[0]
+        tables = [self.tensor.unflatten(0, sizes) for sizes in ((heads, -1), (-1, heads))]
+        equal = [bool((table == table.narrow(axis, 0, 1)).all()) for axis, table in enumerate(tables)]
+        return equal == [True, False]
+
+    def hidden(self, value: float) -> Tensor:
+        """Return the tokens (S, T) for which the example has `value`, in all rows but their own."""
+        equal = (self.tensor == value).reshape(self.shape[0], -1, self.shape[1])
+        if not self.square:
+            return equal[:, 0]
+        own = torch.eye(self.shape[1], dtype=torch.bool).repeat(equal.shape[1] // self.shape[1], 1)
+        return (equal | own).all(1)
+
+    def hiding(self, hidden: Tensor, value: float) -> Tensor:
+        """Return the mask with `value` for these tokens (S, T) and the other value for all others."""
+        other = self.values[value == self.values[0]]
+        filled = torch.where(hidden, float(value), float(other)).to(self.tensor.dtype)[:, None]
+        return filled.expand(-1, self.tensor.numel() // filled.numel(), -1).reshape(self.tensor.shape)
+
+
+def masks_of(arguments: Arguments, model: nn.Module) -> list[Mask]:
+    """Return the masks of tokens among the arguments for which these hold tokens."""
+    labels = {name: label_of(model, name) for name in named_tensors(arguments)}
+    pairs = {
+        name: two_values(x, any(word in labels[name] for word in HIDES)) for name, x in named_tensors(arguments).items()
+    }
+    flags = {name for name, values in pairs.items() if values is not None}
+    inputs = [x for name, x in named_inputs(arguments).items() if name not in flags]
+    masks = []
+    for name, x in named_tensors(arguments).items():
+        values = pairs[name]
+        if values is None or x.dim() < 2 or is_triangle(x) or any(word in labels[name] for word in OTHER_USES):
+            continue
+        steps = x.shape[-1] if x.shape[-1] > 1 else x[0].numel()
+        square = x.dim() > 2 and x.shape[-2] == steps
+        sizes = {len(y) for y in inputs if steps in y.shape[1:2]} if square else {len(x)} & {x.numel() // steps}
+        shapes = [
+            (size, steps)
+            for size in sizes
+            if steps > 1 and len(x) % size == 0 and holders(arguments, (size, steps), flags)
+        ]
+        masks += [Mask(name, labels[name], x, shape, values) for shape in shapes[:1]]
+    return masks
+
+
+def lengths_of(arguments: Arguments, model: nn.Module) -> list[Mask]:
+    """Return the lengths (S,) among the arguments, which their names tell, for which these hold tokens."""
+    lengths = []
+    flags = {mask.name for mask in masks_of(arguments, model)}
+    for name, x in named_tensors(arguments).items():
+        label = label_of(model, name)
+        if (
+            x.is_floating_point()
+            or x.dtype == torch.bool
+            or not any(word in label for word in LENGTHS)
+            or not 0 < x.numel() == len(x)
+        ):
+            continue
+        inputs = [
+            y
+            for key, y in named_inputs(arguments).items()
+            if y.dim() > 1 and len(y) == len(x) and y.shape[1] >= int(x.max())
+        ]
+        shapes = {(len(x), y.shape[1]) for y in inputs if int(x.min()) > 0}
+        fitting = [shape for shape in sorted(shapes) if holders(arguments, shape, flags | {name})]
+        lengths += [Mask(name, label, x, shape, (0, 1)) for shape in fitting[:1]]
+    return lengths
+
+
+def two_values(x: Tensor, named: bool) -> tuple[float, float] | None:
+    """Return the two values of a mask: truth values, 0 and 1 if its name says that it is one, or a large negative number and 0."""
+    if x.dtype == torch.bool:
+        return False, True
+    values = x.unique().tolist() if x.numel() else []
+    if named and set(values) <= {0, 1} and not (x.is_floating_point() and values == [0]):
+        return 0, 1
+    additive = x.is_floating_point() and values[-1:] == [0] and len(values) < 3 and (named or len(values) == 2)
+    return (
+        (values[0] if values[0] < 0 else -math.inf, 0.0)
+        if additive and (values[0] == 0 or values[0] <= MASKED)
+        else None
+    )
+
+
+def refill(x: Tensor, hidden: Tensor, number: int) -> Tensor:
+    """Return the inputs with other tokens where `hidden` (S, T): random vectors, or token numbers from inside the visible samples."""
+    rows = x if x.shape[:2] == hidden.shape else x.transpose(0, 1)
+    if x.is_floating_point():
+        noise = torch.randn(rows.shape, generator=torch.Generator().manual_seed(number), dtype=torch.float64)
+        new = noise.to(x) * rms(x)
+    else:
+        seen = [row[~hides] for row, hides in zip(rows, hidden)]
+        # special tokens stand at the ends, and some models look for them
+        ends = {int(row[end]) for row in seen if len(row) for end in (0, -1)}
+        values = torch.cat(seen).unique()
+        inner = values[[int(value) not in ends for value in values]]
+        values = inner if len(inner) > 1 else values if len(values) else rows.flatten()
+        new = values[(torch.arange(hidden.numel()).view(hidden.shape) + number) % len(values)]
+    new = torch.where(hidden.reshape(*hidden.shape, *[1] * (rows.dim() - 2)), new, rows)
+    return new if rows is x else new.transpose(0, 1)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What changes in a stream with some tokens of the inputs."""
+
+    own: Tensor  # (S, T): rows of the first state
+    layer: int | None  # the first layer with other rows
+    outputs: list[Tensor]
+    finite: bool
+
+    @property
+    def known(self) -> bool:
+        """Return whether the tokens are those of the stream, or reach it."""
+        return bool(self.own.any()) or self.layer is not None
+
+
+def reach(recording: RecordedStream, arguments: Arguments, names: set[str], hidden: Tensor) -> Reached:
+    """Change the tokens `hidden` (S, T) of the named inputs, and compare two passes."""
+    runs = []
+    for number in (0, 1):
+        changed = change_named(arguments, names, partial(refill, hidden=hidden, number=number))
+        assert changed is not None
+        runs.append(run_through(recording.examined.model, changed, recording.flow, Edits()))
+    states = [[recording.flow.layout.to_rows(state) for state in run.states] for run in runs]
+    rows = [differs(a, b).any(-1) for a, b in zip(*states)]  # (S, T) by layer
+    fits = (layer for layer, row in enumerate(rows) if row.shape == rows[0].shape and bool((row & ~rows[0]).any()))
+    outputs = [
+        differs(a, b)
+        for (_, a), (_, b) in zip(*(tensors_in(run.output) for run in runs))
+        if a.shape == b.shape and a.dim() and a.is_floating_point()
+    ]
+    return Reached(rows[0], next(fits, None), outputs, all(bool(state.isfinite().all()) for state in states[0]))
+
+
+def output_reached(reached: list[Reached], hidden: Tensor) -> bool:
+    """Return whether an output changes elsewhere than at the hidden tokens, which are rows of it or rows of a stream."""
+    rows = [hidden, *(result.own for result in reached if bool(result.own.any()))]
+    for changes in reached[0].outputs:
+        if len(changes) != len(hidden) and changes.dim() > 1 and changes.shape[1] == len(hidden):
+            changes = changes.transpose(0, 1)  # (T, B, ...)
+        if len(changes) == len(hidden) and all(is_visible(changes, row) for row in rows if len(row) == len(changes)):
+            return True
+    return False
+
+
+def at_an_end(hidden: Tensor) -> bool:
+    """Return whether tokens (S, T) are runs at the beginning or the end of each sample, as padding is."""
+    return all(not bool((row.diff() & row[1:]).any()) or not bool((row.diff() & row[:-1]).any()) for row in hidden)
+
+
+def invert(mask: Tensor) -> Tensor:
+    """Flip truth values and integers. Numbers to be added become 0."""
+    if mask.dtype == torch.bool:
+        return ~mask
+    if mask.is_floating_point() and not bool(((mask == 0) | (mask == 1)).all()):
+        return torch.zeros_like(mask)
+    return 1 - mask
+
+
+def inverted_changes(recordings: list[RecordedStream], name: str) -> tuple[bool, bool]:
+    """Return whether states of any stream and whether the output change with an inverted mask."""
+    examined = recordings[0].examined
+    changed = change_named(examined.arguments, {name}, invert)
+    assert changed is not None
+    states = False
+    for one in recordings:
+        after = run_through(examined.model, changed, one.flow, Edits())
+        rows = map(one.flow.layout.to_rows, after.states)
+        states |= any(bool(differs(state, before).any()) for state, before in zip(rows, one.states))
+    pairs = zip(tensors_in(after.output), tensors_in(recordings[0].output))
+    return states, any(x.shape != y.shape or bool(differs(x, y).any()) for (_, x), (_, y) in pairs)
+
+
+def pooled_with(recording: RecordedStream, mask: Mask) -> bool:
+    """Return whether vectors for whole samples change with an inverted mask, so that it is that of tokens and not of a loss."""
+    changed = change_named(recording.examined.arguments, {mask.name}, invert)
+    assert changed is not None
+    after = run_through(recording.examined.model, changed, recording.flow, Edits()).output
+    pairs = zip(tensors_in(after), tensors_in(recording.output))
+    return any(
+        x.dim() == 2 and len(x) == mask.shape[0] and tuple(x.shape) != mask.shape and bool(differs(x, y).any())
+        for (_, x), (_, y) in pairs
+    )
