@@ -60,7 +60,7 @@ def measure(unit: Unit, device: str) -> Rows:
     for entering, gain in product(ENTERING, GAINS):
         with torch.no_grad():
             for matrix, drawn in matrices.items():
-                matrix.copy_(drawn * (gain * matrix.shape[0 if matrix in transposed else 1] ** -0.5))
+                matrix.copy_(drawn * (gain * matrix.shape[0 if matrix in transposed else -1] ** -0.5))
             first, last = ends(model, blocks, tokens, entering)
         kept = float(relative_residual(last).mean() / relative_residual(first).mean())
         growth = float(last.square().mean().sqrt() / first.square().mean().sqrt())
