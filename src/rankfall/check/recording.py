@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.attention import TIMES, ScoreScales, masked_scores, rms, weights_of
-from rankfall.check.heads import HeadNumbers, SharedHeads, heads_of
+from rankfall.check.heads import HeadNumbers, SharedHeads, heads_first, heads_of
 from rankfall.check.layer import StreamReport
 from rankfall.check.reads import (
     RECTIFIERS,
@@ -156,13 +156,16 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         shared.see_attention(number, calls[-1], func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
             operation = next(operation for operation, at in flow.attends.items() if at == number)
-            heads = heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
+            axis = args[1] if len(args) > 1 and func in SOFTMAX else kwargs.get("dim")
+            axis = -1 % weights.dim() if axis is None else axis % weights.dim()
+            scores = masked_scores(func, args, kwargs)
+            scores = None if scores is None else heads_first(scores, axis, report.tokens)
+            by_head = heads_first(weights, axis, report.tokens)
+            heads = heads_of(branch.layer, operation.call.module, by_head, scores)
             heads = [replace(head, scale=scales.of_attention(func, args, kwargs)) for head in heads]
             recording.heads += heads
             if func in SOFTMAX and weights.shape[-2:] == square:
                 softened[id(result)] = result
-                axis = args[1] if len(args) > 1 else kwargs.get("dim")
-                axis = -1 % weights.dim() if axis is None else axis % weights.dim()
                 across.extend((weights, axis, head) for head in heads if axis != weights.dim() - 1)
         if report.tokens == weights.shape[-2] < weights.shape[-1]:
             visible = torch.ones(weights.shape[-2:], dtype=torch.bool).tril()
