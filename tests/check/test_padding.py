@@ -2,8 +2,11 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from rankfall.check.heads import heads_first
+from rankfall.check.named import FAIL, PASS, WARN
 from rankfall.check.report import check
 from rankfall.streams.examine import examine
 
@@ -59,3 +62,136 @@ def test_the_note_on_padding_and_the_answer_on_order_are_plain():
     (report,) = check(Biased(), padded((20, 20)), changes=False)
     known = report.result("positions-differ").sentence
     assert known == "the order of tokens is known: reversing them changes the states"
+
+
+class Registers(Padded):
+    """Puts registers before the tokens. `extend` makes their mask."""
+
+    def __init__(self, extend) -> None:
+        super().__init__()
+        self.registers, self.extend = nn.Parameter(torch.randn(3, 16)), extend
+
+    def forward(self, tokens, mask):
+        x = torch.cat([self.registers.expand(len(tokens), -1, -1), self.embed(tokens)], 1)
+        return self.encoder(x, src_key_padding_mask=self.extend(mask))[:, 3:]
+
+
+class Layers(nn.Module):
+    """Calls one layer after the other; each makes its mask of `pad`."""
+
+    def __init__(self, *masks) -> None:
+        super().__init__()
+        self.embed, self.masks = nn.Embedding(30, 16), masks
+        self.layers = nn.ModuleList(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True) for _ in masks)
+
+    def encode(self, tokens, pad):
+        x = self.embed(tokens)
+        for layer, mask in zip(self.layers, self.masks):
+            x = layer(x, src_key_padding_mask=mask(pad))
+        return x
+
+    def forward(self, tokens, mask):
+        return self.encode(tokens, mask)
+
+
+class Lengths(Layers):
+    def forward(self, tokens, lengths):
+        return self.encode(tokens, torch.arange(tokens.shape[1]) >= lengths[:, None])
+
+
+class Numbers(Layers):
+    def forward(self, tokens):
+        return self.encode(tokens, tokens == 0)
+
+
+class Siamese(Layers):
+    def forward(self, query, query_mask, document, document_mask):
+        pairs = ((query, query_mask), (document, document_mask))
+        return [self.encode(x, pad).masked_fill(pad[..., None], 0).sum(1) for x, pad in pairs]
+
+
+class Translator(nn.Module):
+    def __init__(self, memory=True) -> None:
+        super().__init__()
+        self.embed, self.memory = nn.Embedding(30, 16), memory
+        self.both = nn.Transformer(16, 2, 2, 2, 32, batch_first=True)
+
+    def forward(self, source, target):
+        later = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        pad = source == 0
+        return self.both(
+            self.embed(source), self.embed(target), tgt_mask=later, src_key_padding_mask=pad,
+            memory_key_padding_mask=pad if self.memory else None,
+        )  # fmt: skip
+
+
+def keep(pad):
+    return pad
+
+
+X, PAD, LENGTHS = padded((12, 9, 10), 12), padded((12, 9, 10), 12) == 0, torch.tensor([12, 9, 10])
+FULL = X.clamp_min(1)  # without tokens that look like padding
+BOTH = (FULL, PAD, padded((8, 8, 8), 8), padded((5, 8, 6), 8) == 0)
+HEALTHY = {
+    "registers": (lambda: Registers(lambda pad: F.pad(pad, (3, 0))), (FULL, PAD)),
+    "lengths": (lambda: Lengths(keep, keep), (FULL, LENGTHS)),
+    "siamese": (lambda: Siamese(keep, keep), BOTH),
+    "translator": (Translator, (X, padded((9, 9, 9), 9))),
+    "two masks": (
+        lambda: nn.Transformer(16, 2, 2, 2, 32, batch_first=True),
+        {
+            "src": torch.randn(3, 12, 16),
+            "tgt": torch.randn(3, 9, 16),
+            "src_key_padding_mask": PAD,
+            "memory_key_padding_mask": PAD,
+        },
+    ),
+}
+SICK = {
+    "registers, mask at the wrong end": (lambda: Registers(lambda pad: F.pad(pad, (0, 3))), (FULL, PAD), FAIL, "shifted"),
+    "registers are hidden": (
+        lambda: Registers(lambda pad: F.pad(pad, (3, 0), value=True)), (FULL, PAD), WARN, "does it hide registers",
+    ),
+    "length + 1": (lambda: Lengths(*[lambda pad: F.pad(pad, (1, 0))[:, :-1]] * 2), (FULL, LENGTHS), FAIL, "do all layers get this mask"),
+    "length - 1": (lambda: Lengths(*[lambda pad: F.pad(pad, (0, 1), value=True)[:, 1:]] * 2), (FULL, LENGTHS), FAIL, "attention hides"),
+    "a layer reads padding": (lambda: Layers(keep, lambda pad: None), (FULL, PAD), FAIL, "before layer 2, and not in it"),
+    "masks of other samples": (lambda: Layers(keep, lambda pad: pad.roll(1, 0)), (FULL, PAD), FAIL, "do all layers get this mask"),
+    "another number is hidden": (lambda: Numbers(keep, lambda pad: None), X, WARN, "if 0 is padding"),
+    "memory": (lambda: Translator(False), (X, padded((9, 9, 9), 9)), WARN, "of argument 1 have another output"),
+}  # fmt: skip
+
+
+def mask_result(build, inputs):
+    torch.manual_seed(0)
+    reports = check(build(), inputs, changes=False, only=("mask-works",))
+    (result,) = [result for report in reports for result in report.results]
+    return result
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_sound_masks_of_any_kind_pass(name):
+    assert mask_result(*HEALTHY[name]).verdict == PASS
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_a_mask_that_hides_other_tokens_than_the_inputs_say_is_seen(name):
+    build, inputs, verdict, words = SICK[name]
+    result = mask_result(build, inputs)
+    assert result.verdict == verdict and words in result.sentence, result
+
+
+def test_masks_for_heads_stand_in_the_order_of_samples():
+    from rankfall.check.padding import masks_of
+    from rankfall.streams.arguments import arguments_of
+
+    table = PAD[:, None].expand(3, 12, 12)
+    for repeated, wrong in ((table.repeat(2, 1, 1), True), (table.repeat_interleave(2, 0), False)):
+        (mask,) = masks_of(arguments_of((X, repeated)), Layers(keep))
+        assert mask.square and mask.by_head == wrong
+
+
+def test_heads_are_found_on_any_axis():
+    scores = torch.randn(2, 9, 9, 4)  # (B, T, S, H)
+    for x, axis in ((scores, 2), (scores[:, :, :5], 2), (scores[0], 1), (torch.randn(2, 9, 4, 5), -1)):
+        weights = heads_first(x.softmax(axis), axis, 9)
+        assert weights.shape[1:3] == (4, 9) and torch.allclose(weights.sum(-1), torch.ones(()))

@@ -25,13 +25,26 @@ class HeadNumbers:
     entropy: Tensor  # share of the entropy of uniform weights
     largest: Tensor
     first: Tensor  # share of the first token
-    distance: Tensor  # mean distance in tokens
+    distance: Tensor  # mean distance in tokens; NaN if keys are no tokens of the stream
     logit: float  # largest score
     inverted: bool  # whether tokens of a sample have weight on later ones alone
     selfless: bool  # whether tokens have weight on earlier ones, and none on themselves
     triangular: bool  # whether no token has weight on a later one, or a score that is not 0 or masked
     zeroed: bool  # whether tokens have weight on later ones, and scores of 0
     scale: ScoreScale = UNKNOWN
+
+
+def heads_first(weights: Tensor, axis: int, tokens: int) -> Tensor:
+    """Return weights (..., H, T, S) for those that a softmax over `axis` lays out as (B, T, S, H), (T, S, H) or (B, T, H, S)."""
+    if weights.shape[-1] == weights.shape[-2]:
+        return weights
+    rows = weights.movedim(axis, -1)
+    first = 0 if rows.dim() == 3 else 1
+    apart = rows.shape[-2] != tokens or axis % weights.dim() != weights.dim() - 1
+    if not apart or rows.shape[first] != tokens:
+        return weights
+    rows = rows.movedim(first, -2)
+    return rows if first else rows[None]
 
 
 def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> list[HeadNumbers]:
@@ -51,9 +64,9 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
 
     entropy = torch.special.entr(weights).sum(-1) / count.clamp_min(2).log()
     logit = float(scores[scores > MASKED].max()) if scores is not None else math.nan
-    distance = mean((weights * distances).sum(-1))
-    largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
     square = weights.shape[-1] == weights.shape[-2] > 2
+    distance = mean((weights * distances).sum(-1)) if square else torch.full((weights.shape[1],), math.nan)
+    largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
     before, later = ((part > 0)[:, :, :-1].flatten(1).any(1) for part in (weights.tril(), weights.triu(1)))  # (B,)
     inverted = square and bool((later & ~before).any())
     selfless = square and not bool(weights.diagonal(dim1=-2, dim2=-1)[..., 1:].any()) and bool(weights.tril(-1).any())

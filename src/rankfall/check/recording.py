@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.attention import TIMES, ScoreScales, masked_scores, rms, weights_of
-from rankfall.check.heads import HeadNumbers, SharedHeads, heads_of
+from rankfall.check.heads import HeadNumbers, SharedHeads, heads_first, heads_of
 from rankfall.check.layer import StreamReport
 from rankfall.check.reads import (
     RECTIFIERS,
@@ -161,7 +161,12 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         axes.see(calls[-1], func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
             operation = next(operation for operation, at in flow.attends.items() if at == number)
-            heads = heads_of(branch.layer, operation.call.module, weights, masked_scores(func, args, kwargs))
+            axis = args[1] if len(args) > 1 and func in SOFTMAX else kwargs.get("dim")
+            axis = -1 % weights.dim() if axis is None else axis % weights.dim()
+            scores = masked_scores(func, args, kwargs)
+            scores = None if scores is None else heads_first(scores, axis, report.tokens)
+            by_head = heads_first(weights, axis, report.tokens)
+            heads = heads_of(branch.layer, operation.call.module, by_head, scores)
             heads = [replace(head, scale=scales.of_attention(func, args, kwargs)) for head in heads]
             recording.heads += heads
             if func in SOFTMAX and weights.shape[-2:] == square:

@@ -107,8 +107,11 @@ def attention_alive(recording: RecordedStream) -> Result:
             f"{sinks} of {total} heads rest on the first token, up to {float(most.first.max()):.0%}", most.where
         )
     least = min(float(heads.entropy.min()) for heads in recording.heads)
-    distance = sum(float(heads.distance.mean()) for heads in recording.heads) / len(recording.heads)
-    return passed(f"{total} heads; entropy at least {least:.2f} of uniform, mean distance {distance:.1f} tokens")
+    distances = [float(heads.distance.mean()) for heads in recording.heads if not bool(heads.distance.isnan().any())]
+    distance = f", mean distance {sum(distances) / len(distances):.1f} tokens" if distances else ""
+    by_channel = all(len(heads.entropy) == recording.flow.width for heads in recording.heads)
+    counted = "weights for each channel" if by_channel else f"{total} heads"
+    return passed(f"{counted}; entropy at least {least:.2f} of uniform{distance}")
 
 
 def describe_scale(recording: RecordedStream, heads: HeadNumbers) -> str:

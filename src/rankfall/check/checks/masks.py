@@ -5,9 +5,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from rankfall.check.equal import call_argument, change_named, named_tensors
+from rankfall.check.equal import call_argument, change_named, named_inputs, named_tensors
 from rankfall.check.hidden import OTHERS, hidden_tokens, reached_by_hidden
-from rankfall.check.named import FAIL, PASS, WARN, Result, failed, named, passed, skipped
+from rankfall.check.named import FAIL, PASS, WARN, Result, failed, named, passed, skipped, warned
 from rankfall.check.padding import (
     HIDES,
     Mask,
@@ -101,7 +101,8 @@ def judge_inputs(recordings: list[RecordedStream]) -> Result:
         visible = change_named(visible, {mask.name}, lambda x: torch.full_like(x, int(x.max()))) or visible
     passes = [result for result in results if result.verdict == PASS]
     if passes:
-        return hidden_beyond(recordings, accounted, visible) or passes[0]
+        flags = {mask.name for mask in (*masks, *lengths)}
+        return hidden_beyond(recordings, accounted, visible, flags) or passes[0]
     tried = {mask.name for mask in (*masks, *lengths)}
     candidates = [
         name for name, tensor in named_tensors(arguments).items() if may_be_mask(label_of(model, name), tensor)
@@ -225,10 +226,10 @@ def reaches_others(
     tokens = f"{int(hidden.sum())} of {hidden.numel()} tokens that {argument} hides"
     for one, result in zip(recordings, reached):
         if result.layer is not None:
-            return failed(
-                f"{OTHERS} change with {tokens}, from layer {result.layer} on: is the mask that the layers get another one?",
-                one.layer_path(result.layer),
-            )
+            unread = one.hidden is not None and not bool((result.own & ~one.hidden).any())  # by attention
+            cause = "does a convolution or a mean read padding?" if unread else "do all layers get this mask?"
+            sentence = f"{OTHERS} change with {tokens}, from layer {result.layer} on: {cause}"
+            return failed(sentence, one.layer_path(result.layer))
     if output_reached(reached, hidden):
         return failed(f"the output reads {tokens}, and no other token does: is it pooled over padding?")
     return None
@@ -255,13 +256,19 @@ def judge_lengths(recordings: list[RecordedStream], mask: Mask) -> tuple[Result,
             return skipped(f"no token behind {argument} reaches the layers"), []
         result = reaches_others(argument, recordings, reached, hidden)
         if result is None:
-            return passed(f"{argument}: tokens behind it reach no other"), [one.own for one in reached]
+            sentence = f"{argument}: {int(hidden.sum())} of {hidden.numel()} tokens are hidden, and reach no other"
+            return passed(sentence), [one.own for one in reached]
         failures.append(result)
     return failures[0], []
 
 
-def hidden_beyond(recordings: list[RecordedStream], accounted: list[Tensor], visible: Arguments) -> Result | None:
-    """Return a failure if attention hides tokens that the masks and lengths do not hide, and that it reads once these hide none."""
+def hidden_beyond(
+    recordings: list[RecordedStream], accounted: list[Tensor], visible: Arguments, flags: set[str]
+) -> Result | None:
+    """Return a failure if attention hides tokens that the masks and lengths, `flags`, do not hide and that it reads once these hide none.
+
+    It warns if it hides tokens that are not among the inputs, whatever these hide.
+    """
     for one, rows in zip(recordings, accounted):
         if one.hidden is None or not bool((one.hidden & ~rows).any()):
             continue
@@ -276,6 +283,14 @@ def hidden_beyond(recordings: list[RecordedStream], accounted: list[Tensor], vis
                 f"the inputs hide {int(rows.sum())} of {rows.numel()} tokens, and attention hides {int(extra.sum())} others, first token "
                 f"{token} of sample {sample}: is the mask shifted, or are tokens added before it is made?"
             )
+        inputs = {name: x for name, x in named_inputs(visible).items() if name not in flags}
+        if bool(always.any()) and len(inputs) == 1:  # tokens of a second input may be padding that it marks itself
+            everything = torch.ones(next(iter(inputs.values())).shape[:2], dtype=torch.bool)
+            added = always & ~reach(one, visible, set(inputs), everything).own
+            if bool(added.any()):
+                return warned(
+                    f"no token reads {int(added.sum())} of {rows.numel()} tokens that the model adds: does it hide registers?"
+                )
     return None
 
 
