@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rankfall.check.attention import rms
@@ -177,9 +178,18 @@ class Reached:
         """Return whether the tokens are those of the stream, or reach it."""
         return bool(self.own.any()) or self.layer is not None
 
+    def rows_of(self, hidden: Tensor) -> Tensor:
+        """Return the rows (S, T) that hidden tokens may be: all if a row is several frames, these themselves if nothing of them enters."""
+        if hidden.shape[1] > self.own.shape[1]:
+            return torch.ones_like(self.own)
+        return hidden if not bool(self.own.any()) and hidden.shape == self.own.shape else self.own
+
 
 def reach(recording: RecordedStream, arguments: Arguments, names: set[str], hidden: Tensor) -> Reached:
     """Change the tokens `hidden` (S, T) of the named inputs, and compare two passes."""
+    stride = -(-hidden.shape[1] // recording.report.tokens)
+    if stride > 1:  # frames of a convolution: a token at the border reads visible frames and hidden ones
+        hidden = F.max_pool1d((~hidden).float(), 4 * stride + 1, 1, 2 * stride) == 0
     runs = []
     for number in (0, 1):
         changed = change_named(arguments, names, partial(refill, hidden=hidden, number=number))

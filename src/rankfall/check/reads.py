@@ -146,7 +146,12 @@ def is_triangle(mask: Tensor) -> bool:
         return False
     corner, other = mask[..., 0, -1].flatten()[0], mask[..., -1, 0].flatten()[0]
     above = torch.ones(mask.shape[-2:], dtype=torch.bool).triu(1)
-    return bool(corner != other) and bool((mask[..., above] == corner).all() & (mask[..., above.mT] == other).all())
+    diagonal = mask.diagonal(dim1=-2, dim2=-1).flatten()  # a table of signs has zeros there
+    return (
+        bool(corner != other)
+        and bool((mask[..., above] == corner).all() & (mask[..., above.mT] == other).all())
+        and bool((diagonal == corner).all() | (diagonal == other).all())
+    )
 
 
 def units_of(where: str, func: Any, result: Tensor) -> Units:

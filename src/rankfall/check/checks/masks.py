@@ -207,7 +207,7 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
             return (
                 passed(f"{argument}: {shown[value]} hides a token from all others"),
                 value,
-                [one.own for one in reached],
+                [one.rows_of(tokens) for one in reached],
             )
     assert result is not None
     return result, None, []
@@ -257,7 +257,7 @@ def judge_lengths(recordings: list[RecordedStream], mask: Mask) -> tuple[Result,
         result = reaches_others(argument, recordings, reached, hidden)
         if result is None:
             sentence = f"{argument}: {int(hidden.sum())} of {hidden.numel()} tokens are hidden, and reach no other"
-            return passed(sentence), [one.own for one in reached]
+            return passed(sentence), [one.rows_of(hidden) for one in reached]
         failures.append(result)
     return failures[0], []
 
