@@ -175,7 +175,7 @@ def describe_mixing(before: BranchReads, after: BranchReads, token: int, width: 
     pairs = list(zip(before.rows, after.rows)) if len(before.rows) == len(after.rows) else []
     pairs = [*pairs, (before.value, after.value)] if before.known else pairs
     if width != tokens and any(x.shape == y.shape and in_pieces(differs(y, x)) for x, y in pairs):
-        return "a row holds parts of several tokens: is an array reshaped, and its axes not permuted?"
+        return "a row holds parts of several tokens: are heads joined, or is a picture reshaped, without a transpose?"
     apart = differs(after.value, before.value).any(-1)  # (S, T)
     if before.known and bool(apart.any()) and not bool(apart[:, token].any()):
         others = ", ".join(str(int(other)) for other in apart.any(0).nonzero().flatten()[:4])

@@ -26,6 +26,7 @@ RECTIFIERS = {
 SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
 ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
 SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
+VIEWS = frozenset({"__get__", "__getitem__"})  # as x.mT and x[..., None]
 ONE = 1e-5  # distance from one of a sum of weights, as rounded in float32
 FEWEST = 32  # numbers from which on a tensor can look random
 
@@ -95,7 +96,7 @@ class SoftmaxAxes:
             if id(tensor) not in self.weights:
                 continue
             source = self.weights[id(tensor)][1]
-            if name in SAME_STATE or name == "__get__":  # as x.mT
+            if (name in SAME_STATE or name in VIEWS) and result.numel() == tensor.numel():
                 self.weights[id(result)] = result, source
             elif name in TIMES and len(tensors) > 1:
                 self.products[id(result)] = result, source, tensor

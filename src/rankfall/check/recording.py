@@ -198,10 +198,10 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             # a mask that is made and not used meets no scores
             recording.triangles = cut or (len(squares) > 1 and any(is_triangle(mask) for mask in squares))
             recording.late_mask = recording.triangles and any(id(tensor) in softened for tensor in squares)
-        if func in PRODUCTS or name in SAME_STATE:
-            first = next((tensor for _, tensor in tensors_in((args, kwargs))), None)
+        passes = func in PRODUCTS or name in SAME_STATE
+        if (first := next((tensor for _, tensor in tensors_in((args, kwargs)) if passes), None)) is not None:
             _, source, width = mapped.get(id(first), (None, "", 0))
-            if func in PRODUCTS and isinstance(first, Tensor) and result.shape[-1] >= first.shape[-1]:
+            if func in PRODUCTS and result.shape[-1] >= first.shape[-1]:
                 mapped[id(result)] = result, calls[-1], first.shape[-1]
             elif func not in PRODUCTS and source and isinstance(result, Tensor):
                 mapped[id(result)] = result, source, width
