@@ -121,19 +121,3 @@ def test_published_curves_lie_only_on_the_model_that_they_are_of(sizes: tuple[in
     assert ("Dashed: published curves" in picture.caption) is same
     assert f"Layers x heads x width: bert-base-cased {' x '.join(map(str, sizes))}" in picture.caption
     assert ("(published: 12 x 12 x 768)" in picture.caption) is not same
-
-
-def test_networks_of_two_trainings_are_counted_apart(tmp_path: Path) -> None:
-    """Trained and untrained networks were counted together: 2 of 6, where it was 2 of 3 untrained ones."""
-    (row, *_) = [row for row in rows_of_residuals() if row["quantity"] == "residual" and row["place"] == "state"]
-    ends = {"fresh": (1e-4, 1e-4, 1.0), "long": (1.0, 1.0, 1.0)}
-    rows = [
-        row | {"matrix_norm": "composite", "centre": "mean", "seed": seed, "key": f"{seed}{training}", "layer": layer}
-        | {"value": (1.0, end)[layer], "training": training, "epochs": 5 * (training == "long")}
-        for training, values in ends.items()
-        for seed, end in enumerate(values)
-        for layer in (0, 1)
-    ]  # fmt: skip
-    picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
-    less = "after 1 layer less than 1% of it is left in"
-    assert f"fresh: {less} 2 of 3 networks of net; long: {less} 0 of 3 networks of net." in picture.caption
