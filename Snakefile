@@ -28,12 +28,11 @@ from rankfall.report.style import FORMATS, escape
 from rankfall.run.config.types import read
 from rankfall.run.forks.client import ADDRESS
 from rankfall.run.forks.start import start
-from rankfall.run.objects import forget_objects
+from rankfall.run.objects import MARKER
 from rankfall.run.snakemake.storage import lock_results
 from rankfall.run.snakemake.publish import is_published
 from rankfall.run.snakemake.run_plan import PLAN, check_paths, plan_or_load
 from rankfall.run.snakemake.storage import fetch_plan, mark_results
-from rankfall.terminal import clean
 
 # A part of another workflow, which gives it its configuration, and whose own handlers are called alone when a run starts and ends.
 MODULE = workflow.modifier.namespace is not None
@@ -58,9 +57,9 @@ try:
         RESULTS = str(RUN.results)
         HERE = mark_results(workflow, RUN) if STORED else RUN.results
         if not STORED and not JOB:
-            forget_objects(RUN.results)
+            (RUN.results / MARKER).unlink(missing_ok=True)  # the folder itself holds the results
 except RankfallError as error:
-    sys.exit(f"error: {clean(str(error))}")
+    sys.exit(f"error: {error}")
 
 os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [*PACKAGES, os.environ.get("PYTHONPATH", "")])),

@@ -46,7 +46,7 @@ FLOORS = (
     ("modules",),
     ("caches", "project"),
     ("design", "disk", "random_streams", "repeats", "yaml_text"),
-    ("annotations", "errors", "processes", "terminal"),
+    ("annotations", "errors", "processes"),
 )
 COLOURS = ("#dfe7f5", "#e5f0e3", "#f7ead8", "#f3e1e4", "#e8e2f2", "#dff0f0")
 

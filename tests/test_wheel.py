@@ -97,16 +97,6 @@ def test_a_model_is_measured_anywhere(installed):
     assert (installed.cwd / "results" / "models" / "bert" / "model_residuals.parquet").is_file()
 
 
-def test_three_lines_of_python(installed):
-    code = (
-        "import torch.nn.functional as F\n"
-        "from rankfall import collapse_law, order_of_contraction, residuals\n"
-        "print(round(order_of_contraction(F.scaled_dot_product_attention).order), len(residuals(F.scaled_dot_product_attention)))\n"
-        "print(collapse_law(normaliser='softmax').method)"
-    )
-    assert installed("python", "-c", code).stdout.split() == ["3", "7", "centred"]
-
-
 def test_a_project_runs_without_a_checkout(installed):
     made = installed("rankfall", "init", "mylab")
     assert made.returncode == 0, made.stderr

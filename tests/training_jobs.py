@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rankfall.run.jobs.engine import Settings
 from rankfall.run.jobs.progress import Progress
-from rankfall.run.jobs.training import train_cells
+from rankfall.run.jobs.training import TrainingWork
 from rankfall.run.plan import Plan
 from rankfall.run.store import Store
 
@@ -33,7 +33,7 @@ class Listener(Progress):
 def train(plan: Plan, store: Store, kill_at: int | None = None, **settings: Any) -> list[str]:
     """Train the cells of a plan. Return the notes of the job."""
     listener = Listener(kill_at)
-    train_cells(plan.cells, store, Settings(torch.device("cpu"), **settings), listener, plan.origin)
+    TrainingWork(store, Settings(torch.device("cpu"), **settings), listener, plan.origin).train_cells(plan.cells)
     return listener.lines
 
 

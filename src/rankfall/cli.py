@@ -4,7 +4,6 @@ If a fork of the run's server does the work of a job, this process imports nothi
 """
 
 import errno
-import os
 import resource
 import sys
 
@@ -17,27 +16,15 @@ if TYPE_CHECKING:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
-    from contextlib import redirect_stderr, redirect_stdout
-    from typing import TextIO, cast
-
-    from rankfall.terminal import Cleaning
-
-    if sys.stdout is None:  # the parent process closed it, so nobody reads the output
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
-    errors = sys.stderr and Cleaning(sys.stderr)
-    with redirect_stdout(cast(TextIO, Cleaning(sys.stdout))), redirect_stderr(cast(TextIO, errors)):
-        return run(sys.argv[1:] if argv is None else argv)
-
-
-def run(arguments: list[str]) -> int:
-    """Parse the arguments, run the verb and return its exit code."""
+    """Run one verb and return its exit code. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its
+    traceback."""
     import argparse
     import importlib
 
     from rankfall import __version__
     from rankfall.errors import RankfallError
 
+    arguments = sys.argv[1:] if argv is None else argv
     # `measure model` measures one model without a plan: the verb `model`
     is_model = arguments[:2] == ["measure", "model"]
     arguments = arguments[1:] if is_model else arguments

@@ -110,3 +110,9 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write(path: Path, content: bytes | str) -> None:
+    """Write a file whole, as `atomic` does. A text is written in UTF-8."""
+    with atomic(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)

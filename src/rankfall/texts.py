@@ -55,21 +55,19 @@ def read(source: str, key: str = "text") -> Iterator[Text]:
 
         return ((topic,) for topic in topics.values())
     if source in HUB:
-        return from_hub(source, key)
+        name, split, columns = HUB[source]
+        rows = read_dataset(name, split, columns, key, source)
+        return articles(rows) if source.startswith("wikitext") else rows
     path = Path(source).expanduser()
     if not path.is_file():
         sources = ", ".join(("topics", *HUB))
         raise RankfallError(
             f"{key}: {source!r} is not a file that exists; allowed: {sources}, or a path to a .tsv or text file"
         )
-    return from_tsv(path, key) if path.suffix == ".tsv" else from_paragraphs(path, key)
-
-
-def from_hub(source: str, key: str) -> Iterator[Text]:
-    """Return the texts of a data set of the Hugging Face hub or its local cache."""
-    name, split, columns = HUB[source]
-    rows = read_dataset(name, split, columns, key, source)
-    return articles(rows) if source.startswith("wikitext") else rows
+    if path.suffix == ".tsv":
+        return from_tsv(path, key)
+    paragraphs = (part.strip() for part in content(path, key).split("\n\n"))
+    return ((part,) for part in paragraphs if part)
 
 
 def read_dataset(
@@ -123,12 +121,6 @@ def from_tsv(path: Path, key: str) -> Iterator[Text]:
             raise RankfallError(f"{key}: {path}, line {number}: {len(row)} columns, the first line has {len(header)}")
     first, second = header.index("sentence1"), header.index("sentence2")
     return ((row[first], row[second]) for row in rows)
-
-
-def from_paragraphs(path: Path, key: str) -> Iterator[Text]:
-    """Return the paragraphs of a text file, which blank lines separate."""
-    parts = (part.strip() for part in content(path, key).split("\n\n"))
-    return ((part,) for part in parts if part)
 
 
 def content(path: Path, key: str) -> str:

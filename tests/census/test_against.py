@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rankfall.commands.census import as_text, changes, read_census, write_census
+from rankfall.commands.census import as_text, changes, read_census
 
 BERT: dict[str, Any] = {
     "type": "bert", "outcome": "measured", "transformers": "5.0", "init_std": 0.02, "norm": "layer", "order": None, "skips": True,
@@ -12,13 +12,13 @@ BERT: dict[str, Any] = {
 
 
 def test_the_same_census_again_says_nothing(tmp_path: Path) -> None:
-    write_census(tmp_path / "old.csv", [BERT])
+    as_text([BERT]).to_csv(tmp_path / "old.csv", index=False)
     again = BERT | {"seconds": 9.0, "megabytes": 1, "init_std": 0.02 * (1 + 1e-9)}
     assert changes(read_census(tmp_path / "old.csv"), [again]) == []
 
 
 def test_a_changed_init_is_a_line_with_its_factor(tmp_path: Path) -> None:
-    write_census(tmp_path / "old.csv", [BERT])
+    as_text([BERT]).to_csv(tmp_path / "old.csv", index=False)
     assert changes(read_census(tmp_path / "old.csv"), [BERT | {"init_std": 0.04}]) == [
         "bert: init_std 0.02 -> 0.04 (x 2)"
     ]

@@ -14,7 +14,7 @@ from rankfall.run.jobs.engine import Settings
 from rankfall.run.jobs.measuring import MeasuringWork, measure_cells
 from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.row_keeper import text
-from rankfall.run.jobs.training import train_cells
+from rankfall.run.jobs.training import TrainingWork
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.trial.candidate import Refused
@@ -85,7 +85,7 @@ def plan_of(name: str, seeds: list[int], parts: dict[str, Any], rates: list[floa
 def rows_of(plan: Plan, store: Store, stack: int) -> dict[str, str]:
     """Cell key -> its rows, measured anew from what the store has of the cells."""
     settings = Settings(torch.device("cpu"), stack=stack)
-    train_cells(plan.cells, store, settings, Progress(), plan.origin)
+    TrainingWork(store, settings, Progress(), plan.origin).train_cells(plan.cells)
     shutil.rmtree(store.root / "measures", ignore_errors=True)
     job = MeasuringWork(plan, plan.measures["it"], store, settings, lambda: None)
     found: dict[str, str] = {}

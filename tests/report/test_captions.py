@@ -10,7 +10,7 @@ from matplotlib.collections import PolyCollection
 
 from rankfall import components
 from rankfall.report import style
-from rankfall.report.captions import describe_coinciding, describe_ends
+from rankfall.report.captions import describe_coinciding
 from rankfall.report.lines import legend_below, lines, steps
 from rankfall.report.looks import looks
 
@@ -117,17 +117,6 @@ def test_values_that_do_not_exist_are_left_out_and_counted_with_their_reason() -
     picture = components.load("figure", "residuals")(lambda name: table)
     assert f"1 value (beyond float64: {WHOLE} 1)" in picture.caption
     assert picture.numbers.set_index("layer").seeds.to_dict() == {0: 3, 1: 3, 2: 2}
-
-
-def test_ends_of_several_settings_are_not_compared() -> None:
-    table = pd.DataFrame(
-        [{"key": f"{name}{seed}", "architecture": name, "seed": seed, "depth": 2, "value": value + 0.1 * seed}
-         for name, value in (("a", 0.1), ("b", 0.4)) for seed in range(2)]
-    )  # fmt: skip
-    assert describe_ends(table, "value", 2) == "from 0.15 ± 0.07 (a) to 0.45 ± 0.07 (b)"
-    assert describe_ends(table[table.architecture == "b"], "value", "{:.1f}".format) == "0.5 (b)"
-    deeper = table.assign(depth=table.depth + (table.architecture == "b"))
-    assert describe_ends(deeper, "value", 2) == "not compared, since lines have different settings"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from rankfall.rank.law.shown import clear
-from rankfall.report.captions import describe_missing
 from rankfall.report.selection import chances
 from rankfall.report.settings import differences, say_differ
 
@@ -49,16 +48,6 @@ def test_chance_is_a_mean_over_seeds_and_never_over_tasks() -> None:
     assert chances(table) == pytest.approx([0.4, 0.75])
     assert chances(table.drop(columns="chance"), table) == pytest.approx([0.4, 0.75])
     assert chances(table.assign(chance=None)) == []
-
-
-def test_a_network_of_another_depth_than_the_figures_is_left_out_for_that() -> None:
-    table = networks()
-    drawn = table[table.depth == 4]
-    gone = describe_missing(drawn, ["architecture"], whole=table)
-    assert gone == " Not drawn: 4 networks (another depth is drawn: A 2, B 2)."
-    alike = table[table.architecture != "C"]
-    gone = describe_missing(alike[alike.architecture == "A"], ["architecture"], whole=alike)
-    assert gone == " Not drawn: 2 networks (nothing to draw: B 2)."
 
 
 # Seed 1 is rounding noise at layer 2; seed 2 has equal rows, which have no residual, from layer 3 on; seed 0 keeps all.

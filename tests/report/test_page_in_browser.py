@@ -171,18 +171,6 @@ def test_two_architectures_are_compared_as_in_the_scorecard(opened: Opened, fold
             assert verdicts.pop(headline.title) == words.get(side, "one shared seed: undecided"), headline.name
 
 
-def test_lines_can_be_left_out(opened: Opened) -> None:
-    box = opened.chart("residual")
-    assert box.locator("[data-line]").count() == 4
-    before = int(box.get_attribute("data-drawn"))
-    chip = box.locator("[data-line=transformer]")
-    chip.focus()
-    opened.page.keyboard.press("Enter")  # by keyboard
-    opened.settle("residual")
-    assert chip.get_attribute("aria-pressed") == "false"
-    assert int(box.get_attribute("data-drawn")) == before * 3 // 4
-
-
 def test_hovering_says_value_band_and_cells(opened: Opened) -> None:
     box = opened.alone("SAN+skip")
     box.locator(".view svg .mark-symbol path").nth(3).hover()

@@ -37,21 +37,6 @@ def resumed(checkout: ClusterCheckout) -> bool:
     return "resuming a stack of 1 at step" in checkout.log()
 
 
-def test_scancel(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
-    process = checkout.start()
-    checkout.wait_until_in_the_middle()
-    finished, job = checkout.finished(), only(cluster.running("train"))
-    run_command("scancel", job)
-    checkout.go_on()
-    wait_for("the end of the job", lambda: not checkout.pids())
-    assert "checkpointed on SIGTERM" in checkout.log()
-    done = finish(checkout, process)
-    assert done.trained == CELLS - len(finished)
-    assert resumed(checkout)
-    assert state(cluster, job) == "CANCELLED"
-    check_nothing_lost(checkout, finished, undisturbed)
-
-
 def test_killed_without_warning(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
     """The next attempt computes what was planned, and not what config.yaml says by then."""
     process = checkout.start()

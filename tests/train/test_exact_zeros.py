@@ -14,7 +14,7 @@ from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.run.jobs.engine import Settings
 from rankfall.run.jobs.progress import Progress
-from rankfall.run.jobs.training import train_cells
+from rankfall.run.jobs.training import TrainingWork
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train import recipe
@@ -135,7 +135,7 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def train(plan: Plan, tmp_path: Path) -> Store:
     store = Store(tmp_path / "store")
-    train_cells(plan.cells, store, Settings(CPU), Progress(), plan.origin)
+    TrainingWork(store, Settings(CPU), Progress(), plan.origin).train_cells(plan.cells)
     return store
 
 

@@ -1,9 +1,8 @@
-"""Objectives, optimisers and parts of networks that no network must be trained with; each computes something without an error."""
+"""Objectives that no network must be trained with; each computes something without an error."""
 
 from dataclasses import replace
 
 import torch
-from torch import nn
 
 from rankfall.nets.primitives import no_dropout
 from rankfall.train.objectives._base import Graded
@@ -41,21 +40,3 @@ def common_logits(module, batch, drop=no_dropout):
     shares = (logits - logits.amax()).exp()
     loss = -(shares[..., 0] / shares.sum(-1)).mean((1, 2))
     return Graded(loss, torch.ones_like(loss), {})
-
-
-class SmallerRate:
-    slots = 1
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch):
-        slots[0].lerp_(grads, 0.1)
-        weights.sub_(lr * slots[0])
-        lr.mul_(0.99)
-
-
-class Dropping(nn.Module):
-    def __init__(self, sizes):
-        super().__init__()
-        self.drop = nn.Dropout(0.5)
-
-    def forward(self, x):
-        return self.drop(x)

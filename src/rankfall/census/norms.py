@@ -102,7 +102,9 @@ def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[in
         seen[branch.number] = (state.detach().clone(), value.detach().clone())
         totals[branch.number] = (state + value if flow.skips else value).detach().clone()
 
-    modules = [module for module in examined.model.modules() if may_be_norm(module, flow.width)]
+    # A norm has no submodules and no parameters beyond a scale and a shift per feature.
+    leaves = [module for module in examined.model.modules() if not list(module.children())]
+    modules = [module for module in leaves if all(parameter.dim() <= 1 for parameter in module.parameters())]
     handles = [module.register_forward_hook(note_call) for module in modules]
     try:
         run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
@@ -110,11 +112,6 @@ def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[in
         for handle in handles:
             handle.remove()
     return calls, seen, totals
-
-
-def may_be_norm(module: nn.Module, width: int) -> bool:
-    """Return whether a module has no submodules and no parameters beyond a scale and a shift per feature."""
-    return not list(module.children()) and all(parameter.dim() <= 1 for parameter in module.parameters())
 
 
 def kind_of_norm(call: NormCall) -> str | None:

@@ -27,7 +27,9 @@ def chosen(types: Sequence[str], share: str) -> list[str]:
             raise RankfallError(f"census: types: the transformers library has no model type {kind!r}{hint}")
     number, count = parts_of(share)
     wanted = sorted(set(types)) if types else known
-    return [kind for kind in wanted if stable_number(kind) % count == number - 1]
+    # The number of a type does not change when the library gains types.
+    numbers = {kind: int(hashlib.sha256(kind.encode()).hexdigest()[:8], 16) for kind in wanted}
+    return [kind for kind in wanted if numbers[kind] % count == number - 1]
 
 
 def parts_of(share: str) -> tuple[int, int]:
@@ -36,11 +38,6 @@ def parts_of(share: str) -> tuple[int, int]:
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise RankfallError(f"census: share: {share!r} is no share: write 1/4, 2/4, 3/4 or 4/4 for quarters")
     return int(match[1]), int(match[2])
-
-
-def stable_number(kind: str) -> int:
-    """Return a number for the type that does not change when the library gains types."""
-    return int(hashlib.sha256(kind.encode()).hexdigest()[:8], 16)
 
 
 def row_maker(

@@ -34,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
 
     earlier = read_census(args.against) if args.against else None
     for path in filter(None, (args.out, args.layers)):
-        check_suffix(path)
+        if path.suffix not in (".csv", ".parquet"):
+            raise RankfallError(f"{path}: write .csv or .parquet")
     layers, rows = measure_types(args)
     print(count_outcomes(rows))
     for line in refusals(rows):
@@ -47,12 +48,6 @@ def run(args: argparse.Namespace) -> int:
         lines = changes(earlier, rows, chosen=args.types)
         print("\n".join(lines) if lines else "nothing changed")
     return 0
-
-
-def check_suffix(path: Path) -> None:
-    """Raise an error unless a table can be written to a file of this suffix."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise RankfallError(f"{path}: write .csv or .parquet")
 
 
 def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -99,7 +94,8 @@ def write(path: Path, name: str, rows: list[dict[str, Any]]) -> None:
     if path.suffix == ".parquet":
         tables.write(name, rows, path)
         return
-    write_census(path, conform(name, rows).to_pylist())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    as_text(conform(name, rows).to_pylist()).to_csv(path, index=False, lineterminator="\n")
 
 
 COST = ["seconds", "megabytes"]  # differ in every run and do not count as changes
@@ -117,11 +113,6 @@ def as_text(rows: Sequence[Any] | pd.DataFrame) -> pd.DataFrame:
         return FORMAT % value if isinstance(value, float) else str(value)
 
     return pd.DataFrame(rows, dtype=object).drop(columns=COST, errors="ignore").map(write_value)
-
-
-def write_census(path: Path, rows: Sequence[Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    as_text(rows).to_csv(path, index=False, lineterminator="\n")
 
 
 def read_census(path: Path) -> pd.DataFrame:

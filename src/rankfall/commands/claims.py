@@ -13,7 +13,7 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.disk import atomic
+    from rankfall.disk import write
     from rankfall.errors import RankfallError
     from rankfall.project import is_checkout, run_command
     from rankfall.report import tables
@@ -31,8 +31,7 @@ def run(args: argparse.Namespace) -> int:
         )
     table = tables.read_frame(path, "claims")
     if args.docs:
-        with atomic(args.docs) as file:
-            file.write(table[DECIDED].to_csv(index=False, lineterminator="\n").encode())
+        write(args.docs, table[DECIDED].to_csv(index=False, lineterminator="\n"))
         print(f"{args.docs}: written")
     elif args.rows:
         if not args.name:

@@ -30,6 +30,7 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.disk import write
     from rankfall.report.doc_numbers import Quotations, read_definitions
 
     defined = read_definitions(NUMBERS)
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{page}: {line}")
         different += len(differences)
         if current != text and not args.check:
-            write(page, current.encode())
+            write(page, current)
     for name, picture in defined.pictures.items() if not args.file else ():
         figure, image = quoted.picture(picture), IMAGES / name
         if not figure.is_file():
@@ -57,14 +58,6 @@ def run(args: argparse.Namespace) -> int:
                 write(image, figure.read_bytes())
     print(f"{different} {'differ' if args.check else 'written anew'}")
     return int(args.check and different > 0)
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    from rankfall.disk import atomic
-
-    with atomic(path) as handle:
-        handle.write(content)
 
 
 def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, Path]:

@@ -134,6 +134,8 @@ def list_measure_keys(plan: Any, name: str) -> set[str]:
 
 def describe_items(items: "list[Item]", delete: bool) -> str:
     """Return one line per kind of file with number, size and age, and a total."""
+    from rich.filesize import decimal
+
     from rankfall.run.store.inventory import DAY
 
     if not items:
@@ -144,17 +146,8 @@ def describe_items(items: "list[Item]", delete: bool) -> str:
         number = f"{len(of_kind):>6} file{'s' * (len(of_kind) != 1):<1}"
         oldest = max(item.age for item in of_kind) / DAY
         lines.append(
-            f"{kind:<11} {number}  {format_bytes(sum(item.bytes for item in of_kind)):>10}  oldest {oldest:.1f} days"
+            f"{kind:<11} {number}  {decimal(sum(item.bytes for item in of_kind)):>10}  oldest {oldest:.1f} days"
         )
-    total = format_bytes(sum(item.bytes for item in items))
+    total = decimal(sum(item.bytes for item in items))
     verb = "removing" if delete else "would remove"
     return "\n".join([*lines, f"{verb} {len(items)} file{'s' * (len(items) != 1)}, {total}"])
-
-
-def format_bytes(count: float) -> str:
-    """Format a number of bytes with a unit."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.labels import AT_FLOOR, write_residual
-from rankfall.terminal import clean
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -87,7 +86,7 @@ def print_by_layer(title: str, note: str, texts: "DataFrame") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=clean(title), title_justify="left", caption=note, caption_justify="left")
+    table = Table(title=title, title_justify="left", caption=note, caption_justify="left")
     for column in ("layer", *texts):
         table.add_column(column, justify="right")
     for layer, *row in texts.fillna("").itertuples(name=None):

@@ -24,13 +24,11 @@ def run(args: argparse.Namespace) -> int:
 
 def write_new(folder: Path, files: dict[str, str]) -> None:
     """Write files that must not exist yet: all of them or none."""
-    from rankfall.disk import atomic
+    from rankfall.disk import write
     from rankfall.errors import RankfallError
 
     for name in files:
         if (folder / name).exists():
             raise RankfallError(f"{folder / name} exists: name another file, or remove this one; nothing is written")
     for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        with atomic(folder / name) as handle:
-            handle.write(text.encode())
+        write(folder / name, text)

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 def write_watch_page(table: Path, out: Path | None) -> Path:
     """Write the page of a watched training from the current state of its table, and return its path."""
-    from rankfall.disk import atomic
+    from rankfall.disk import write
     from rankfall.errors import RankfallError
     from rankfall.watch.page import page_of
     from rankfall.watch.sinks import read_table
@@ -48,8 +48,7 @@ def write_watch_page(table: Path, out: Path | None) -> Path:
         raise RankfallError(f"{table} has no rows yet: the first step of a training writes some")
     page = (out or table.with_suffix(".html")).absolute()
     text = page_of(rows.to_pandas(), table.name)
-    with atomic(page) as handle:
-        handle.write(text.encode())
+    write(page, text)
     return page
 
 

@@ -41,7 +41,7 @@ def write(
     """Write the page of all tables and figures except those in `lacks`, and return its number of characters. Links are relative to
     `report/index.html` of the results, wherever the page is written."""
     from rankfall import __version__
-    from rankfall.disk import atomic
+    from rankfall.disk import write as write_file
     from rankfall.errors import RankfallError
     from rankfall.report import tables
     from rankfall.report.looks import looks
@@ -65,9 +65,7 @@ def write(
             text = page(inputs)
     except ModuleNotFoundError as error:
         raise RankfallError(f"the page needs {error.name}: pip install 'rankfall[page]'") from error
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(out) as file:
-        file.write(text.encode())
+    write_file(out, text)
     return len(text)
 
 

@@ -1,6 +1,7 @@
 """Show what a run would compute and why: cells that are fresh, stale or new, and their cost."""
 
 import argparse
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -25,15 +26,16 @@ ARGUMENTS = """
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.disk import write
     from rankfall.run.config.types import read
     from rankfall.run.plan import make_plan
     from rankfall.run.snakemake.run_plan import RunPlan
     from rankfall.run.snakemake.status import status
 
     if args.schema:
-        from rankfall.run.config.schema import write_schema
+        from rankfall.run.config.schema import as_text as schema_text
 
-        write_schema(args.schema)
+        write(args.schema, schema_text())
         return 0
     if args.calibrate:
         return calibrate(args)
@@ -52,9 +54,10 @@ def run(args: argparse.Namespace) -> int:
 
 def calibrate(args: argparse.Namespace) -> int:
     """Write the measured costs of the store's cells. The file that the configuration names for them may not exist yet."""
+    from rankfall.disk import write
     from rankfall.run.config.types import read
     from rankfall.run.plan import make_plan
-    from rankfall.run.plan.history import measure_history, write_history
+    from rankfall.run.plan.history import measure_history
     from rankfall.run.store import Store
 
     raw = read(args.config)
@@ -63,7 +66,7 @@ def calibrate(args: argparse.Namespace) -> int:
         raw["compute"] = {**compute, "costs": None}
     plan = make_plan(raw)
     content = measure_history(plan.cells, Store((args.results or Path(plan.config.results)) / "store").records())
-    write_history(args.calibrate, content)
+    write(args.calibrate, json.dumps(content, indent=1) + "\n")
     count = sum(group["cells"] for group in content["groups"].values())
     print(
         f"{args.calibrate}: {count} measured cells of {len(content['groups'])} groups; others take {content['scale']} of the model's time"
@@ -203,12 +206,13 @@ GPU = 4e13  # operations per second of a large GPU in matrix products in float32
 
 def advise_gpu(plan: "Plan") -> list[str]:
     """Return a line that advises a GPU if the longest network takes too long on a processor."""
-    from rankfall.run.plan.cost import cell_operations
+    from rankfall.run.plan.cost import step_operations, steps_of
 
     longest = max(plan.cells, key=lambda cell: cell.cost.seconds)
     if longest.cost.seconds < LONG:
         return []
-    count = cell_operations(longest.task, longest.architecture, longest.training)
+    steps, *sizes = steps_of(longest.task, longest.training)
+    count = steps * step_operations(longest.architecture, *sizes)
     return [
         f"the longest network takes {format_duration(longest.cost.seconds)} of one core, {count:.1e} operations in its layers: more than a "
         f"processor is for. A GPU that does {GPU:.0e} of them a second takes {format_duration(count / GPU)} "
@@ -218,7 +222,6 @@ def advise_gpu(plan: "Plan") -> list[str]:
 
 def as_json(plan: "Plan", status: "Status") -> str:
     """Return the plan as JSON for programs, with all shards."""
-    import json
     from dataclasses import asdict
 
     from rankfall.run.plan.engines import engines

@@ -155,7 +155,7 @@ def show(states: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from rankfall.terminal import clean
+    from rankfall.run.screen.logs import clean
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     box = {} if console.is_terminal else {"box": None, "pad_edge": False}
@@ -171,9 +171,9 @@ def show(states: dict[str, Any]) -> None:
     last = {cell["log"]: cell for cell in states["not_done"]}  # a log of several cells is shown once
     for cell in states["not_done"]:
         name = f"{cell['task']} {cell['architecture']} {cell['training']} depth {cell['depth']} seed {cell['seed']}{cell['differs']}"
-        console.print(f"[{COLOURS[cell['state']]}]{cell['state']}[/] {escape(name)}: {escape(clean(cell['reason']))}")
+        console.print(f"[{COLOURS[cell['state']]}]{cell['state']}[/] {escape(name)}: {escape(cell['reason'])}")
         if not cell["log"] or last[cell["log"]] is not cell:
             continue
-        console.print(f"  {escape(clean(cell['log']))}", style="dim")
+        console.print(f"  {escape(cell['log'])}", style="dim")
         for line in cell["tail"]:
             console.print(f"  | {clean(line)}", style="dim", markup=False, soft_wrap=True)

@@ -90,13 +90,12 @@ def _show(args: argparse.Namespace) -> int:
 
 def _write(text: str, out: Path | None) -> int:
     """Print a text, or write it to a file."""
-    from rankfall.disk import atomic
+    from rankfall.disk import write
 
     if out is None:
         print(text, end="")
         return 0
-    with atomic(out) as file:
-        file.write(text.encode())
+    write(out, text)
     print(f"{out}: {text.count(chr(10))} lines")
     return 0
 

@@ -48,26 +48,23 @@ def train(
     from rankfall.report.rows import cell_row
     from rankfall.run.jobs.cells import find_records
     from rankfall.run.jobs.progress import Progress
-    from rankfall.run.jobs.training import train_as_worker, train_cells
+    from rankfall.run.jobs.training import TrainingWork
 
     about_code = {"commit": commit()}
 
     def origin(cell: "Cell") -> dict[str, Any]:
         return planned.plan.origin(cell) | about_code
 
+    work = TrainingWork(store, settings, Progress(), origin)
     if args.worker:
-        train_as_worker(cells, store, settings, Progress(), origin)
+        work.serve(cells)
         return
     store.announce(cells)
-
-    def train_missing(missing: "Sequence[Cell]") -> None:
-        train_cells(missing, store, settings, Progress(), origin)
-
-    train_missing(cells)
-    epochs = course_rows(cells, store, train_missing) if args.training_out else []
+    work.train_cells(cells)
+    epochs = course_rows(cells, store, work.train_cells) if args.training_out else []
     metadata = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
     if args.out:
-        records = find_records(cells, store, train_missing)
+        records = find_records(cells, store, work.train_cells)
         rows = [
             cell_row(cell, records[cell.key].record, attainable(cell.task.task, cell.architecture)) for cell in cells
         ]

@@ -124,7 +124,8 @@ def _quantities(
     else:
         moved = witness.find_farthest(rows)
         yield "step_distance", mask_lost(_over_rows(witness.distance(moved, rows.weights))), none
-        error = torch.maximum(witness.output_error(rows, moved), witness.sum_error(rows, moved)).T
+        sums = (moved - rows.weights).sum(-1).abs().amax((2, 3))  # the largest change of the sum of a row, (B, H)
+        error = torch.maximum(witness.output_error(rows, moved), sums).T
         yield "step_error", mask_lost(error), none
         if seed is not None:
             yield from _programs(view, rows, entries, seed, lost)

@@ -101,11 +101,6 @@ def nearest_shares(
     return nearest.gather(-1, targets.unsqueeze(-1)).squeeze(-1).double() / nearest.sum(-1)
 
 
-def occurs_once(words: Tensor) -> Tensor:
-    """Return which tokens (..., T) of a sentence are words that occur once in it."""
-    return (words.unsqueeze(-1) == words.unsqueeze(-2)).sum(-1) == 1
-
-
 NORMAL = 1.959963984540054  # the 97.5% quantile of a normal distribution, for 95% intervals
 
 
@@ -201,7 +196,7 @@ def maps(network: Sentences, index: int, stacks: dict[str, Trained], transfer: b
 def rates_of_maps(network: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]:
     """Yield rates of all maps under each distance, among the candidates of each kind."""
     words, embeddings = network.words[network.known :], network.tested(0).double()
-    unique = occurs_once(words)
+    unique = (words.unsqueeze(-1) == words.unsqueeze(-2)).sum(-1) == 1  # words that occur once in their sentence
     targets = torch.arange(words.shape[1]).expand_as(words)
     kept: list[tuple[Row, Tensor]] = []
     for mapping in mapped:

@@ -64,11 +64,6 @@ def output_error(rows: GroupedRows, other: Tensor) -> Tensor:
     return change.abs().amax((2, 3, 4)) / size
 
 
-def sum_error(rows: GroupedRows, other: Tensor) -> Tensor:
-    """Return the largest change of the sum of a row, (B, H)."""
-    return (other - rows.weights).sum(-1).abs().amax((2, 3))
-
-
 def _free(wish: Tensor, basis: Tensor) -> Tensor:
     """Return the part of a wished change (B, H, G, R, n) that changes neither output nor sum; zero where only rounding is left."""
     free = wish

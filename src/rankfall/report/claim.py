@@ -6,7 +6,7 @@ A rule is committed before the numbers exist: `threshold` states it in words, an
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, InstanceOf, StringConstraints, ValidationError
@@ -17,6 +17,7 @@ from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, describe_error
 from rankfall.report.decision import Decision, Read, Threshold
 from rankfall.report.quantities import STATEMENT, read_statement, sources, user_quantities
+from rankfall.report.schema import schema
 
 SEEN = {  # parts of a source that have been read
     "table": "a table of the paper",
@@ -115,11 +116,8 @@ def load_claim(folder: str) -> Claim:
         ) from None
 
 
-def check_claims(columns_of: Callable[[str], Iterable[str]]) -> tuple[Claim, ...]:
-    """Return all claims. Raise an error for one that cannot be read, or reads unknown tables or columns.
-
-    `columns_of(table)` returns the columns of a table.
-    """
+def check_claims() -> tuple[Claim, ...]:
+    """Return all claims. Raise an error for one that cannot be read, or reads unknown tables or columns."""
     try:
         declared = claims()
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
@@ -132,10 +130,11 @@ def check_claims(columns_of: Callable[[str], Iterable[str]]) -> tuple[Claim, ...
                 raise RankfallError(
                     f"{where} reads table {table!r}, which does not exist; allowed: {', '.join(tables)}"
                 )
-            unknown = sorted({*columns} - {*columns_of(table)})
+            known = [column.name for column in schema(table).columns]
+            unknown = sorted({*columns} - {*known})
             if unknown:
                 raise RankfallError(
-                    f"{where} reads column {unknown[0]!r} of table {table}, which has {', '.join(columns_of(table))}"
+                    f"{where} reads column {unknown[0]!r} of table {table}, which has {', '.join(known)}"
                 )
     return declared
 

@@ -167,7 +167,9 @@ class Quotations:
 
     def write(self, number: Number) -> str:
         """Return a number in the format of pages."""
-        values = [round_digits(value, number.digits) for value in self.values(number)]
+        values = self.values(number)
+        if number.digits is not None:  # significant digits
+            values = [v and round(v, number.digits - 1 - math.floor(math.log10(abs(v)))) for v in values]
         show: Callable[..., str] = write_power if number.shown == "power" else number.shown.format
         if number.spread:
             return show(values[0], self.spread(number)[0])
@@ -259,8 +261,3 @@ def write_power(log10: float) -> str:
     if log10 > -3:
         return f"{10**log10:.2g}"
     return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:.0f}" if log10 > -1e6 else f"10^({log10:.1e})"
-
-
-def round_digits(value: Any, digits: int | None) -> Any:
-    """Round a number to significant digits."""
-    return value if digits is None or not value else round(value, digits - 1 - math.floor(math.log10(abs(value))))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.annotations import Axes, DataFrame, Figure
-from rankfall.disk import atomic
+from rankfall.disk import write
 
 WIDTH = 7.0  # inches, the text width of a printed page; no figure is wider, so that fonts keep their size
 FORMATS = ("png", "pdf", "svg", "csv")  # files of a figure, besides its caption
@@ -101,13 +101,10 @@ def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
     from rankfall.report.captions import describe_coinciding
 
     picture = replace(picture, caption=picture.caption + describe_coinciding(picture.figure))
-    out.parent.mkdir(parents=True, exist_ok=True)
     for kind, content in files(picture).items():
-        with atomic(out.with_suffix(f".{kind}")) as handle:
-            handle.write(content)
+        write(out.with_suffix(f".{kind}"), content)
     if caption:
-        with atomic(caption) as handle:
-            handle.write(escape(picture.caption).encode())
+        write(caption, escape(picture.caption))
 
 
 def files(picture: Picture) -> dict[str, bytes]:

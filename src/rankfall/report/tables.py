@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from rankfall import __version__
 from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
+from rankfall.disk import write as write_file
 from rankfall.errors import RankfallError, suggest
 from rankfall.report.conform import conform, declaration
 from rankfall.report.quantities import set_user_headlines, user_quantities
@@ -57,14 +58,14 @@ def write(
     data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(entries.items())})
     buffer = io.BytesIO()
     pq.write_table(data, buffer, compression="zstd")
-    with atomic(Path(path)) as handle:
-        handle.write(buffer.getvalue())
+    write_file(Path(path), buffer.getvalue())
 
 
 def read(path: Path, name: str | None = None) -> pa.Table:
     """Read a table and check its schema against the declaration. `name`: the expected table."""
     path = Path(path)
-    data: pa.Table = open_table(path, read_file)
+    # `pq.read_table` would add columns for folders with a `=` in their names.
+    data: pa.Table = open_table(path, lambda path: pq.ParquetFile(path).read())
     entries = about_of(data)
     written = entries.get("table")
     if written is None:
@@ -83,12 +84,6 @@ def read(path: Path, name: str | None = None) -> pa.Table:
         how = ", ".join(detail) or "order or types"
         raise RankfallError(f"{path} has another schema than this version's {written} ({how}): run the step again")
     return data
-
-
-def read_file(path: Path) -> pa.Table:
-    """Read one Parquet file. `pq.read_table` would add columns for folders with a `=` in their names."""
-    with pq.ParquetFile(path) as file:
-        return file.read()
 
 
 def open_table(path: Path, how: Callable[[Path], Any]) -> Any:

@@ -25,7 +25,7 @@ import rankfall
 from rankfall.disk import cache_home, engine_home
 from rankfall.errors import RankfallError
 from rankfall.modules import PREFIX, distributions_of, find_module, version_of
-from rankfall.run.keys.files import COLUMNS, DESCRIPTIONS, digests, places, table_digests
+from rankfall.run.keys import COLUMNS, DESCRIPTIONS, digests, places, table_digests
 from rankfall.sources.fingerprint import INSTALLED, OURS, digest_of, find_source, module_of
 from rankfall.trial.flags import changed_flags, read_flags, restore_flags
 
@@ -156,7 +156,8 @@ def restrict_reads(code: Code) -> Iterator[None]:
         return
     watch.wrap_readers(code)
     names = (name for name in code if name.partition("/")[0] not in OURS)
-    watch.allowed = frozenset(path for name in names for path in paths_of(name))
+    files = ([source] if (source := find_source(name)) else places(name) for name in names)
+    watch.allowed = frozenset(os.path.realpath(path) for paths in files for path in paths)
     try:
         yield
     finally:
@@ -211,12 +212,6 @@ def current_digests(name: str) -> Iterator[str]:
         if source is not None:
             yield digest_of(module_of(name), name, source.read_bytes())
     yield from digests(name)
-
-
-def paths_of(name: str) -> tuple[str, ...]:
-    """Return the real paths of the file or folder that a key names."""
-    source = find_source(name)
-    return tuple(os.path.realpath(path) for path in ([source] if source else places(name)))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import StoreError, atomic
+from rankfall.disk import StoreError, write
 from rankfall.errors import RankfallError, describe_error
 
 MARKER = "objects.json"
@@ -34,8 +34,7 @@ class Objects:
     def mark(self) -> None:
         """Write the address of the objects, for every process that opens the folder."""
         (self.folder / "store").mkdir(parents=True, exist_ok=True)
-        with atomic(self.folder / MARKER) as file:
-            file.write(json.dumps({"url": self.url, "endpoint_url": self.endpoint_url}).encode())
+        write(self.folder / MARKER, json.dumps({"url": self.url, "endpoint_url": self.endpoint_url}))
 
     def names(self, folder: str) -> dict[str, int]:
         """Return the names of all objects in a folder, relative to the results, with their sizes."""
@@ -60,8 +59,7 @@ class Objects:
             return False
         except Exception as error:
             raise self._failure("read", self._name(path), error) from error
-        with atomic(path) as file:
-            file.write(content)
+        write(path, content)
         return True
 
     def fetch_new(self, folder: str, names: Iterable[str] | None = None) -> None:
@@ -166,11 +164,6 @@ def find_objects(results: Path) -> Objects | None:
             f"{results / MARKER} cannot be read: {error}\nfix: remove it; the next run writes it"
         ) from None
     return Objects(results, marker["url"], marker["endpoint_url"])
-
-
-def forget_objects(results: Path) -> None:
-    """Remove the address of a folder's objects, so that the folder itself holds its results."""
-    (results / MARKER).unlink(missing_ok=True)
 
 
 def _time(entry: Mapping[str, Any]) -> float:

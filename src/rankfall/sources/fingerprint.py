@@ -231,18 +231,16 @@ def _bare(tree: ast.Module) -> ast.Module:
     for node in holders(tree):
         if isinstance(node, DOCUMENTED):
             node.body = [item for item in node.body if not _is_text(item)]
-    tree.body = [node for node in tree.body if not _is_version(node)]
+    versions = [
+        node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
+    ]
+    tree.body = [node for node in tree.body if node not in versions]
     return tree
 
 
 def _is_text(node: ast.stmt) -> bool:
     """Return whether a statement is a text alone, such as a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _is_version(node: ast.stmt) -> bool:
-    """Return whether a statement sets `__version__`."""
-    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
 
 
 def _spell(node: object) -> str:

@@ -227,15 +227,15 @@ def calls_outside(model: nn.Module, graph: Graph, tracer: Tracer, measured: list
         if kind not in kinds and not ("#" in kind and alike):
             continue
         candidates += [
-            call for call in stack if call not in measured and not any(are_nested(call.module, name) for name in names)
+            call
+            for call in stack
+            if call not in measured
+            and not any(
+                name == call.module or is_inside(call.module, name) or is_inside(name, call.module) for name in names
+            )
         ]
     outer = [call for call in candidates if not any(is_inside(call.module, other.module) for other in candidates)]
     return [call for call in outer if any(node.op in MAPS and call in node.stack for node in graph.nodes)]
-
-
-def are_nested(name: str, other: str) -> bool:
-    """Return whether two names are of the same module or of a module and one inside it."""
-    return name == other or is_inside(name, other) or is_inside(other, name)
 
 
 def is_inside(inner: str, outer: str) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.repeats import count_common, count_maxima
 from rankfall.tasks._dataset import Dataset, Reads
-from rankfall.tasks.places import sequences, splits
+from rankfall.tasks.places import Places, splits
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -29,22 +29,8 @@ LIMITS = {
 }
 
 
-class EvenTokens:
+class EvenTokens(Places):
     """The task, with the options of `places`. EOS is the class after the last symbol."""
-
-    def __init__(
-        self,
-        *,
-        train: int = 10000,
-        test: int = 1000,
-        length: int = 32,
-        symbols: int = 10,
-        rho: float = 0.0,
-        repeated: int | None = None,
-    ) -> None:
-        self.train, self.test, self.length, self.symbols, self.rho = train, test, length, symbols, rho
-        self.repeated = repeated
-        self.batch = None if repeated else self.fresh
 
     def __call__(self, rng: np.random.Generator) -> Dataset:
         """Draw the data set. Chance is the accuracy of EOS everywhere.
@@ -55,13 +41,6 @@ class EvenTokens:
         chance = (self.length - self.length // 2) / self.length
         drawn = splits(lambda n: self.draw(rng, n), self.answers, self.train, self.test, self.repeated)
         return Dataset(drawn, self.symbols, self.symbols + 1, chance=chance, constant=self.symbols)
-
-    def fresh(self, rng: np.random.Generator, samples: int) -> tuple[Tensor, Tensor]:
-        inputs = self.draw(rng, samples)
-        return inputs, self.answers(inputs)
-
-    def draw(self, rng: np.random.Generator, samples: int) -> Tensor:
-        return sequences(rng, samples, self.length, self.symbols, self.rho)
 
     def answers(self, inputs: Tensor) -> Tensor:
         """Return the targets (N, T)."""

@@ -86,17 +86,16 @@ class Places:
 
     def __call__(self, rng: np.random.Generator) -> Dataset:
         """Draw the data set. Chance is the accuracy of one answer for all positions, 1 / n."""
-        drawn = splits(lambda n: self.draw(rng, n), answers, self.train, self.test, self.repeated)
+        drawn = splits(lambda n: self.draw(rng, n), self.answers, self.train, self.test, self.repeated)
         return Dataset(drawn, self.symbols, self.length, chance=1 / self.length)
 
     def fresh(self, rng: np.random.Generator, samples: int) -> tuple[Tensor, Tensor]:
         inputs = self.draw(rng, samples)
-        return inputs, answers(inputs)
+        return inputs, self.answers(inputs)
 
     def draw(self, rng: np.random.Generator, samples: int) -> Tensor:
         return sequences(rng, samples, self.length, self.symbols, self.rho)
 
-
-def answers(inputs: Tensor) -> Tensor:
-    """Return the targets (N, T): 0 .. n - 1 in every row."""
-    return torch.arange(inputs.shape[1]).repeat(len(inputs), 1)
+    def answers(self, inputs: Tensor) -> Tensor:
+        """Return the targets (N, T): 0 .. n - 1 in every row."""
+        return torch.arange(inputs.shape[1]).repeat(len(inputs), 1)

@@ -55,7 +55,7 @@ def page_of(table: DataFrame, name: str) -> str:
     """Return the page of the newest run in a table."""
     run = int(table.run.max())
     rows = table[table.run == run]
-    events = events_of_table(rows)
+    events = events_of_run(rows.astype(object).where(rows.notna(), None).to_dict("records"))
     sections = "\n".join(quantity_section(rows, column, events) for column in CURVES)
     shown = [(column, TITLES[column]) for column in CURVES if rows[column].notna().any()]
     nav = "".join(f'<a href="#{column}">{title}</a>' for column, title in shown)
@@ -86,12 +86,6 @@ def page_of(table: DataFrame, name: str) -> str:
 </body>
 </html>
 """
-
-
-def events_of_table(rows: DataFrame) -> list[Event]:
-    """Return the events of the rows of a run, as the training reported them."""
-    known = rows.astype(object).where(rows.notna(), None)
-    return events_of_run(known.to_dict("records"))
 
 
 def list_events(events: Sequence[Event]) -> str:
@@ -139,7 +133,9 @@ def describe_run(table: DataFrame, rows: DataFrame) -> str:
 
 def quantity_section(rows: DataFrame, column: str, events: Sequence[Event]) -> str:
     """Return the section of a quantity: heading, description and picture, or the reason if there is no number."""
-    head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, describe_column(column))}</p>'
+    meaning = next(entry.meaning for entry in COLUMNS if entry.name == column)
+    says = SAYS.get(column, html.escape(f"{meaning[0].upper()}{meaning[1:]}."))
+    head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{says}</p>'
     if not rows[column].notna().any():
         kind = "attention" if column in ATTENTION else "gradient" if column in GRADIENT else "state"
         why = next((reason for reason in rows[rows.layer > 0][f"{kind}_reason"] if reason), "it was not measured")
@@ -289,8 +285,3 @@ def last_log(rows: DataFrame) -> str:
         lines.append(f'<tr><th scope="row">{row["layer"]}</th><td>{html.escape(row["block"])}</td>{numbers}</tr>')
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     return f'<div class="scroll" tabindex="0" role="region" aria-label="Last log">{table}</div>'
-
-
-def describe_column(column: str) -> str:
-    text = next(entry.meaning for entry in COLUMNS if entry.name == column)
-    return html.escape(text[0].upper() + text[1:] + ".")

@@ -29,7 +29,8 @@ def state_values(states: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
     `real` (S, T) is True at tokens. The value `floor` is 1 where the residual is rounding noise, `broken` where a state is not finite.
     """
     chunk = max(1, MOST_NUMBERS // max(states[0].numel(), 1))
-    ranked = gram_samples(states)
+    # An effective rank takes a time that grows with the third power of the smaller of tokens and width.
+    ranked = min(len(states), max(1, int(WORK / max(min(*states.shape[1:], MOST_TOKENS), 1) ** 3)))
     parts = [
         state_part(x, None if real is None else real[at : at + chunk], ranked - at)
         for at, x in zip(range(0, len(states), chunk), states.split(chunk))
@@ -85,11 +86,6 @@ def broken_samples(states: Tensor, real: Tensor | None) -> Tensor:
 def composite_norm(size: Tensor) -> Tensor:
     """Return sqrt(largest column sum x largest row sum) of absolute values (S, T, D)."""
     return size.sum(-2).amax(-1).sqrt() * size.sum(-1).amax(-1).sqrt()
-
-
-def gram_samples(states: Tensor) -> int:
-    """Return how many samples get an effective rank, whose time grows with the third power of the smaller of tokens and width."""
-    return min(len(states), max(1, int(WORK / max(min(*states.shape[1:], MOST_TOKENS), 1) ** 3)))
 
 
 def gram_matrices(x: Tensor) -> Tensor:

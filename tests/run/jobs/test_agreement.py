@@ -14,7 +14,7 @@ from training_jobs import Listener, are_equal, find_records, find_statuses, trai
 from rankfall.errors import RankfallError
 from rankfall.run.jobs.checks import check_agreement
 from rankfall.run.jobs.engine import Interrupted, Settings
-from rankfall.run.jobs.training import train_cells
+from rankfall.run.jobs.training import TrainingWork
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.engines import MACHINE
@@ -97,7 +97,7 @@ def test_a_machine_that_does_not_agree_ends_the_job_before_any_training(
 def test_what_agrees_is_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A later job trains further seeds without another comparison."""
     plan, store = plan_of("l2"), Store(tmp_path)
-    train_cells(plan.cells[:1], store, Settings(torch.device("cpu")), Listener(), plan.origin)
+    TrainingWork(store, Settings(torch.device("cpu")), Listener(), plan.origin).train_cells(plan.cells[:1])
     monkeypatch.setattr(agreement, "disagreement", lambda *arguments: "compared again")
     train(plan, store)
     assert find_statuses(plan, store) == {"net": {"done"}}

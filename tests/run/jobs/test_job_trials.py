@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from helpers import config
-from training_jobs import find_records, find_statuses, load_tensors, train
+from training_jobs import find_records, find_statuses, train
 
 from rankfall.run.jobs import checks
 from rankfall.run.plan import Plan, make_plan
@@ -84,26 +83,3 @@ def test_a_component_is_tried_once_for_what_it_is(lab: Path, tried: list[str]) -
     write(lab, MENDED.replace("power *", "2 * power *"))
     train(plan_of("0..3", power=3.0), store)
     assert tried == ["normaliser mylab_tried:sharp"] * 2  # for another option, and for another text
-
-
-def test_a_neighbour_that_diverges_changes_no_other_cell(lab: Path) -> None:
-    """Cells next to one that diverges have the weights, bit for bit, that they have beside one that does not."""
-    write(lab, EXPONENTIAL)
-    tensors = []
-    for rate, status in ((1e-3, "done"), (1e6, "diverged")):
-        raw = config(
-            training={"epochs": 3}, architecture={"depth": 1, "normaliser": "mylab_tried:sharp", "norm": "none"}
-        )
-        raw["grid"] = [
-            raw["grid"][0] | {"seed": [0, 1], "training.lr": 1e-2},
-            raw["grid"][0] | {"seed": 2, "training.lr": rate},
-        ]
-        plan, store = make_plan(raw), Store(lab / f"{rate}")
-        train(plan, store)
-        (other,) = (cell.key for cell in plan.cells if cell.seed == 2)
-        assert find_records(plan, store)[other]["status"] == status
-        tensors.append({key: value for key, value in load_tensors(plan, store).items() if key != other})
-    assert tensors[0].keys() == tensors[1].keys()
-    assert all(
-        torch.equal(value, tensors[1][key][name]) for key in tensors[0] for name, value in tensors[0][key].items()
-    )

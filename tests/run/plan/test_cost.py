@@ -1,6 +1,7 @@
 """Guards the estimate of a cell's time and memory: what grows with what, and costs that were measured, which reach shards and requests only
 through the file that the configuration names."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from rankfall.commands.plan import advise_gpu
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cost import cell_seconds, member_megabytes
-from rankfall.run.plan.history import measure_history, write_history
+from rankfall.run.plan.history import measure_history
 
 PRESETS = Path(__file__).parents[3] / "workflow" / "presets"
 
@@ -44,7 +45,7 @@ def test_measured_group_has_its_own_cost_and_others_the_scaled_model(tmp_path: P
     alike = [cell for cell in plan.cells if cell.group == measured.group]
     other = next(cell for cell in plan.cells if cell.group != measured.group)
     records = [record(cell, 10 * measured.cost.seconds, megabytes=700 + i) for i, cell in enumerate(alike)]
-    write_history(path, measure_history(plan.cells, records))
+    path.write_text(json.dumps(measure_history(plan.cells, records)))
     costs = {cell.key: cell.cost for cell in make_plan(changed("compute", {"costs": str(path)})).cells}
     assert costs[measured.key].seconds == pytest.approx(10 * measured.cost.seconds, rel=0.01)
     assert costs[measured.key].megabytes == 700 + len(alike) - 1
@@ -54,7 +55,7 @@ def test_measured_group_has_its_own_cost_and_others_the_scaled_model(tmp_path: P
 
 def test_costs_change_the_number_of_shards_and_no_key(tmp_path: Path) -> None:
     plan, path = make_plan(changed("compute", {"shard_minutes": 1})), tmp_path / "costs.json"
-    write_history(path, measure_history(plan.cells, [record(cell, 3600.0) for cell in plan.cells]))
+    path.write_text(json.dumps(measure_history(plan.cells, [record(cell, 3600.0) for cell in plan.cells])))
     slow = make_plan(changed("compute", {"shard_minutes": 1, "costs": str(path)}))
     assert len(slow.shards) > len(plan.shards)
     assert [cell.key for cell in slow.cells] == [cell.key for cell in plan.cells]

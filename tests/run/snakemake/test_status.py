@@ -12,7 +12,8 @@ import torch
 from plans import VALID, changed
 
 from rankfall.cli import main
-from rankfall.run.plan import Cell, Plan, make_plan
+from rankfall.run.plan import Plan, make_plan
+from rankfall.run.plan.cell import Cell
 from rankfall.run.snakemake.estimates import InStore, estimates
 from rankfall.run.snakemake.jobs import PlanJobs
 from rankfall.run.snakemake.run_plan import RunPlan
@@ -25,7 +26,7 @@ def keep(plan: Plan, results: Path, cells: list[Cell] | None = None, **record: A
     store = Store(results / "store")
     for cell in plan.cells if cells is None else cells:
         about = {"status": "done", "seconds": 1.0, **plan.origin(cell), **record}
-        store.save_stack(cell.group, [cell.key], {"w": torch.zeros(1, 2)}, [about], {})
+        store.save_stack(cell.group, [cell.key], {"w": torch.zeros(1, 2)}, [about])
 
 
 def check_status(plan: Plan, results: Path, counts: tuple[int, int, int], reasons: dict[tuple[str, str], int]) -> None:

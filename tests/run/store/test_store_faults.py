@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -118,36 +117,11 @@ def test_damage_falls_back_on_another_file_that_holds_the_cell(store):
     assert second.exists() and not first.exists()
 
 
-@contextmanager
-def mount_small_disk(folder):
-    """Mount a real file system of 256 KiB, so that full means what it means; needs root."""
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("mounting is not permitted here; the simulated failures below cover this")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-def test_a_full_disk_is_one_clear_line_and_leaves_finished_work_and_no_litter(tmp_path):
-    with mount_small_disk(tmp_path / "disk") as disk:
-        store = Store(disk / "store")
-        save(store)
-        with pytest.raises(StoreError, match=r"cannot write .*/store/.*: the disk is full") as caught:
-            save(store, ["x", "y"], 50_000)
-        assert "\n" not in str(caught.value)
-        assert find_temporary(disk) == []
-        assert verify(store) == (1, 0)
-        assert save(store, ["later"]).exists()  # the space of the attempt was given back
-
-
 @pytest.mark.parametrize(
     ("call", "code", "words"),
     [("fsync", errno.ENOSPC, "disk is full"), ("replace", errno.EROFS, "read-only"), ("fsync", errno.EDQUOT, "quota")],
 )
-def test_simulated_failures_leave_the_old_content_and_no_litter(call, code, words, tmp_path, monkeypatch):
+def test_a_failure_to_write_leaves_the_old_content_and_no_litter(call, code, words, tmp_path, monkeypatch):
     target = tmp_path / "file"
     target.write_bytes(b"old")
 

@@ -46,12 +46,11 @@ def test_tensors_come_back_bit_for_bit(store: Store) -> None:
 def test_records_come_back_with_what_they_share_and_what_they_do_not(store: Store) -> None:
     shared = {"code": {"f": "1"}}
     records = [{"status": "done", "loss": math.nan, **shared}, {"status": "failed", "reason": "x", **shared}]
-    store.save_stack("g", KEYS, {}, records, {"note": [1, 2]})
+    store.save_stack("g", KEYS, {}, records)
     cells = store.find_cells([*KEYS, "nothing"], ["g", "no such group"])
     assert cells.keys() == {*KEYS}
     assert cells["b"].record == records[1]
     assert math.isnan(cells["a"].record["loss"]) and "reason" not in cells["a"].record
-    assert cells["a"].meta == {"note": [1, 2]}
     assert (cells["b"].index, cells["b"].status) == (1, "failed")
 
 

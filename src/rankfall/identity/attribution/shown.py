@@ -68,10 +68,6 @@ def equal_shares(table: DataFrame) -> Series:
     return 1 / (table["length"] - (table.kept_tokens == "without first"))
 
 
-def select_own_share(table: DataFrame) -> DataFrame:
-    return at_last(select(table, JACOBIAN | OWN))
-
-
 def own_share(rows: DataFrame) -> DataFrame:
     return plain(rows, "value", chance=equal_shares(rows))
 
@@ -82,7 +78,7 @@ HEADLINES = (
         "own share at the last layer",
         "how much of a token's last state comes from its own input, by the norms of its derivatives, mean over tokens",
         ("layer", "method", "kept_tokens", "quantity", "value"),
-        select_own_share,
+        lambda table: at_last(select(table, JACOBIAN | OWN)),
         own_share,
         first="trained",
         beside={"chance": "1/n, where all tokens have equal shares"},

@@ -121,11 +121,6 @@ def sums_of(design: Architecture) -> str:
     return str(facts.get("EQUAL_ROWS", rows)) if equal_scores else rows
 
 
-def is_placed(design: Architecture) -> bool:
-    """Check whether weights depend on the position of a token through a mask or a position encoding."""
-    return (design.mask is not None and design.mask.name != "none") or bool(acts_on(design) - {"states"})
-
-
 def norm_equates_rows(design: Architecture) -> bool:
     """Check whether a norm of each token follows that makes multiples of one row equal, the output of a single head without biases."""
     after = design.norm.name in ("layer", "rms") and design.norm_placement == "post" and design.residual.name == "none"
@@ -141,7 +136,8 @@ def mixer_order(design: Architecture, mixes: str, sums: str, biases: bool) -> tu
     """Return order and reason for a mixer of tokens alone: attention by `scores` and a normaliser; by products of `features`, whose rows of
     weights sum to one or are not normalised; or a recurrence of `states`, in which an output depends on the number of earlier tokens."""
     name, touches = normaliser_of(design), acts_on(design)
-    placed, sentinels = mixes == "states" or is_placed(design), design.sentinels.name != "none"
+    masked, sentinels = design.mask is not None and design.mask.name != "none", design.sentinels.name != "none"
+    placed = mixes == "states" or masked or bool(acts_on(design) - {"states"})  # weights depend on the place of a token
     scored = mixes == "scores"
     if scored and "values" in touches:
         return 0, "the position adds to the values"

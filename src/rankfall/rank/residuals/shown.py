@@ -53,12 +53,8 @@ STILL = "it is still"  # only in the reason of a line that does not fall so far
 
 def residual_last(rows: DataFrame) -> DataFrame:
     floors = at_last(rows).groupby("key").floor_share.mean()
-    numbers = by_cell(rows, find_last, whole=True)
+    numbers = by_cell(rows, lambda line: (None, EQUAL) if line[0][1] < NOTHING else (line[-1][1], ""), whole=True)
     return numbers.assign(floor=numbers.key.map(floors).astype(float))
-
-
-def find_last(line: Line) -> tuple[float | None, str]:
-    return (None, EQUAL) if line[0][1] < NOTHING else (line[-1][1], "")
 
 
 def find_half(line: Line) -> tuple[float | None, str]:

@@ -25,7 +25,7 @@ from rankfall.errors import RankfallError
 from rankfall.modules import root_of
 from rankfall.quantity_files import LISTS, OF_A_STUDY
 from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
-from rankfall.run.config.values import NAME, Part, pydantic_type
+from rankfall.run.config.values import Part, pydantic_type
 
 PART_ADAPTER = TypeAdapter(Part)
 BESIDE = {"measure": ("measure", "cells"), "figure": ("figure",)}  # keys of entries that are not options
@@ -62,9 +62,6 @@ def resolve(kind: str, component: Component, path: str) -> Component:
 
 def description(kind: str, name: str, path: str) -> Description | None:
     """Describe a component like `components.describe`; errors name the path in the configuration."""
-    if len(name) > 2 * NAME:
-        allowed = [f"names of at most {2 * NAME} letters"]
-        raise problem(path, f"{show_value(name)} has {len(name)} letters", allowed=allowed)
     try:
         described = components.describe(kind, name)
         if described is not None and kind not in (

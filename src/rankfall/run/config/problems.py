@@ -11,6 +11,7 @@ from rankfall import components
 from rankfall.errors import RankfallError, nearest
 
 LONGEST = 60  # characters of a value that are shown
+BRANCHES = ("str", "int", "float", "bool", "list", "dict")  # names of pydantic for types of a value
 UNKNOWN_KEY = "nothing reads this key"
 
 
@@ -71,7 +72,8 @@ def translate(error: ValidationError, prefix: str = "") -> RankfallError:
     A value that may have several types has an error for each type; the error at the deepest place is reported."""
     places: dict[str, list[ErrorDetails]] = {}
     for detail in error.errors():
-        parts = [part for part in detail["loc"] if not _internal(part)]
+        # Without parts that are internal to pydantic, such as a branch of a union.
+        parts = [part for part in detail["loc"] if isinstance(part, int) or ("[" not in part and part not in BRANCHES)]
         places.setdefault(".".join(map(str, [*[prefix] * bool(prefix), *parts])), []).append(detail)
     first = next(iter(places))
     same = [path for path in places if f"{path}.".startswith(f"{first}.") or f"{first}.".startswith(f"{path}.")]
@@ -121,11 +123,6 @@ EXPECTED = {  # type of pydantic's error -> expected type in words
     "too_long": "a list with fewer entries",
     "component": "a component's name (or a mapping with `name` and options)",
 }
-
-
-def _internal(part: int | str) -> bool:
-    """Return whether a part of pydantic's location is internal, such as a branch of a union."""
-    return isinstance(part, str) and ("[" in part or part in ("str", "int", "float", "bool", "list", "dict"))
 
 
 def _kind(value: Any) -> str:

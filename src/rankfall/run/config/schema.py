@@ -7,11 +7,9 @@ appear only in descriptions, because a validator that fills them in would overri
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rankfall.design import Architecture, Component, Training, names
-from rankfall.disk import atomic
 from rankfall.run.config.types import Compute, Config, Crossing, Figure, Measure
 from rankfall.run.config.values import COMPONENT, Entry, Written, model_of
 
@@ -61,12 +59,6 @@ def config_schema() -> dict[str, Any]:
     schema["$defs"] = definitions = {"Component": {**COMPONENT, "description": Written.__doc__}, **definitions}
     finished = _finish(_share(schema))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **finished}
-
-
-def write_schema(path: Path) -> None:
-    """Write the schema into the checkout."""
-    with atomic(path) as file:
-        file.write(as_text().encode())
 
 
 def as_text() -> str:

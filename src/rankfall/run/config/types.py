@@ -17,7 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.run.config.problems import problem, show_value, translate, unknown_key, wrong_type
-from rankfall.run.config.values import LABEL, NAME, Entry, Label, Number, Parsed, Part, model_of
+from rankfall.run.config.values import LABEL, Entry, Label, Number, Parsed, Part, model_of
 from rankfall.yaml_text import load
 
 Size = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -81,10 +81,6 @@ def _device(value: str) -> str:
 
 def _folder(value: str) -> str:
     """Return the folder's name, or raise if the file system, a shell or Snakemake cannot take it."""
-    if "\0" in value or any(len(part.encode()) > 255 for part in value.split("/")):
-        raise ValueError(
-            f"{show_value(value)} cannot be the name of a folder: 255 bytes are the most that file systems allow"
-        )
     if value.startswith("~"):  # Snakemake and make do not expand it and would create a folder of that name
         raise ValueError(f"{value!r} is not expanded here; write the whole path")
     if not value.isprintable() or value != value.strip() or value.startswith("-") or set("{}<>") & set(value):
@@ -208,9 +204,6 @@ def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
         if not LABEL.fullmatch(name):
             fault = f"{name!r} becomes part of file names: use letters, digits, _, + and -"
             raise problem(f"{section}.{name}" if name else section, fault)
-        if len(name) > NAME:
-            fault = f"{show_value(name)} has {len(name)} letters and becomes part of file names"
-            raise problem(section, fault, allowed=[f"at most {NAME} letters"])
         if entry is not None and not isinstance(entry, dict):
             raise wrong_type(f"{section}.{name}", entry, "a mapping")
     shaped = {}

@@ -25,8 +25,6 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from rankfall.design import Component, meanings
 
-NAME = 100  # letters of a name that becomes part of file names: file systems allow 255, and suffixes need room
-DIGITS = 400  # characters: a float has at most 309 digits before its point
 # 1e-5 arrives as text from `--config` of Snakemake and from readers of YAML 1.1, which expect a dot and a sign.
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
@@ -34,7 +32,7 @@ LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
 def as_float(value: Any) -> Any:
     """Return integers and texts such as 1e-5 as floats, and anything else unchanged."""
-    if isinstance(value, str) and len(value) <= DIGITS and EXPONENT.fullmatch(value):
+    if isinstance(value, str) and EXPONENT.fullmatch(value):
         value = float(value)
     return float(value) + 0.0 if type(value) in (int, float) else value  # -0.0 becomes 0.0, which has the same key
 

@@ -89,12 +89,11 @@ def processors() -> Iterator[Check]:
 
 def results(folder: Path) -> Iterator[Check]:
     """Check that results can be written, that there is room, and that the file system's clock agrees with this machine's."""
-    from rankfall.disk import atomic
+    from rankfall.disk import write
 
     probe = folder / "store" / f"doctor.{os.getpid()}"
     try:
-        with atomic(probe) as handle:
-            handle.write(b"probe")
+        write(probe, b"probe")
         skew = probe.stat().st_mtime - time.time()
         probe.unlink()
     except RankfallError as error:

@@ -114,19 +114,14 @@ def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Ite
 def members_at_once(cell: "Cell", settings: Settings) -> int:
     """Return how many cells of the group are trained at once: as many as the configuration allows and, on a GPU, its free memory holds.
 
+    The latter number is a power of two, so that a restarted job with slightly less memory has the same stacks and finds their checkpoints.
     The job halves a stack that turns out to be too large."""
     if settings.device.type != "cuda":
         return settings.stack
     member = member_megabytes(cell.task, cell.architecture, cell.training)
     sharing = -(-settings.workers // max(1, len(visible_gpus())))
-    return min(settings.stack, members_that_fit(free_megabytes(settings.device) / sharing, member))
-
-
-def members_that_fit(free: float, member: int) -> int:
-    """Return how many members of this size fit into free memory, in megabytes.
-
-    The number is a power of two, so that a restarted job with slightly less memory has the same stacks and finds their checkpoints."""
-    return int(2 ** (max(1, int(SHARE * free / member)).bit_length() - 1))
+    fit = max(1, int(SHARE * free_megabytes(settings.device) / sharing / member))
+    return min(settings.stack, 2 ** (fit.bit_length() - 1))
 
 
 def free_megabytes(device: torch.device) -> float:

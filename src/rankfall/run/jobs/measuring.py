@@ -28,7 +28,7 @@ from rankfall.run.jobs.engine import (
 from rankfall.run.jobs.processor import processor_of
 from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.row_keeper import KeptItems, keep_rows
-from rankfall.run.jobs.training import train_cells
+from rankfall.run.jobs.training import TrainingWork
 from rankfall.run.jobs.workers import Workers, read_stacks
 from rankfall.run.store import join
 
@@ -101,7 +101,8 @@ class MeasuringWork:
 
     def train(self, cells: "Sequence[Cell]") -> None:
         """Train cells again that were lost or damaged after their training job."""
-        train_cells(cells, self.store, replace(self.settings, workers=1), Progress(), self.plan.origin)
+        settings = replace(self.settings, workers=1)
+        TrainingWork(self.store, settings, Progress(), self.plan.origin).train_cells(cells)
 
 
 def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
@@ -183,14 +184,6 @@ def is_reproducible(options: Mapping[str, Any]) -> bool:
     return options.get("phase") != "pretrained" or options.get("revision") is not None
 
 
-def is_timing(table: str) -> bool:
-    """Return whether all numbers of a table are provenance, such as times.
-
-    Times depend on more than a key holds, and the key of a table of times already names the timed networks through the table of cells."""
-    floats = [column for column in tables.schema(table).columns if column.type == "float"]
-    return bool(floats) and all(column.provenance for column in floats)
-
-
 def measure_tables(job: MeasuringWork, files: Mapping[str, Path]) -> Rows:
     """Return the rows of a measure of tables. They are not stored, since computing them is as fast as looking them up."""
     frames = {name: tables.read_frame(file, name) for name, file in files.items()}
@@ -208,6 +201,8 @@ def rows_of(job: MeasuringWork, context: Context) -> Rows:
         if not frames_of_users(error):  # a measure of this package keeps its traceback
             raise
         raise RankfallError(f"measure {job.measure.name} fails: {describe_failure(error)}") from error
-    if not is_timing(job.measure.table):
+    # If all numbers are times, they depend on more than a key holds, and the key already names the timed networks.
+    floats = [column for column in tables.schema(job.measure.table).columns if column.type == "float"]
+    if not floats or not all(column.provenance for column in floats):
         check_job()
     return rows

@@ -14,7 +14,6 @@ from rankfall.train.loop import TrainingHistory, is_count
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
-    from rankfall.train.loop import TrainingHistory
     from rankfall.train.members import Members
 
 PERIOD = 10.0  # seconds between two lines

@@ -31,7 +31,7 @@ from rankfall.report.rows import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.run.guards import Unproved, check_job, restrict_reads
 from rankfall.run.jobs.engine import stack_id
-from rankfall.run.keys.files import files_of
+from rankfall.run.keys import files_of
 from rankfall.run.plan.cell import digest
 from rankfall.run.store.rows import ITEMS
 from rankfall.sources.fingerprint import Sources

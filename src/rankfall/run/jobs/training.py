@@ -4,7 +4,7 @@ ends.
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -48,64 +48,49 @@ if TYPE_CHECKING:
 TRAINING = "training"  # the only part of a stack's checkpoint
 
 
-def train_cells(
-    cells: "Sequence[Cell]",
-    store: "Store",
-    settings: Settings,
-    progress: "Progress",
-    origin: "Callable[[Cell], dict[str, Any]]",
-) -> None:
-    """Train the missing cells, so that the store has every cell as done, diverged or failed.
-
-    A cell whose component cannot be used is failed, with the reason. `origin` returns the columns of a record on a cell's origin."""
-    stored = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
-    missing = [cell for cell in cells if cell.key not in stored or stored[cell.key].status == "failed"]
-    with stop_signals() as stopped:
-        datasets: Datasets = {}
-        refused = check_cells(missing, store, settings.device, progress.note, datasets) if missing else {}
-        raise_if_stopped(stopped)
-        for stack in stacks([cell for cell in missing if cell.key in refused], settings.stack):
-            save_failed(stack, [refused[cell.key] for cell in stack], 0.0, store, origin)
-        progress.begin(total=len(cells) - len(refused), in_store=len(cells) - len(missing))
-        work = TrainingWork(store, settings, progress, origin, stopped, datasets)
-        served = [cell for cell in missing if cell.key not in refused]
-        chosen = list(stacks(served, lambda cell: members_at_once(cell, settings)))
-        if settings.workers > 1 and len(chosen) > 1:
-            Workers(settings, stopped, lambda: (progress.done, progress.total), progress.cells_done).compute(chosen)
-        else:
-            for stack in chosen:
-                work.train(stack)
-    progress.end()
-
-
-def train_as_worker(
-    cells: "Sequence[Cell]",
-    store: "Store",
-    settings: Settings,
-    progress: "Progress",
-    origin: "Callable[[Cell], dict[str, Any]]",
-) -> None:
-    """Train the stacks that a job sends. The job has checked their components."""
-    with stop_signals(worker=True) as stopped:
-        check_engines(cells, settings.device)
-        work = TrainingWork(store, settings, progress, origin, stopped)
-        for stack, progress.done, progress.total in read_stacks(cells):
-            work.train(stack)
-
-
-@dataclass(frozen=True)
+@dataclass
 class TrainingWork:
     """The work of a training job: one stack at a time, resumed from its checkpoint.
 
-    A stack that fails is halved until a failing cell is alone."""
+    A stack that fails is halved until a failing cell is alone. `origin` returns the columns of a record on a cell's origin."""
 
     store: "Store"
     settings: Settings
     progress: "Progress"
     origin: "Callable[[Cell], dict[str, Any]]"
-    stopped: Stopped
+    stopped: Stopped = lambda: None
     datasets: Datasets = field(default_factory=dict)  # data that the checks read
     untraced: set[str] = field(default_factory=set)  # groups that are planned for the machine, which cannot trace them
+
+    def train_cells(self, cells: "Sequence[Cell]") -> None:
+        """Train the missing cells, so that the store has every cell as done, diverged or failed.
+
+        A cell whose component cannot be used is failed, with the reason."""
+        store, settings, progress = self.store, self.settings, self.progress
+        stored = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
+        missing = [cell for cell in cells if cell.key not in stored or stored[cell.key].status == "failed"]
+        with stop_signals() as self.stopped:
+            refused = check_cells(missing, store, settings.device, progress.note, self.datasets) if missing else {}
+            raise_if_stopped(self.stopped)
+            for stack in stacks([cell for cell in missing if cell.key in refused], settings.stack):
+                self.save_failed(stack, [refused[cell.key] for cell in stack], 0.0)
+            progress.begin(total=len(cells) - len(refused), in_store=len(cells) - len(missing))
+            served = [cell for cell in missing if cell.key not in refused]
+            chosen = list(stacks(served, lambda cell: members_at_once(cell, settings)))
+            if settings.workers > 1 and len(chosen) > 1:
+                counts = lambda: (progress.done, progress.total)  # noqa: E731
+                Workers(settings, self.stopped, counts, progress.cells_done).compute(chosen)
+            else:
+                for stack in chosen:
+                    self.train(stack)
+        progress.end()
+
+    def serve(self, cells: "Sequence[Cell]") -> None:
+        """Train, as a worker, the stacks that a job sends. The job has checked their components."""
+        with stop_signals(worker=True) as self.stopped:
+            check_engines(cells, self.settings.device)
+            for stack, self.progress.done, self.progress.total in read_stacks(cells):
+                self.train(stack)
 
     def train(self, cells: "list[Cell]") -> None:
         """Train and store a stack. If it fails, store a single cell as failed, or train the halves of a larger stack."""
@@ -123,7 +108,7 @@ class TrainingWork:
         self.store.drop_checkpoint(stack_id(cell.key for cell in cells))
         if len(cells) == 1:
             self.progress.note(f"failed: {cells[0].key}: {reason}")
-            save_failed(cells, [reason], time.monotonic() - began, self.store, self.origin)
+            self.save_failed(cells, [reason], time.monotonic() - began)
             self.progress.cells_done(1)
             return
         failure.__traceback__ = None  # its frames hold the stack's tensors
@@ -151,26 +136,11 @@ class TrainingWork:
             self.store.drop_checkpoint(stack_id(cell.key for cell in cells))
         train_stack(cells, PLAIN, self)
 
-
-def save_failed(
-    cells: "list[Cell]",
-    reasons: list[str],
-    seconds: float,
-    store: "Store",
-    origin: "Callable[[Cell], dict[str, Any]]",
-) -> None:
-    """Store cells of one group as failed, with the reasons."""
-    records = [
-        {
-            **origin(cell),
-            **describe_machine(torch.device("cpu")),
-            "status": "failed",
-            "reason": reason,
-            "seconds": seconds,
-        }
-        for cell, reason in zip(cells, reasons)
-    ]
-    store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records, {})
+    def save_failed(self, cells: "list[Cell]", reasons: list[str], seconds: float) -> None:
+        """Store cells of one group as failed, with the reasons."""
+        about = {**describe_machine(torch.device("cpu")), "status": "failed", "seconds": seconds}
+        records = [{**self.origin(cell), **about, "reason": reason} for cell, reason in zip(cells, reasons)]
+        self.store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records)
 
 
 def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
@@ -205,7 +175,9 @@ def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
         fit(members, data, objective, course, history, after_step, clock)
         curves.close()
         with separate_large_blocks():
-            splits = select_splits(data.splits, training.epochs)
+            # To an untrained network, training samples are like test samples, and a large network would spend minutes on them.
+            untrained = not training.epochs and TEST in data.splits
+            splits = [name for name in data.splits if name != TRAIN or not untrained]
             final = {split: means_of(evaluate(members, data, objective, split)) for split in splits}
     step = clock.step_seconds
     shared = {
@@ -227,17 +199,9 @@ def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
         records.append({**job.origin(cell), **shared, **ending, "chance": float(data.chance[k]), "final": metrics})
     check_job()
     tensors = members.tensors() | add_prefix("history", history.tensors)
-    job.store.save_stack(first.group, checkpoint.keys, tensors, records, {"members": checkpoint.identity})
+    job.store.save_stack(first.group, checkpoint.keys, tensors, records)
     checkpoint.drop()
     progress.cells_done(len(cells))
-
-
-def select_splits(splits: Iterable[str], epochs: int) -> list[str]:
-    """Return the splits on which a cell is evaluated at the end.
-
-    An untrained network skips its training samples: to it they are like test samples, and a large network would spend minutes on them."""
-    names = list(splits)
-    return [name for name in names if name != TRAIN or epochs or TEST not in names]
 
 
 def describe_ending(members: Members, k: int, final: dict[str, dict[str, float]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from rankfall.run.config.types import Config, parse, read
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.entries import CELL_TABLES, EntryPlans, FigurePlan, MeasurePlan, modules_of
-from rankfall.run.plan.figure_options import check_declarations, check_figure_options, columns_of_table
+from rankfall.run.plan.figure_options import check_declarations, check_figure_options
 from rankfall.run.plan.grid import Grid, components_named_by, resolve_config
 from rankfall.run.plan.selection import select
 
@@ -92,7 +92,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     if entries.modules:
         check_declarations(entries.modules, entries.tables)
     decides = any(measure.component.name == CLAIMS for measure in measures.values())
-    known_claims = [claim.name for claim in check_claims(columns_of_table)] if decides else None
+    known_claims = [claim.name for claim in check_claims()] if decides else None
     figures = {name: entries.figure(name) for name in config.figures}
     filters = {name: entry.cells for name, entry in config.measures.items()}
     cells = make_cells(Grid(config).series(), config.compute, sources, _costs(measures, filters))

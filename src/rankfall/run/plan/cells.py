@@ -15,7 +15,7 @@ from rankfall.run.config.match import Filter, select_seeds
 from rankfall.run.config.problems import problem
 from rankfall.run.config.rules import check_precision
 from rankfall.run.config.types import Compute
-from rankfall.run.keys.files import files_of
+from rankfall.run.keys import files_of
 from rankfall.run.plan import shard
 from rankfall.run.plan.cell import Cell, digest, digest_of, spec_content, training_content
 from rankfall.run.plan.cost import Cost, cell_seconds

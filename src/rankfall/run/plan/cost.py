@@ -61,12 +61,6 @@ def cell_seconds(task: Task, architecture: Architecture, training: Training, eng
     return SETUP + steps * step_seconds(architecture, batch, length, engine) + forward
 
 
-def cell_operations(task: Task, architecture: Architecture, training: Training) -> float:
-    """Return the multiplications and additions in the layers of a cell's network, over all steps."""
-    steps, batch, length = steps_of(task, training)
-    return steps * step_operations(architecture, batch, length)
-
-
 def steps_of(task: Task, training: Training) -> tuple[int, int, int]:
     """Return the number of steps, the samples per step, and the tokens per sample."""
     samples, length = sizes(task)

@@ -15,7 +15,7 @@ from rankfall.modules import find_module
 from rankfall.report.quantities import sources as sources_of
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.types import Config
-from rankfall.run.keys.files import data_of, files_of
+from rankfall.run.keys import data_of, files_of
 from rankfall.run.plan.cell import digest
 from rankfall.sources.fingerprint import Sources
 

@@ -178,11 +178,6 @@ def check_declarations(modules: Iterable[str], filled: Container[str]) -> None:
                 raise problem(where, f"there is no headline {number!r}", near=known, name=number)
 
 
-def columns_of_table(table: str) -> list[str]:
-    """Return the names of a table's columns."""
-    return [column.name for column in schema(table).columns]
-
-
 def columns_of(chart: Chart) -> list[str]:
     """Return the columns of its table that a chart reads, without those that it derives."""
     names = [chart.x, chart.y, chart.line, chart.measured, *chart.choose, *chart.where, *chart.most]

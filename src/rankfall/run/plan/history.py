@@ -5,9 +5,8 @@ reach the plan only through this file, which changes only on request. A measured
 its measured costs. Any other group has its modelled costs times the median ratio of measured to modelled costs.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from rankfall.design import Architecture, Task, Training
-from rankfall.disk import atomic, describe_non_file
+from rankfall.disk import describe_non_file
 from rankfall.run.config.problems import problem, translate
 from rankfall.run.plan import cost
 from rankfall.run.plan.cost import Cost
@@ -86,9 +85,3 @@ def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") ->
                 modelled = cost.cell_seconds(cell.task, cell.architecture, cell.training, cell.engine)
                 ratios.append(typical / modelled)
     return {"scale": float(f"{median(ratios) if ratios else 1.0:.3g}"), "groups": groups}
-
-
-def write_history(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a file of measured costs."""
-    with atomic(path) as file:
-        file.write((json.dumps(content, indent=1) + "\n").encode())

@@ -135,7 +135,14 @@ def _refuse_two_ways(
     Their numbers would be averaged and compared as if they were one quantity."""
     settings = {_setting_of(cell): cell for cell in first_cells}
     for cell in {_setting_of(cell): cell for cell in second_cells}.values():
-        mate = next((settings[key] for key in settings if _share_setting(key, _setting_of(cell))), None)
+        rest, sizes = _setting_of(cell)
+        # A size that a network does not read equals any size.
+        mates = (
+            other
+            for (other_rest, other_sizes), other in settings.items()
+            if rest == other_rest and all(a == b or a is None or b is None for a, b in zip(sizes, other_sizes))
+        )
+        mate = next(mates, None)
         if mate is None:
             continue
         options = sorted({*first.options, *second.options})
@@ -157,8 +164,3 @@ def _setting_of(cell: Cell) -> tuple[Any, ...]:
     """Return the setting of a cell, sizes last, like the scorecard's (`report/settings.py`)."""
     design = cell.architecture
     return (cell.task, cell.training, design.depth), (design.width, design.heads, design.head_width, design.mlp_width)
-
-
-def _share_setting(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    """Return whether two cells have the same setting. A size that a network does not read equals any size."""
-    return first[0] == second[0] and all(a == b or a is None or b is None for a, b in zip(first[1], second[1]))

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import atomic
+from rankfall.disk import write
 from rankfall.errors import RankfallError
 from rankfall.report.quantities import set_user_quantities
 from rankfall.run.objects import find_objects
@@ -114,10 +114,4 @@ def write_once(path: Path, content: bytes) -> None:
             return
     except OSError:
         pass
-    with atomic(path) as file:
-        file.write(content)
-
-
-def mark_used(folder: Path) -> None:
-    """Set the modification time of a plan's folder to now. `rankfall gc` reads it as the time of the last use."""
-    os.utime(folder)
+    write(path, content)

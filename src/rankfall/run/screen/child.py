@@ -92,10 +92,6 @@ class Child:
         self.process.send_signal(signal.SIGINT)
         self.terminate(jobs)
 
-    def stop_new_jobs(self) -> None:
-        """Ask jobs to end that started after the interrupt: Snakemake still starts jobs that it had chosen, and a shell its program."""
-        self.terminate(self.started(), JOB)
-
     def started(self) -> list[psutil.Process]:
         """Return Snakemake's child processes, without the fork server, which has a process group of its own."""
         processes = []

@@ -13,9 +13,10 @@ from typing import Any
 
 from rankfall.disk import silence
 from rankfall.project import find_profile
-from rankfall.run.screen.child import Child
+from rankfall.report.labels import many
+from rankfall.run.screen.child import JOB, Child
 from rankfall.run.screen.logs import Reached, read_reached
-from rankfall.run.screen.state import Job, RunState
+from rankfall.run.screen.state import STAGES, Job, RunState
 from rankfall.run.screen.watch import SAY, RunRecord
 
 PAUSE = 0.1  # seconds between two polls of the child
@@ -61,7 +62,7 @@ class Driver:
         """Show a view that changes in place on a terminal, else lines: when the run begins, when a job ends, and every 20 seconds."""
         from rich.live import Live
 
-        from rankfall.run.screen.screen import console, describe_start, say_ended, say_running, view
+        from rankfall.run.screen.screen import console, say_ended, say_running, view
 
         announced, last_line = False, self.state.began
         with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
@@ -75,7 +76,8 @@ class Driver:
                     lines = [say_ended(self.state, job, self.reached, time.time()) for job in ended]
                     if self.began and not announced:
                         announced = True
-                        lines.insert(0, describe_start(self.state, self.title))
+                        parts = [f"{STAGES.get(rule, rule)} {self.state.totals[rule]}" for rule in self.state.rules]
+                        lines.insert(0, f"==> {self.title}: {many(self.state.total, 'job')} ({', '.join(parts)})")
                     if not lines and time.time() - last_line >= SAY:
                         lines = [say_running(self.state, self.reached, time.time())]
                     for text in lines:
@@ -88,7 +90,8 @@ class Driver:
         """Process new events and return the jobs that ended since the last call."""
         ended = []
         if self.signals:
-            self.child.stop_new_jobs()
+            # Snakemake still starts jobs that it had chosen, and a shell its program.
+            self.child.terminate(self.child.started(), JOB)
         for event in self.child.new_events():
             job = self.state.take(event)
             ended += [job] if job else []

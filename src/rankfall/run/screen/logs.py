@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from rankfall.terminal import clean
-
 READ = 4096  # bytes of a log's beginning, and of its end
 TAIL = 16_384  # bytes of a log's end in which an error is searched
 ERROR = re.compile(r"^(error: |checkpointed on |[\w.]*(Error|Exception|Interrupt|Unproved)\b)")
@@ -15,6 +13,9 @@ CELLS = re.compile(r"^(?:\S+: )?(\d+) cells: (\d+) in store, (\d+) to (?:train|m
 STEP = re.compile(r"^(\d+)/(\d+) cells; stack of (\d+): step (\d+)/(\d+), (\d+(?:\.\d+)?) member-steps/s", re.MULTILINE)
 LOSS = re.compile(r"loss (\S+) to (\S+?),")
 MEASURED = re.compile(r"^\S+: (\d+)/(\d+) measured", re.MULTILINE)
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)  # all but line breaks and tabs: a library's colours and progress bars
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ def parse_log(text: str) -> Reached:
         done = int(measured[-1][0])
         return Reached(stored + done, total, done / max(missing, 1))
     return Reached(stored, total)
+
+
+def clean(text: str) -> str:
+    """Replace each control character of a log by its escape sequence."""
+    return CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
 
 
 def clock(seconds: float) -> str:

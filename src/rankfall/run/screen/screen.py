@@ -86,12 +86,6 @@ def console() -> Console:
     return Console(highlight=False, soft_wrap=False)
 
 
-def describe_start(state: RunState, title: str) -> str:
-    """Return the first line of a run, which lists its jobs."""
-    parts = [f"{STAGES.get(rule, rule)} {state.totals[rule]}" for rule in state.rules]
-    return f"==> {title}: {many(state.total, 'job')} ({', '.join(parts)})"
-
-
 def say_running(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
     """Return the line that lists, in a pipe, the running jobs and the remaining time."""
     if not state.totals:

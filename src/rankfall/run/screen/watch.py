@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import StoreError, atomic
+from rankfall.disk import StoreError, write
 from rankfall.errors import RankfallError
 from rankfall.project import run_command
 from rankfall.report.labels import many
@@ -51,8 +51,7 @@ class RunRecord:
         lines = [json.dumps(event) for event in events]
         try:
             if not self.signed:
-                with atomic(self.path) as file:
-                    file.write(f"{json.dumps(self.about)}\n".encode())
+                write(self.path, f"{json.dumps(self.about)}\n")
             if lines:
                 with self.path.open("a", encoding="utf-8") as file:
                     file.write("\n".join([*lines, ""]))
@@ -108,17 +107,13 @@ def read_state(results: Path) -> Seen:
         )
     description, state = record
     logs = {
-        number: read_reached(local_log(job.log, description["results"], results))
+        number: read_reached(
+            results / os.path.relpath(job.log, description["results"])
+        )  # results may be elsewhere here
         for number, job in state.running.items()
     }
     reached = {number: progress for number, progress in logs.items() if progress is not None}
     return Seen(description, state, reached, file.stat().st_mtime)
-
-
-def local_log(log: str, recorded: str, results: Path) -> Path:
-    """Return the path of a log on this machine, where the results may have another path than the recorded one."""
-    path = Path(log)
-    return results / path.relative_to(recorded) if path.is_relative_to(recorded) else path
 
 
 def watch(results: Path, terminal: bool) -> int:

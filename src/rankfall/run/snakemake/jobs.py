@@ -20,7 +20,7 @@ from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.quantity_files import LISTS
 from rankfall.report.style import FORMATS
-from rankfall.run.keys.files import COLUMNS, table_digests
+from rankfall.run.keys import COLUMNS, table_digests
 from rankfall.run.plan.build import CELL_TABLES, Plan
 from rankfall.run.plan.cell import Cell, alike, digest, digest_of
 from rankfall.run.plan.entries import find_quantity_modules

@@ -6,7 +6,6 @@ a table does not change the work file that other jobs read.
 
 import filecmp
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from rankfall.disk import atomic, cannot
@@ -52,7 +51,9 @@ def publish(run: RunPlan) -> list[str]:
         for copy in run.results.glob(pattern)
         if str(copy.relative_to(run.results)) not in run.final
     ]
-    others = published_by_others(run) if outdated else set()
+    plans = [plan for folder in run.folder.parent.glob("*") if (plan := RunPlan.load(folder))] if outdated else []
+    named = run.about["name"]
+    others = {pair for plan in plans if plan.about["name"] != named for pair in plan.final.items()}
     for copy in outdated:
         folder = run.results / "work" / (f"{copy.parent.name[:-1]}/{copy.stem}" if copy.suffix != ".html" else "page")
         # a user's own file is a copy of no work file
@@ -64,12 +65,6 @@ def publish(run: RunPlan) -> list[str]:
     for name, file in unpublished.items():
         copy_file(run.results / file, run.results / name)
     return list(unpublished)
-
-
-def published_by_others(run: RunPlan) -> set[tuple[str, str]]:
-    """Return (published file, work file) of configurations with other names and the same folder of results."""
-    plans = [plan for folder in run.folder.parent.glob("*") if (plan := RunPlan.load(folder))]
-    return {pair for plan in plans if plan.about["name"] != run.about["name"] for pair in plan.final.items()}
 
 
 def copy_file(source: Path, target: Path) -> None:
@@ -94,7 +89,11 @@ def explain_lacking(run: RunPlan) -> dict[str, str]:
     """Return missing table or figure -> reason. Raise if the run was interrupted, so that some jobs neither finished nor failed."""
     reasons = {job.key: find_reason(run, job) for job in run.find_missing()}
     keys = [key for kind in ("table/", "figure/") for key in sorted(reasons) if key.startswith(kind)]
-    return {key.replace("/", " "): trace_reason(run, key, reasons) for key in keys}
+    lacking = {}
+    for key in keys:  # its own job failed, or one that writes a part of a table
+        parts = [key, *(job.key for job in run.inputs_of(key) if not job.key.startswith("table/"))]
+        lacking[key.replace("/", " ")] = next(filter(None, map(reasons.get, parts)), NOT_MADE)
+    return lacking
 
 
 def find_reason(run: RunPlan, job: PlannedJob) -> str | None:
@@ -106,9 +105,3 @@ def find_reason(run: RunPlan, job: PlannedJob) -> str | None:
     if reason == SILENT or reason.startswith(INTERRUPTED):
         raise RankfallError(f"the run ended before all jobs were done: {job.key.replace('/', ' ')}: {reason}")
     return reason
-
-
-def trace_reason(run: RunPlan, key: str, reasons: Mapping[str, str | None]) -> str:
-    """Return why a table or figure is missing: its job failed, or a job that writes a part of a table."""
-    keys = [key, *(job.key for job in run.inputs_of(key) if not job.key.startswith("table/"))]
-    return next((reason for job_key in keys if (reason := reasons.get(job_key))), NOT_MADE)

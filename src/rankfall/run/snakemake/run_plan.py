@@ -19,7 +19,7 @@ from rankfall.run.config.problems import problem
 from rankfall.run.objects import find_objects
 from rankfall.run.plan.build import Plan, make_plan
 from rankfall.run.plan.cell import digest
-from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, mark_used, read_jobs, shard_file, write_once, write_parts
+from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, read_jobs, shard_file, write_once, write_parts
 from rankfall.run.snakemake.estimates import Needs, needs
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.store.announced import announce
@@ -81,9 +81,9 @@ class RunPlan:
             return
         plan = self.plan
         write_once(self.config, config_text(self.raw).encode())
-        mark_used(self.folder)  # first, because another process may be cleaning up now
+        os.utime(self.folder)  # the time of the last use for `rankfall gc`; first, since one may be cleaning up now
         write_parts(self.folder, plan)
-        write_once(self.folder / JOBS, as_json(self.about))
+        write_once(self.folder / JOBS, json.dumps(self.about, separators=(",", ":")).encode())
         measures: dict[str, set[str]] = {}
         for measure in plan.measures.values():
             measures.setdefault(measure.component.name, set()).add(measure.key)
@@ -241,11 +241,6 @@ def list_reasons(reasons: list[str]) -> str:
 def config_text(raw: Mapping[str, Any]) -> str:
     """Return the text of the written configuration."""
     return json.dumps(raw, indent=1) + "\n"
-
-
-def as_json(content: Any) -> bytes:
-    """Return the bytes of the written list of jobs."""
-    return json.dumps(content, separators=(",", ":")).encode()
 
 
 def check_paths(folders: Iterable[str]) -> None:

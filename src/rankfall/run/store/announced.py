@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import StoreError, atomic
+from rankfall.disk import StoreError, write
 from rankfall.errors import RankfallError
 from rankfall.run.objects import find_objects
 from rankfall.run.store.files import Vault
@@ -53,8 +53,7 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
         "measures": {component: sorted(keys) for component, keys in measures.items()},
     }
     try:
-        with atomic(path) as file:
-            file.write(json.dumps(content).encode())
+        write(path, json.dumps(content))
         if objects := find_objects(root.parent):
             objects.put(path)
     except StoreError:  # only cleaning needs the file, and a job that cannot write results reports the error
@@ -78,7 +77,9 @@ def read_announcements(store: Vault) -> tuple[list[Announcement], list[Path]]:
                 store.objects.fetch(path)
             raw = json.loads(path.read_bytes())
             here = raw["machine"] == machine()
-            lives = still_runs(raw["pid"], raw["began"] or None) if here else now - written < FORGOTTEN
+            # A later process may have the same number, and then has another start time.
+            same = here and is_running(raw["pid"]) and start_of(raw["pid"]) == (raw["began"] or None)
+            lives = same if here else now - written < FORGOTTEN
             announcement = Announcement(path, raw["cells"], raw["data"], raw["measures"])
         except FileNotFoundError:
             continue  # the process has just ended
@@ -117,11 +118,6 @@ def _withdraw(path: Path, pid: int, ended: threading.Event) -> None:
             path.unlink(missing_ok=True)
             if objects := find_objects(path.parents[2]):
                 objects.remove(path)
-
-
-def still_runs(pid: int, began: str | None) -> bool:
-    """Return whether the process with this number and this start time, as returned by `start_of`, still runs."""
-    return is_running(pid) and start_of(pid) == began
 
 
 def is_running(pid: int) -> bool:

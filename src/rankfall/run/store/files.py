@@ -19,8 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankfall.disk import StoreError, atomic, cannot, cause
-from rankfall.errors import RankfallError
+from rankfall.disk import StoreError, cannot, cause, write
 from rankfall.run.objects import find_objects
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Stamp = tuple[int, int, int]  # identifies an unchanged file: inode, time, size
 SUFFIX = ".safetensors"
-LONGEST_NAME = 200  # bytes: file systems allow 255, and suffixes need room
 
 
 class Damaged(Exception):
@@ -48,8 +46,7 @@ def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, s
         whole[name] = value.clone() if storage in storages else value  # safetensors refuses tensors that share memory
         storages.add(storage)
     sealed = {**meta, "sha256": _hash_tensors(whole)}
-    with atomic(path) as file:
-        file.write(save(whole, {**sealed, "seal": _hash_meta(sealed)}))
+    write(path, save(whole, {**sealed, "seal": _hash_meta(sealed)}))
 
 
 def read_meta(path: Path) -> dict[str, str]:
@@ -146,8 +143,7 @@ class Vault:
         if self.objects:
             return self.objects.now(mark)
         try:
-            with atomic(mark):
-                pass
+            write(mark, b"")
             now = mark.stat().st_mtime
             mark.unlink()
         except (StoreError, OSError):  # another user's folder, in which nothing can be removed either
@@ -254,13 +250,3 @@ class Vault:
             )
             return
         log.warning("%s is damaged: %s; moved to %s and treated as missing", path, reason, target)
-
-
-def check_name(name: str) -> str:
-    """Return a name that becomes part of a path. Raise if it is not a plain name."""
-    if not name or "/" in name or name.startswith(".") or len(name.encode()) > LONGEST_NAME:
-        raise RankfallError(
-            f"{name[:60]!r} cannot be a name in the store: it must not be empty, hold '/', begin with '.' or be longer than "
-            f"{LONGEST_NAME} bytes"
-        )
-    return name

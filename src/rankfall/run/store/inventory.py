@@ -66,16 +66,7 @@ class Files:
 
 def find_removable(store: Store, live: Live) -> list[Item]:
     """Return the files that nothing in `live` needs. A stack or a file of rows stays while it supplies a live key."""
-    parts = (
-        _find_stacks,
-        _find_datasets,
-        _find_rows,
-        _find_checkpoints,
-        _find_trials,
-        _find_temporary,
-        _find_announcements,
-        _find_damaged,
-    )
+    parts = (_find_stacks, _find_rows, _find_checkpoints, _find_others)
     files = Files(store, store.root.name)
     return [item for part in parts for item in part(files, live)]
 
@@ -136,12 +127,6 @@ def _find_stacks(files: Files, live: Live) -> Iterator[Item]:
             yield from files.items("stack", path, "its writing was interrupted")
 
 
-def _find_datasets(files: Files, live: Live) -> Iterator[Item]:
-    for path in files.select("data", SUFFIX):
-        if path.stem not in live.data:
-            yield from files.items("dataset", path, "no cell of the plan uses it")
-
-
 def _find_rows(files: Files, live: Live) -> Iterator[Item]:
     """Yield removable files of rows. Plans do not list the items of their measures, so rows of items go when they are old."""
     live_keys = {folder_of(name): keys for name, keys in live.measures.items()}
@@ -171,16 +156,19 @@ def _find_checkpoints(files: Files, live: Live) -> Iterator[Item]:
             yield from files.items("checkpoint", path, "what it is of is finished or not in the plan")
 
 
-def _find_trials(files: Files, live: Live) -> Iterator[Item]:
-    """Yield old trials. Plans do not list trials, and a removed trial is repeated."""
-    for path in files.select("trials", TRIAL):
+def _find_others(files: Files, live: Live) -> Iterator[Item]:
+    """Yield data sets that no cell uses, old trials, files of dead processes, and damaged files."""
+    for path in files.select("data", SUFFIX):
+        if path.stem not in live.data:
+            yield from files.items("dataset", path, "no cell of the plan uses it")
+    for path in files.select("trials", TRIAL):  # plans do not list trials, and a removed trial is repeated
         yield from files.items("trial", path, "is old, and is repeated in milliseconds", FORGOTTEN)
-
-
-def _find_temporary(files: Files, live: Live) -> Iterator[Item]:
     for path in sorted(path for path in files.entries if path.name.startswith(".") and path.suffix == ".tmp"):
-        age = ABANDONED if _writer_lives(path.name) else 0.0
-        yield from files.items("temporary", path, "its writer is dead", age)
+        yield from files.items("temporary", path, "its writer is dead", ABANDONED if _writer_lives(path.name) else 0.0)
+    for path in read_announcements(files.store)[1]:
+        yield from files.items("announcement", path, "the process that wrote it is dead")
+    for path in files.select("damaged"):
+        yield from files.items("damaged", path, "was found damaged and set aside")
 
 
 def _writer_lives(name: str) -> bool:
@@ -189,13 +177,3 @@ def _writer_lives(name: str) -> bool:
     if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
         return True  # another machine's file: only its age is known
     return is_running(int(pid))
-
-
-def _find_announcements(files: Files, live: Live) -> Iterator[Item]:
-    for path in read_announcements(files.store)[1]:
-        yield from files.items("announcement", path, "the process that wrote it is dead")
-
-
-def _find_damaged(files: Files, live: Live) -> Iterator[Item]:
-    for path in files.select("damaged"):
-        yield from files.items("damaged", path, "was found damaged and set aside")

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import atomic
+from rankfall.disk import write
 from rankfall.errors import RankfallError
-from rankfall.run.store.files import Damaged, Vault, check_name
+from rankfall.run.store.files import Damaged, Vault
 
 SUFFIX = ".parquet"
 ITEMS = "+items"  # suffix of a measure's name: rows of its items, each with its own key (`run/jobs/row_keeper.py`)
@@ -49,11 +49,8 @@ class StoredRows(Vault):
         metadata = {KEYS: json.dumps(keys), MEASURE: name}
         pq.write_table(table.replace_schema_metadata(metadata), buffer, compression="zstd")
         content = buffer.getvalue()
-        path = (
-            self.root / folder_of(check_name(name)) / f"{_identity(keys)}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
-        )
-        with atomic(path) as handle:
-            handle.write(content)
+        path = self.root / folder_of(name) / f"{_identity(keys)}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
+        write(path, content)
         self.keep(path)
         return path
 
@@ -112,10 +109,7 @@ def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
     keys = _keys(table.schema.metadata)
     rows: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
     for row in table.to_pylist():
-        index = row.pop(INDEX, None)
-        if type(index) is not int or not 0 <= index < len(keys):
-            raise Damaged("it has a row that belongs to none of its keys")
-        rows[keys[index]].append(row)
+        rows[keys[row.pop(INDEX)]].append(row)
     return rows
 
 

@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.disk import atomic, cannot
+from rankfall.disk import cannot, write
 from rankfall.run.store.files import (
     SUFFIX,
     Damaged,
     Vault,
-    check_name,
     read_meta,
     read_sealed,
     write_sealed,
@@ -35,7 +34,7 @@ class Datasets(Vault):
 
     def dataset(self, key: str, make: Callable[[], Dataset]) -> Dataset:
         """Return the dataset of this key. If it is not in the store, make and store it."""
-        path = self.root / "data" / (check_name(key) + SUFFIX)
+        path = self.root / "data" / (key + SUFFIX)
         stored = self.read(path, read_dataset)
         if stored is not None:
             return stored
@@ -57,7 +56,7 @@ class Checkpoints(Vault):
 
     def checkpoint_file(self, stack_id: str) -> Path:
         """Return the path of a stack's checkpoint."""
-        return self.root / "checkpoints" / (check_name(stack_id) + SUFFIX)
+        return self.root / "checkpoints" / (stack_id + SUFFIX)
 
     def save_checkpoint(self, stack_id: str, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> Path:
         """Save the state of a running stack and replace its last checkpoint, which stays intact if the process is killed while writing."""
@@ -89,7 +88,7 @@ class Checkpoints(Vault):
         """Return checkpoint -> `cells` in its meta, None if it has none. Only headers are read."""
         checkpoints = {}
         for entry in self.files("checkpoints"):
-            meta = self.read_once(entry, _read_meta)
+            meta = self.read_once(entry, lambda path: _describe_stack(read_meta(path)))
             if meta is not None:
                 checkpoints[Path(entry.path)] = meta.get("cells")
         return checkpoints
@@ -106,8 +105,7 @@ class Trials(Vault):
     def keep_trial(self, key: str, about: Mapping[str, Any]) -> None:
         """Store a passed trial. `about` is information for readers only."""
         path = self.root / "trials" / f"{key}{TRIAL}"
-        with atomic(path) as handle:
-            handle.write(json.dumps(dict(about)).encode())
+        write(path, json.dumps(dict(about)))
         self.keep(path)
 
 
@@ -136,11 +134,6 @@ def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Ten
     if meta.get("cells") != list(cells):
         raise Damaged("its cells are not those of the stack in training")
     return tensors, meta
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    """Return the meta of a checkpoint, from its header."""
-    return _describe_stack(read_meta(path))
 
 
 def _describe_stack(sealed: Mapping[str, str]) -> dict[str, Any]:

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.disk import StoreError
-from rankfall.errors import RankfallError
 from rankfall.run.store.files import (
     SUFFIX,
     Damaged,
     Vault,
-    check_name,
     read_meta,
     read_sealed,
     write_sealed,
@@ -38,7 +36,6 @@ class CellRecord:
     stack: Path
     index: int  # position on the leading axis
     record: dict[str, Any]  # status, reason, steps, seconds, final_loss, accuracy, versions, ...
-    meta: dict[str, Any]  # record of the whole stack
 
     @property
     def status(self) -> str:
@@ -53,7 +50,6 @@ class LoadedStack:
     keys: list[str]
     tensors: dict[str, Tensor]
     records: list[dict[str, Any]]
-    meta: dict[str, Any]
 
 
 class Stacks(Vault):
@@ -65,21 +61,18 @@ class Stacks(Vault):
         keys: Sequence[str],
         tensors: Mapping[str, Tensor],
         records: Sequence[Mapping[str, Any]],
-        meta: Mapping[str, Any] | None = None,
     ) -> Path:
         """Store finished cells: tensors (K, ...), and for each cell a JSON-able record with a `status` of done, diverged or failed.
 
         The name of the file follows from keys and endings, so a failed run never replaces a successful one."""
-        if not keys or len(set(keys)) != len(keys) or len(records) != len(keys):
-            raise RankfallError(f"stack of {group}: needs one record for each of its distinct keys")
         shared = {
             name: value
             for name, value in records[0].items()
             if all(name in other and other[name] == value for other in records[1:])
         }
         different = [{name: value for name, value in record.items() if name not in shared} for record in records]
-        contents = {"keys": list(keys), "shared": shared, "records": different, "meta": dict(meta or {})}
-        path = self.root / "stacks" / check_name(group) / (_identity(keys, records) + SUFFIX)
+        contents = {"keys": list(keys), "shared": shared, "records": different}
+        path = self.root / "stacks" / group / (_identity(keys, records) + SUFFIX)
         metadata = {"kind": "stack", "contents": json.dumps(contents)}
         write_sealed(path, tensors, metadata)
         if self.objects:
@@ -95,11 +88,11 @@ class Stacks(Vault):
         folder = HEADERS if self.objects else "stacks"
         for group in self.folders(folder) if groups is None else sorted(set(groups)):
             for entry in self.files(f"{folder}/{group}"):
-                contents = self.read_once(entry, _read_records)
+                contents = self.read_once(entry, lambda path: _parse(read_meta(path), {}))
                 if contents is not None:
                     path = self.root / "stacks" / group / entry.name
                     for index, (key, record) in enumerate(zip(contents.keys, contents.records)):
-                        yield CellRecord(key, group, path, index, record, contents.meta)
+                        yield CellRecord(key, group, path, index, record)
 
     def find_cells(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> dict[str, CellRecord]:
         """Return key -> finished cell, of any status, for `keys` in these `groups` (None: in all). Only headers are read."""
@@ -161,8 +154,6 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
         raise StoreError(
             f"{len(missing)} of {len(keys)} cells are no longer in the store ({missing[0]}, ...): train them again"
         )
-    if any(stack.tensors.keys() != stacks[0].tensors.keys() for stack in stacks):
-        raise StoreError(f"{len(keys)} cells did not all end in the same way ({keys[0]}, ...): run again")
     order = torch.tensor([index[key] for key in keys])
     records = [record for stack in stacks for record in stack.records]
     tensors = {name: torch.cat([stack.tensors[name] for stack in stacks])[order] for name in stacks[0].tensors}
@@ -179,14 +170,9 @@ def _parse(meta: Mapping[str, str], tensors: dict[str, Tensor]) -> LoadedStack:
     """Return the stack in a file's metadata, with these tensors."""
     try:
         raw = json.loads(meta["contents"])
-        return LoadedStack(raw["keys"], tensors, [raw["shared"] | record for record in raw["records"]], raw["meta"])
+        return LoadedStack(raw["keys"], tensors, [raw["shared"] | record for record in raw["records"]])
     except (ValueError, KeyError, TypeError):
         raise Damaged("its header is not that of a stack") from None
-
-
-def _read_records(path: Path) -> LoadedStack:
-    """Return the cells of a stack without their tensors."""
-    return _parse(read_meta(path), {})
 
 
 def read_stack(path: Path) -> LoadedStack:
@@ -205,5 +191,4 @@ def _load(path: Path, keys: set[str]) -> LoadedStack:
         [whole.keys[index] for index in chosen],
         {name: tensor[chosen] for name, tensor in whole.tensors.items()},
         [whole.records[index] for index in chosen],
-        whole.meta,
     )

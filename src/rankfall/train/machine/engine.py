@@ -79,7 +79,9 @@ class Machined:
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """Evaluate a batch in parts that fit the processor's cache, or by PyTorch if the objective draws a tensor for the whole batch."""
         batch = self.draw(batch)
-        if not self.evaluates or not comes_apart(batch):
+        # It can be split if all tensors drawn for it have its axis of samples.
+        splits = all(x.dim() > 1 and x.shape[1] == batch.inputs.shape[1] for x in batch.drawn or ())
+        if not self.evaluates or not splits:
             return objective(members.module, batch)
         try:
             with as_errors_of_users():
@@ -152,11 +154,6 @@ def parts_of(batch: Samples) -> list[Samples]:
     if not batch.drawn:
         return parts
     return [replace(part, drawn=drawn) for part, drawn in zip(parts, zip(*(x.split(size, 1) for x in batch.drawn)))]
-
-
-def comes_apart(batch: Samples) -> bool:
-    """Return whether all tensors drawn for a batch have its axis of samples, so that they can be split."""
-    return all(x.dim() > 1 and x.shape[1] == batch.inputs.shape[1] for x in batch.drawn or ())
 
 
 def add_up(parts: Sequence[Graded]) -> Graded:

@@ -102,7 +102,7 @@ def content(path: Path) -> str:
     try:
         if not path.is_dir():
             return hash_file(path)[:SHORT]
-        lines = [f"{name} {hash_file(file)[:SHORT]}" for name, file in files_in(path)]
+        lines = [f"{name} {hash_file(file)[:SHORT]}" for name, file in sorted(_walk(path))]
     except OSError as error:
         raise RankfallError(f"{path}: cannot be read: {cause(error)}") from None
     return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:SHORT]
@@ -185,14 +185,9 @@ def _read(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Return (name within the folder, path) of every file, sorted, without hidden and compiled files.
-
-    Links are followed, but each folder is visited once, since links may be circular."""
-    return iter(sorted(_walk(folder)))
-
-
 def _walk(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield (name within the folder, path) of every file, without hidden and compiled files. Follow links, which may be circular, but visit
+    each folder once."""
     seen = set()
     for parent, folders, names in os.walk(folder, followlinks=True, onerror=_fail):
         stat = os.stat(parent)

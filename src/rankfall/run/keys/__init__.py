@@ -1,1 +1,0 @@
-"""Keys: digests of the code and files that a number depends on. Computing them reads code and runs none."""
