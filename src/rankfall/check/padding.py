@@ -237,10 +237,10 @@ def inverted_changes(recordings: list[RecordedStream], name: str) -> tuple[bool,
     changed = change_named(examined.arguments, {name}, invert)
     assert changed is not None
     states = False
-    for one in recordings:
-        after = run_through(examined.model, changed, one.flow, Edits())
-        rows = map(one.flow.layout.to_rows, after.states)
-        states |= any(bool(differs(state, before).any()) for state, before in zip(rows, one.states))
+    for each in recordings:
+        after = run_through(examined.model, changed, each.flow, Edits())
+        rows = map(each.flow.layout.to_rows, after.states)
+        states |= any(bool(differs(state, before).any()) for state, before in zip(rows, each.states))
     pairs = zip(tensors_in(after.output), tensors_in(recordings[0].output))
     return states, any(x.shape != y.shape or bool(differs(x, y).any()) for (_, x), (_, y) in pairs)
 

@@ -1,6 +1,7 @@
 """The check of masks and padding."""
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -46,14 +47,14 @@ def mask_works(recording: RecordedStream) -> Result:
     Last, tokens that no attention of a stream reads are changed in its first state, whatever made their mask. They must reach no other
     token and no other output, as by a convolution, a mean, or a decoder without the mask of its memory.
     """
-    recordings = [one for one in recording.streams if one.report.judged]
+    recordings = [each for each in recording.streams if each.report.judged]
     result = judge_inputs(recordings)
     if result.verdict in (FAIL, WARN):
         return result
-    padding = [(one, one.hidden) for one in recordings if one.hidden is not None and bool(one.hidden.any())]
-    for one, hidden in padding:
-        states, output = one.states, [tensor for _, tensor in tensors_in(one.output)]
-        reached = reached_by_hidden(one.examined, one.flow, hidden, states, output)
+    padding = [(each, each.hidden) for each in recordings if each.hidden is not None and bool(each.hidden.any())]
+    for each, hidden in padding:
+        states, output = each.states, [tensor for _, tensor in tensors_in(each.output)]
+        reached = reached_by_hidden(each.examined, each.flow, hidden, states, output)
         if reached is not None:
             layer, what = reached
             sentence = "{} with {} of {} tokens that attention hides{}".format(
@@ -61,7 +62,7 @@ def mask_works(recording: RecordedStream) -> Result:
                 f", from layer {layer} on: does a convolution or a mean read padding?" if what == OTHERS
                 else ": is it pooled over padding, or does a decoder lack the mask of its memory?",
             )  # fmt: skip
-            return failed(sentence, one.layer_path(layer))
+            return failed(sentence, each.layer_path(layer))
     if result.verdict == PASS or not padding:
         return result
     hidden = padding[0][1]
@@ -72,7 +73,7 @@ def judge_inputs(recordings: list[RecordedStream]) -> Result:
     """Return the verdict on the masks, the lengths and the padding among the inputs."""
     arguments, model = recordings[0].examined.arguments, recordings[0].examined.model
     masks, lengths = masks_of(arguments, model), lengths_of(arguments, model)
-    accounted = [torch.zeros(one.states[0].shape[:2], dtype=torch.bool) for one in recordings]
+    accounted = [torch.zeros(each.states[0].shape[:2], dtype=torch.bool) for each in recordings]
     visible = arguments  # the arguments with nothing hidden
     results: list[Result] = []
     for mask in masks:
@@ -90,7 +91,7 @@ def judge_inputs(recordings: list[RecordedStream]) -> Result:
         if value is not None:
             accounted = [rows | own for rows, own in zip(accounted, owns)]
             shown = mask.hiding(torch.zeros(mask.shape, dtype=torch.bool), value)
-            changed = change_named(visible, {mask.name}, lambda _, shown=shown: shown)
+            changed = change_named(visible, {mask.name}, partial(lambda new, _: new, shown))
             visible = changed or visible
     for mask in lengths:
         result, owns = judge_lengths(recordings, mask)
@@ -119,7 +120,7 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
     """Hide tokens by masks that are equal. Return the verdict, the value that hides, and the rows (S, T) of each stream that it hides."""
     mask = masks[0]
     arguments, argument = recordings[0].examined.arguments, call_argument(mask.name)
-    flags = {one.name for one in masks_of(arguments, recordings[0].examined.model)}
+    flags = {each.name for each in masks_of(arguments, recordings[0].examined.model)}
     shown = {value: str(value) if mask.tensor.dtype == torch.bool else f"{value:g}" for value in mask.values}
     if mask.by_head:
         return (
@@ -132,7 +133,7 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
         return skipped(f"{argument} changes the output and no state"), None, []
 
     def hide(hidden: Tensor, value: float) -> Arguments:
-        changed = change_named(arguments, {one.name for one in masks}, lambda _: mask.hiding(hidden, value))
+        changed = change_named(arguments, {each.name for each in masks}, lambda _: mask.hiding(hidden, value))
         assert changed is not None
         return changed
 
@@ -144,37 +145,37 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
     for block in (steps == mask.shape[1] // 2, steps >= mask.shape[1] * 3 // 4):
         # the input and the stream -> what the token in the middle reaches with each value
         trials = {
-            (name, number): [reach(one, hide(block, value), {name}, block) for value in mask.values]
-            for number, one in enumerate(recordings)
+            (name, number): [reach(each, hide(block, value), {name}, block) for value in mask.values]
+            for number, each in enumerate(recordings)
             for name in names
         }
-        trials = {key: pair for key, pair in trials.items() if any(one.layer is not None for one in pair)}
-        hiding = {key: [one.layer for one in pair].index(None) for key, pair in trials.items() if leaks(pair) is None}
+        trials = {key: pair for key, pair in trials.items() if any(each.layer is not None for each in pair)}
+        hiding = {key: [each.layer for each in pair].index(None) for key, pair in trials.items() if leaks(pair) is None}
         if hiding:
             break
-    if not trials or all(not one.finite for pair in trials.values() for one in pair):
+    if not trials or all(not each.finite for pair in trials.values() for each in pair):
         return skipped(f"no token reads the one in the middle, whatever {argument} is"), None, []
     hidden_names = {name for name, _ in hiding}
 
     def failure(key: tuple[str, int]) -> Result:
-        one, layer = recordings[key[1]], leaks(trials[key]) or 0
+        each, layer = recordings[key[1]], leaks(trials[key]) or 0
         if not any(result.own.any() for result in trials[key]):
             return failed(
-                f"{argument} hides no token from {one.flow.name or 'the layers'}: does a decoder lack the mask of its memory?",
-                one.layer_path(layer),
+                f"{argument} hides no token from {each.flow.name or 'the layers'}: does a decoder lack the mask of its memory?",
+                each.layer_path(layer),
             )
         where = f"a token in the layers before layer {layer}, and not in it" if layer > 1 else "no token"
         return failed(
             f"{argument} hides {where}: others read it, whether it is {' or '.join(shown.values())} there",
-            one.layer_path(layer),
+            each.layer_path(layer),
         )
 
     if not hiding:
         known = any(word in mask.label for word in HIDES) and not mask.square
         ends = [hidden for value in mask.values if bool((hidden := mask.hidden(value)).any())]
         if known or (len(ends) > 1 and all(map(at_an_end, ends))):
-            entered = [key for key, pair in trials.items() if bool(pair[0].own.any())]
-            return failure((entered or list(trials))[0]), None, []
+            inside = [key for key, pair in trials.items() if bool(pair[0].own.any())]
+            return failure((inside or list(trials))[0]), None, []
         return skipped(f"{argument} hides no token, whether it is {' or '.join(shown.values())} there"), None, []
     for key in trials:
         if key[0] in hidden_names and key not in hiding:
@@ -188,34 +189,33 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
     share = int(example.sum())
     entered = any(bool(pair[hides].own.any()) for pair in trials.values())
     if share > example.numel() / 2 and entered and not mask.square:
-        shifted = any(int(one.hidden.sum()) == example.numel() - share for one in recordings if one.hidden is not None)
+        shifted = any(
+            int(each.hidden.sum()) == example.numel() - share for each in recordings if each.hidden is not None
+        )
         sentence = (
             "hides other tokens than it says: is it shifted, as by tokens in front?" if shifted
             else f"hides {share} of {example.numel()} tokens of the example: is it inverted?"
         )  # fmt: skip
         return failed(f"{argument} {sentence}"), None, []
     if share:
-        hidden, given = [example], [arguments]
+        patterns, calls = [example], [arguments]
     else:
         right = torch.arange(mask.shape[1]) >= mask.shape[1] - 1 - torch.arange(mask.shape[0])[:, None] % 2
-        hidden = [right, right.flip(1)]
-        given = [hide(tokens, value) for tokens in hidden]
-    for tokens, call in zip(hidden, given):
-        reached = [reach(one, call, hidden_names, tokens) for one in recordings]
+        patterns = [right, right.flip(1)]
+        calls = [hide(tokens, value) for tokens in patterns]
+    for tokens, call in zip(patterns, calls):
+        reached = [reach(each, call, hidden_names, tokens) for each in recordings]
         result = reaches_others(argument, recordings, reached, tokens)
         if result is None:
-            return (
-                passed(f"{argument}: {shown[value]} hides a token from all others"),
-                value,
-                [one.rows_of(tokens) for one in reached],
-            )
+            sentence = f"{argument}: {shown[value]} hides a token from all others"
+            return passed(sentence), value, [each.rows_of(tokens) for each in reached]
     assert result is not None
     return result, None, []
 
 
 def leaks(pair: list[Reached]) -> int | None:
     """Return the last layer at which a token begins to reach others, whichever value the mask has; None if it does so with one value."""
-    layers = [one.layer for one in pair]
+    layers = [each.layer for each in pair]
     return None if None in layers else max(layer or 0 for layer in layers)
 
 
@@ -224,12 +224,12 @@ def reaches_others(
 ) -> Result | None:
     """Return a failure if hidden tokens (S, T) reach others, or an output of others."""
     tokens = f"{int(hidden.sum())} of {hidden.numel()} tokens that {argument} hides"
-    for one, result in zip(recordings, reached):
+    for each, result in zip(recordings, reached):
         if result.layer is not None:
-            unread = one.hidden is not None and not bool((result.own & ~one.hidden).any())  # by attention
+            unread = each.hidden is not None and not bool((result.own & ~each.hidden).any())  # by attention
             cause = "does a convolution or a mean read padding?" if unread else "do all layers get this mask?"
             sentence = f"{OTHERS} change with {tokens}, from layer {result.layer} on: {cause}"
-            return failed(sentence, one.layer_path(result.layer))
+            return failed(sentence, each.layer_path(result.layer))
     if output_reached(reached, hidden):
         return failed(f"the output reads {tokens}, and no other token does: is it pooled over padding?")
     return None
@@ -245,11 +245,11 @@ def judge_lengths(recordings: list[RecordedStream], mask: Mask) -> tuple[Result,
         assert changed is not None
         arguments = changed
     behind = torch.arange(mask.shape[1]) >= lengths[:, None]
-    flags = {one.name for one in masks_of(arguments, recordings[0].examined.model)}
+    flags = {each.name for each in masks_of(arguments, recordings[0].examined.model)}
     failures = []
     for hidden in (behind, behind.flip(1)):
         try:
-            reached = [reach(one, arguments, holders(arguments, mask.shape, flags), hidden) for one in recordings]
+            reached = [reach(each, arguments, holders(arguments, mask.shape, flags), hidden) for each in recordings]
         except FAILURES:
             return skipped(f"the model fails with other {argument}"), []
         if not any(result.known for result in reached):
@@ -257,7 +257,7 @@ def judge_lengths(recordings: list[RecordedStream], mask: Mask) -> tuple[Result,
         result = reaches_others(argument, recordings, reached, hidden)
         if result is None:
             sentence = f"{argument}: {int(hidden.sum())} of {hidden.numel()} tokens are hidden, and reach no other"
-            return passed(sentence), [one.rows_of(hidden) for one in reached]
+            return passed(sentence), [each.rows_of(hidden) for each in reached]
         failures.append(result)
     return failures[0], []
 
@@ -269,14 +269,14 @@ def hidden_beyond(
 
     It warns if it hides tokens that are not among the inputs, whatever these hide.
     """
-    for one, rows in zip(recordings, accounted):
-        if one.hidden is None or not bool((one.hidden & ~rows).any()):
+    for each, rows in zip(recordings, accounted):
+        if each.hidden is None or not bool((each.hidden & ~rows).any()):
             continue
         try:
-            always = hidden_tokens(replace(one.examined, arguments=visible), one.flow, *one.hidden.shape)
+            always = hidden_tokens(replace(each.examined, arguments=visible), each.flow, *each.hidden.shape)
         except FAILURES:
             continue
-        extra = one.hidden & ~rows & ~always
+        extra = each.hidden & ~rows & ~always
         if bool(extra.any()):
             sample, token = (int(number) + 1 for number in extra.nonzero()[0])
             return failed(
@@ -286,7 +286,7 @@ def hidden_beyond(
         inputs = {name: x for name, x in named_inputs(visible).items() if name not in flags}
         if bool(always.any()) and len(inputs) == 1:  # tokens of a second input may be padding that it marks itself
             everything = torch.ones(next(iter(inputs.values())).shape[:2], dtype=torch.bool)
-            added = always & ~reach(one, visible, set(inputs), everything).own
+            added = always & ~reach(each, visible, set(inputs), everything).own
             if bool(added.any()):
                 return warned(
                     f"no token reads {int(added.sum())} of {rows.numel()} tokens that the model adds: does it hide registers?"
