@@ -70,7 +70,7 @@ def no_future_leak(recording: RecordedStream) -> Result:
     if not looking_back:
         return failed("reversed: every token sees later tokens and no earlier one", recording.path_of(leaks[0]))
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
-    if 0 < ahead <= FEW and back > ahead and len(looking_back) == len(leaks) and sees_few_ahead(recording):
+    if 0 < ahead <= FEW and back > ahead and all(branch.forwards for branch in leaks) and sees_few_ahead(recording):
         return failed(
             f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
             recording.path_of(leaks[0]),
