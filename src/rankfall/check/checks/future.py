@@ -1,6 +1,7 @@
 """The check of causal masks."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from torch import Tensor
@@ -11,6 +12,7 @@ from rankfall.check.labels import reads_labels
 from rankfall.check.named import FAIL, NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.check.steps import StepTrial, step_inputs, try_input, try_rows
+from rankfall.streams.axes import differs
 from rankfall.streams.cuts import states_of
 from rankfall.streams.editor import run_through
 from rankfall.streams.flow import Branch, Edits
@@ -161,6 +163,11 @@ def causal_inputs(recording: RecordedStream) -> Result:
     # the others are inputs of other streams, such as an encoder
     trials = {step_input: trial for step_input, trial in trials.items() if trial.entered}
     others, coded = {trial.steps for trial in trials.values()}, False
+    if (copies := equal_in_steps(recording, trials.values())) > 1:
+        return warned(
+            f"each step of the inputs has {copies} equal tokens, and several inputs make them: does each hold the sum of all, as by += on "
+            "a tensor of several names?"
+        )
     for step_input, trial in trials.items():
         if trial.steps == tokens and all(int(rows[0].sum()) == 1 for rows in trial.rows.values()):
             entries = [earliest(trial.rows[step][0]) for step in sorted(trial.rows)]
@@ -187,6 +194,16 @@ def causal_inputs(recording: RecordedStream) -> Result:
     if coded:
         return passed(f"{sentence}, which read a code of all tokens")
     return passed(sentence + ": changing the last token changes no state before it" * bool(trials))
+
+
+def equal_in_steps(recording: RecordedStream, trials: Iterable[StepTrial]) -> int:
+    """Return how many equal tokens of the first state belong to each step of several inputs; 1 if they differ."""
+    copies = 1
+    for steps, inputs in Counter(trial.steps for trial in trials).items():
+        if inputs > 1 and recording.report.tokens % steps == 0:
+            groups = recording.states[0].unflatten(1, (steps, -1))
+            copies = copies if bool(differs(groups, groups[:, :, :1]).any()) else max(copies, groups.shape[2])
+    return copies
 
 
 def find_leak(
