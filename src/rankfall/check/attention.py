@@ -162,10 +162,10 @@ class ScoreScales:
         if func in PRODUCTS or name.startswith("conv") or (name in PRODUCTS_OF_TWO and weights):
             scale = ScoreScale(1.0)
         elif name in PRODUCTS_OF_TWO and len(scales) == 2:
-            size = tensors[-2].shape[-1]
-            if name == "einsum" and len(axes := summed_axes(func, args, tensors[-2])) == 1:
-                size = tensors[-2].shape[axes.pop()]
-            scale = multiply_scales(scales[0], scales[1], *map(rms, tensors[-2:]), size, kwargs.get("alpha", 1.0))
+            q, k = tensors[-2:]
+            axes = summed_axes(func, args, q) if name == "einsum" else set()
+            size = q.shape[axes.pop() if len(axes) == 1 else -1]
+            scale = multiply_scales(scales[0], scales[1], rms(q), rms(k), size, kwargs.get("alpha", 1.0))
         elif scales:
             products = [product for product in scales if product.size]
             scale = (products or scales)[0]

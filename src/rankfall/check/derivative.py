@@ -115,7 +115,7 @@ def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tup
             with restored({name: weights[name] for name in names}):
                 for name in names:
                     weights[name].data.add_(sign * step * directions[name])
-                values.append(float(project(examined, flow)))
+                values.append(float(project(examined, flow).detach()))
         return (values[0] - values[1]) / (2 * step)
 
     def is_wrong(names: list[str]) -> float | None:
@@ -140,7 +140,7 @@ def is_unread_end(examined: Examined, names: list[str], used: set[str]) -> bool:
     Such are local queries if a head reads the global token, and an update of edges if it reads nodes. A detached matrix changes the output.
     """
     ends = tuple(f"{flow.layers[-1]}." for flow in examined.flows if flow.depth > 1)
-    matrices = {name: x for name, x in examined.model.named_parameters() if name in used and x.dim() > 1}
+    matrices: Weights = {name: x for name, x in examined.model.named_parameters() if name in used and x.dim() > 1}
     if not {name for name in matrices if name.startswith(ends)} > set(names):
         return False
     generator = torch.Generator().manual_seed(7)

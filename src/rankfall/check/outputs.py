@@ -29,7 +29,7 @@ def describe_outputs(recording: RecordedStream, unread: list[str]) -> tuple[str,
     """
     examined, flow = recording.examined, recording.flow
     others = tuple(f"{name}." for other in examined.flows if other is not flow for name in other.layers if name)
-    weights = {
+    weights: Weights = {
         name: weight
         for name, weight in examined.model.named_parameters()
         if weight.is_floating_point() and name in recording.used - recording.frozen and not name.startswith(others)

@@ -39,7 +39,8 @@ def no_future_leak(recording: RecordedStream) -> Result:
     In each layer by itself, one token of each branch's input is changed, and earlier rows of the branch's output must stay the same. Then
     three steps of each input that the stream begins with are changed, one at a time, and the states and outputs of earlier steps must stay
     the same. A step may be a token, a part of one or several tokens. A change of all outputs is allowed if inputs are a prefix, or if a
-    code of all tokens enters the stream: that of another stream, or an output that the states of the stream do not change.
+    code of all tokens enters the stream: that of another stream, or an output that the states of the stream do not change. If several
+    inputs have fewer steps than there are tokens, and the tokens of each step are equal, it warns.
 
     A model whose layers all read both ways is an encoder, and the check does not apply. It does apply if attention weights or masks are
     triangular and no other stream is causal, and if the loss takes the next token as the label of each. It also applies if branches are
