@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from rankfall.check.derivative import without_gradient, wrong_gradient
-from rankfall.check.heads import groups_of
+from rankfall.check.heads import groups_of, heads_of
 from rankfall.check.hidden import is_visible
 from rankfall.check.named import FAIL, PASS, WARN
 from rankfall.check.reads import looks_random
@@ -17,7 +17,9 @@ WIDTH, HEADS = 32, 4
 
 
 class Block(nn.Module):
-    """A pre-norm block whose parts can be broken one by one."""
+    """A pre-norm block whose parts can be broken one by one. `sink`: what is added to scores with the first token, by head."""
+
+    sink = torch.zeros(HEADS, 1, 1)
 
     def __init__(self, bug: str = "", causal: bool = False) -> None:
         super().__init__()
@@ -27,21 +29,27 @@ class Block(nn.Module):
         self.k, self.v = (nn.Linear(WIDTH, WIDTH // 2) for _ in range(2))  # two heads of four
         self.conv = nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
         self.mlp = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
+        if "side" in bug or bug == "ahead":
+            self.side = nn.Linear(WIDTH, WIDTH)
         self.gate = nn.Parameter(torch.zeros(()) if "gate" in bug else torch.ones(()))
         if bug == "gate and map":
             nn.init.zeros_(self.mlp[2].weight), nn.init.zeros_(self.mlp[2].bias)
 
     def forward(self, x: torch.Tensor, pad: torch.Tensor, first: torch.Tensor | None = None) -> torch.Tensor:
         y = self.norms[0](x)
+        y = y + F.pad(y, (0, 0, -1, 1)) if self.bug == "ahead" else y
         q, k, v = (f(y).unflatten(-1, (-1, WIDTH // HEADS)).transpose(1, 2) for f in (self.q, self.k, self.v))
         k = k.repeat_interleave(2, 1)
         v = v.repeat(1, 2, 1, 1) if self.bug == "groups" else v.repeat_interleave(2, 1)
-        scores = q @ k.mT / (WIDTH // HEADS) ** 0.5
+        scores = torch.einsum("bhdt,bhds->bhts", q.mT, k.mT) / (WIDTH // HEADS) ** 0.5
+        scores = scores + self.sink * (torch.arange(x.shape[1]) == 0)
         if self.causal:
             behind = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril(-1 if self.bug == "diagonal" else 0)
             scores = scores * behind if self.bug == "product" else scores.masked_fill(~behind, -1e9)
         scores = scores.masked_fill(pad[:, None, None], -1e9)
         x = x + self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        if self.bug == "ahead":
+            x = x + self.side(F.pad(self.norms[1](x), (0, 0, 1, -1)))
         if not self.causal:
             y = self.norms[1](x).masked_fill(pad[..., None] & (self.bug != "convolution"), 0.0)
             x = x + self.conv(y.mT).mT
@@ -55,14 +63,21 @@ class Model(nn.Module):
         self.bug, self.blocks = bug, nn.ModuleList(Block(bug, causal) for _ in range(3))
         self.table, self.head = nn.Embedding(20, WIDTH), nn.Linear(WIDTH, 20)
         place = torch.randn(12, WIDTH) * 0.1
+        if bug == "one head":
+            self.blocks[0].sink = 9 * torch.eye(HEADS)[0, :, None, None]
         self.place = place if bug == "unregistered" else nn.Parameter(place)
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         pad = torch.arange(tokens.shape[1])[None] >= lengths[:, None]
         x = self.table(tokens) + self.place
-        first = None
+        first, side = None, x
         for block in self.blocks:
-            first, x = x, block(x, pad, first)
+            first, x = x, block(x + side if "side" in self.bug else x, pad, first)
+            side = block.side(side) if "side" in self.bug else side
+        if self.bug == "memory":
+            return self.head(x), first.detach()
+        if self.bug == "detached side":
+            return self.head(x + side.detach())
         if self.bug == "mean":
             return self.head(x.mean(1))
         logits = self.head(x[0] if self.bug == "sample" else x)
@@ -89,11 +104,28 @@ def result_of(name: str, bug: str = "", causal: bool = False, loss=None):
         ("product", True, "no-future-leak", FAIL, "scores of layer 1 are multiplied by a triangular mask"),
         ("", True, "attention-alive", PASS, "12 heads"),
         ("groups", True, "attention-alive", FAIL, "heads share keys as 0,1 | 2,3, and values as 0,2 | 1,3"),
+        ("one head", True, "attention-alive", PASS, "12 heads, 1 of which reads one token"),
+        ("ahead", True, "no-future-leak", FAIL, "sees 1 token ahead in 3 of 6 branches"),
         ("diagonal", True, "attention-alive", WARN, "no token of layer 1 reads itself"),
         ("", False, "gradients-flow", PASS, "times as large"),
         ("gate", False, "gradients-flow", PASS, "times as large"),
         ("gate and map", False, "gradients-flow", FAIL, "are a gate and the map behind it both zero?"),
         ("detached", False, "gradients-flow", WARN, "is not the derivative of the output"),
+        ("memory", False, "gradients-flow", PASS, "times as large"),
+        (
+            "side",
+            False,
+            "gradients-flow",
+            PASS,
+            "no output reads 1 matrices of the last layer, blocks.2.side.weight first",
+        ),
+        (
+            "detached side",
+            False,
+            "gradients-flow",
+            FAIL,
+            "1 parameters are used and get no gradient, blocks.2.side.weight",
+        ),
         ("unregistered", False, "gradients-flow", WARN, "place looks like random weights"),
         ("sample", False, "samples-independent", WARN, "x[0] instead of x[:, 0]"),
     ],
@@ -135,6 +167,55 @@ def test_padding_on_the_left_of_a_causal_model_is_no_leak():
     mask[1, :7] = False
     (report,) = check(Left(causal=True), (torch.randint(20, (3, 12)), mask), changes=False, only=("no-future-leak",))
     assert report.results[0].verdict == PASS and "one way" in report.kind
+
+
+class Steps(nn.Module):
+    """A causal stream in code of the model itself, of two tokens a step. Its softmax may be over heads."""
+
+    def __init__(self, alias: bool = False, axis: int = -1) -> None:
+        super().__init__()
+        self.alias, self.softmax = alias, nn.ModuleList(nn.Softmax(axis) for _ in range(2))
+        self.maps = nn.ModuleList(nn.Linear(WIDTH, 3 * WIDTH) for _ in range(2))
+
+    def forward(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        x = torch.stack([left + right] * 2 if self.alias else [left, right], 2).flatten(1, 2)
+        behind = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        for qkv, softmax in zip(self.maps, self.softmax):
+            q, k, v = qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+            scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~behind, -1e9)
+            x = x + (softmax(scores) @ v).transpose(1, 2).flatten(2)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "verdict", "words"),
+    [
+        ({}, "no-future-leak", PASS, "causal in 2 layers"),
+        ({"alias": True}, "no-future-leak", WARN, "each step of the inputs has 2 equal tokens"),
+        ({"axis": 1}, "attention-alive", FAIL, "the softmax in softmax.0 is over axis 1"),
+    ],
+)
+def test_tokens_of_steps_differ_and_a_softmax_in_a_layer_without_module_is_over_keys(options, name, verdict, words):
+    torch.manual_seed(0)
+    (report,) = check(Steps(**options), tuple(torch.randn(2, 2, 6, WIDTH)), changes=False, only=(name,))
+    assert report.results[0].verdict == verdict and words in report.results[0].sentence, report.results[0]
+
+
+def test_the_first_of_few_lags_is_no_first_token():
+    (heads,) = heads_of(1, "", torch.tensor([0.8, 0.1, 0.1]).expand(2, HEADS, 8, 3), None)
+    assert bool(heads.first.isnan().all()) and float(heads.largest[0]) == pytest.approx(0.8)
+
+
+def test_what_two_streams_find_in_one_place_is_said_once():
+    class Both(nn.Transformer):
+        def forward(self, x):
+            return super().forward(x, x) * self.__dict__["scale"][0]
+
+    model = Both(WIDTH, HEADS, 2, 2, 64, batch_first=True)
+    model.__dict__["scale"] = [nn.Parameter(torch.ones(()))]
+    reports = check(model, torch.randn(2, 12, WIDTH), changes=False, only=("gradients-flow",))
+    (result,) = [result for report in reports for result in report.results]
+    assert len(reports) == 2 and "parameters are used that model.parameters() lacks" in result.sentence
 
 
 def test_a_float_mask_in_a_plain_attribute_is_measured():

@@ -162,7 +162,10 @@ class ScoreScales:
         if func in PRODUCTS or name.startswith("conv") or (name in PRODUCTS_OF_TWO and weights):
             scale = ScoreScale(1.0)
         elif name in PRODUCTS_OF_TWO and len(scales) == 2:
-            scale = multiply_scales(scales[0], scales[1], tensors[-2], tensors[-1], kwargs.get("alpha", 1.0))
+            q, k = tensors[-2:]
+            axes = summed_axes(func, args, q) if name == "einsum" else set()
+            size = q.shape[axes.pop() if len(axes) == 1 else -1]
+            scale = multiply_scales(scales[0], scales[1], rms(q), rms(k), size, kwargs.get("alpha", 1.0))
         elif scales:
             products = [product for product in scales if product.size]
             scale = (products or scales)[0]
@@ -182,18 +185,33 @@ class ScoreScales:
             q, k = (named[name] for name in ("query", "key"))
             if id(q) in self.known and id(k) in self.known:
                 scale = named.get("scale") or q.shape[-1] ** -0.5
-                return multiply_scales(self.known[id(q)][1], self.known[id(k)][1], q, k.mT, scale)
+                return multiply_scales(self.known[id(q)][1], self.known[id(k)][1], rms(q), rms(k), q.shape[-1], scale)
             return UNKNOWN
         scores = (*args, *kwargs.values())[0]
         return self.known[id(scores)][1] if id(scores) in self.known else UNKNOWN
 
 
-def multiply_scales(queries: ScoreScale, keys: ScoreScale, q: Tensor, k: Tensor, alpha: float) -> ScoreScale:
-    """Return the scale of a product of queries and keys, which sums over their last axis."""
-    sizes = [rms(x) for x in (q, k)]
-    ratio = max(sizes) / min(sizes) if min(sizes) > 0 else 1.0
-    width = q.shape[-1]
-    return ScoreScale(queries.factor * keys.factor * alpha, width, ratio < EVEN * width**0.5)
+def multiply_scales(queries: ScoreScale, keys: ScoreScale, q: float, k: float, size: int, alpha: float) -> ScoreScale:
+    """Return the scale of a product of queries and keys with RMS `q` and `k`, which sums over heads of this size."""
+    ratio = max(q, k) / min(q, k) if min(q, k) > 0 else 1.0
+    return ScoreScale(queries.factor * keys.factor * alpha, size, ratio < EVEN * size**0.5)
+
+
+def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
+    """Return the axes of the weights over which a product sums; all axes if the weights are not a factor of it."""
+    name, all_axes = getattr(func, "__name__", ""), set(range(weights.dim()))
+    if name == "einsum" and isinstance(args[0], str):
+        factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
+        terms, _, out = args[0].replace(" ", "").partition("->")
+        letters = next((term for term, factor in zip(terms.split(","), factors) if factor is weights), "")
+        return (
+            {axis for axis, letter in enumerate(letters) if letter not in out}
+            if letters and "." not in letters
+            else all_axes
+        )
+    if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
+        return {weights.dim() - (1 if args[0] is weights else 2)}
+    return all_axes
 
 
 def rms(x: Tensor) -> float:

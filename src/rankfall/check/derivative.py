@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rankfall.streams.axes import differs
 from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined, plain
 from rankfall.streams.flow import Edits, Flow
@@ -33,18 +34,18 @@ ROUNDING = 1e-13  # share of the largest gradient below which one is rounding
 Weights = dict[str, Tensor]
 
 
-def project(examined: Examined, flow: Flow, grad: bool) -> Tensor:
-    """Return a random projection of the output and the last state."""
-    after = run_through(examined.model, examined.arguments, flow, Edits(copies=True), grad=grad)
+def project(examined: Examined, flow: Flow) -> Tensor:
+    """Return a random projection of the output and the last state. Detached outputs, as a memory for the next segment, are left out."""
+    after = run_through(examined.model, examined.arguments, flow, Edits(copies=True), grad=True)
     generator = torch.Generator().manual_seed(0)
-    tensors = [tensor for _, tensor in tensors_in((after.output, after.states[-1])) if tensor.is_floating_point()]
+    tensors = [tensor for _, tensor in tensors_in((after.output, after.states[-1])) if tensor.requires_grad]
     probes = [torch.randn(tensor.shape, generator=generator, dtype=torch.float64).to(tensor) for tensor in tensors]
-    return torch.stack([(tensor * probe).sum() for tensor, probe in zip(tensors, probes)]).sum()
+    return sum(((tensor * probe).sum() for tensor, probe in zip(tensors, probes)), torch.zeros(()))
 
 
 def gradients_of(examined: Examined, flow: Flow, weights: Weights) -> dict[str, Tensor | None]:
     with torch.enable_grad():
-        value = project(examined, flow, grad=True)
+        value = project(examined, flow)
         if not value.requires_grad:
             return dict.fromkeys(weights)
         return dict(zip(weights, torch.autograd.grad(value, list(weights.values()), allow_unused=True)))
@@ -111,10 +112,10 @@ def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tup
     def difference(names: list[str], step: float) -> float:
         values = []
         for sign in (1, -1):
-            with restored({name: weights[name] for name in names}), torch.no_grad():
+            with restored({name: weights[name] for name in names}):
                 for name in names:
                     weights[name].data.add_(sign * step * directions[name])
-                values.append(float(project(examined, flow, grad=False)))
+                values.append(float(project(examined, flow).detach()))
         return (values[0] - values[1]) / (2 * step)
 
     def is_wrong(names: list[str]) -> float | None:
@@ -131,6 +132,24 @@ def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tup
         if (numeric := is_wrong([name])) is not None:
             return name, exact[name], numeric
     return None
+
+
+def is_unread_end(examined: Examined, names: list[str], used: set[str]) -> bool:
+    """Return whether these matrices are a part of a last layer that nothing reads, while other matrices of that layer are read.
+
+    Such are local queries if a head reads the global token, and an update of edges if it reads nodes. A detached matrix changes the output.
+    """
+    ends = tuple(f"{flow.layers[-1]}." for flow in examined.flows if flow.depth > 1)
+    matrices: Weights = {name: x for name, x in examined.model.named_parameters() if name in used and x.dim() > 1}
+    if not {name for name in matrices if name.startswith(ends)} > set(names):
+        return False
+    generator = torch.Generator().manual_seed(7)
+    with fill_zero_weights(examined.model), restored(matrices), torch.no_grad():
+        before = plain(examined.model, examined.arguments)
+        for name in names:
+            matrices[name].add_(torch.randn(matrices[name].shape, generator=generator).to(matrices[name]))
+        after = plain(examined.model, examined.arguments)
+    return not any(bool(differs(x, y).any()) for (_, x), (_, y) in zip(tensors_in(before), tensors_in(after)))
 
 
 def overwritten_tensor(examined: Examined, frozen: set[str]) -> tuple[str, str] | None:

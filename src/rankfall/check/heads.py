@@ -24,7 +24,7 @@ class HeadNumbers:
     where: str
     entropy: Tensor  # share of the entropy of uniform weights
     largest: Tensor
-    first: Tensor  # share of the first token
+    first: Tensor  # share of the first token; NaN if keys are no tokens of the stream, as lags
     distance: Tensor  # mean distance in tokens; NaN if keys are no tokens of the stream
     logit: float  # largest score
     inverted: bool  # whether tokens of a sample have weight on later ones alone
@@ -65,8 +65,8 @@ def heads_of(layer: int, where: str, weights: Tensor, scores: Tensor | None) -> 
     entropy = torch.special.entr(weights).sum(-1) / count.clamp_min(2).log()
     logit = float(scores[scores > MASKED].max()) if scores is not None else math.nan
     square = weights.shape[-1] == weights.shape[-2] > 2
-    distance = mean((weights * distances).sum(-1)) if square else torch.full((weights.shape[1],), math.nan)
-    largest, first = mean(weights.amax(-1)), mean(weights[..., 0])
+    largest, unknown = mean(weights.amax(-1)), torch.full((weights.shape[1],), math.nan)
+    distance, first = (mean((weights * distances).sum(-1)), mean(weights[..., 0])) if square else (unknown, unknown)
     before, later = ((part > 0)[:, :, :-1].flatten(1).any(1) for part in (weights.tril(), weights.triu(1)))  # (B,)
     inverted = square and bool((later & ~before).any())
     selfless = square and not bool(weights.diagonal(dim1=-2, dim2=-1)[..., 1:].any()) and bool(weights.tril(-1).any())

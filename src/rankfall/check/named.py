@@ -117,15 +117,20 @@ def find_check(name: str) -> NamedCheck:
 
 
 def run_checks(recordings: Iterable[RecordedStream], only: tuple[str, ...] = ()) -> list[Result]:
-    """Return the result of each check on each stream, by check. A check of the whole model has one, on the first stream with states."""
+    """Return the result of each check on each stream, by check. A check of the whole model has one, on the first stream with states.
+
+    What is found again on another stream, in the same words and place, concerns the whole model and is said once.
+    """
     recordings = list(recordings)
     first = next((recording for recording in recordings if recording.report.judged), recordings[0])
     chosen = [find_check(name) for name in only] or all_checks()
-    return [
-        replace(run_check(check, recording), check=check.name, stream=recording.flow.name)
-        for check in chosen
-        for recording in ([first] if check.name in WHOLE else recordings)
-    ]
+    results: dict[tuple[str, ...], Result] = {}
+    for check in chosen:
+        for recording in [first] if check.name in WHOLE else recordings:
+            result = replace(run_check(check, recording), check=check.name, stream=recording.flow.name)
+            said = (result.sentence, result.where) if result.verdict in (FAIL, WARN) else (result.stream,)
+            results.setdefault((check.name, *said), result)
+    return list(results.values())
 
 
 def run_check(check: NamedCheck, recording: RecordedStream) -> Result:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.check.derivative import ROUNDING, Weights, trained
+from rankfall.check.derivative import ROUNDING, Weights, is_unread_end, trained
 from rankfall.check.reads import RECTIFIERS
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import in_float64
@@ -22,10 +22,10 @@ CUTS = RECTIFIERS | {torch.clamp, Tensor.clamp, torch.nn.functional.hardtanh, to
 SMALL_HEAD = 8  # a head of fewer outputs is judged output by output, as that of a start and an end
 
 
-def describe_outputs(recording: RecordedStream) -> tuple[str, str] | None:
+def describe_outputs(recording: RecordedStream, unread: list[str]) -> tuple[str, str] | None:
     """Return a sentence and a path of a parameter or '', or None if all outputs differ and depend on all matrices.
 
-    Matrices of other streams' layers are judged there.
+    Matrices of other streams' layers are judged there. `unread` receives those of a last layer that no output needs.
     """
     examined, flow = recording.examined, recording.flow
     others = tuple(f"{name}." for other in examined.flows if other is not flow for name in other.layers if name)
@@ -57,7 +57,9 @@ def describe_outputs(recording: RecordedStream) -> tuple[str, str] | None:
         and gradient.shape[:-1].numel() > 1  # the vector of a symbol may be unused
         and not name.startswith(begins)
     ]
-    if silent and largest:
+    if silent and is_unread_end(examined, silent, recording.used):
+        unread += silent
+    elif silent and largest:
         return (
             f"{len(silent)} matrices do not change the output, {silent[0]} first: does the output read another token or tensor?",
             silent[0],

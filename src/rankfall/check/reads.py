@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import TIMES, rms
+from rankfall.check.attention import TIMES, rms, summed_axes
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.record import SAME_STATE, SOFTMAX, tensors_in
 
@@ -47,23 +47,6 @@ class NormRead:
     where: str
     eps: float
     variance: float
-
-
-def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
-    """Return the axes of the weights over which a product sums; all axes if the weights are not a factor of it."""
-    name, all_axes = getattr(func, "__name__", ""), set(range(weights.dim()))
-    if name == "einsum" and isinstance(args[0], str):
-        factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
-        terms, _, out = args[0].replace(" ", "").partition("->")
-        letters = next((term for term, factor in zip(terms.split(","), factors) if factor is weights), "")
-        return (
-            {axis for axis, letter in enumerate(letters) if letter not in out}
-            if letters and "." not in letters
-            else all_axes
-        )
-    if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
-        return {weights.dim() - (1 if args[0] is weights else 2)}
-    return all_axes
 
 
 class SoftmaxAxes:

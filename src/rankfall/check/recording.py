@@ -239,7 +239,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         for handle in handles:
             handle.remove()
     recording.unlike_groups = shared.unlike
-    recording.sideways = [(where, axis) for where, axis in axes.wrong if f"{where}.".startswith(layers)]
+    inside = {operation.call.module for operation in flow.attends}  # layers of inline code have no module
+    recording.sideways = [pair for pair in axes.wrong if pair[0] in inside or f"{pair[0]}.".startswith(layers)]
     # queries may read a map of the whole state; where tokens mix, only a map that widens and one that narrows lack a function
     tokenwise = [recording.path_of(branch) for branch in flow.branches if branch.kind == TOKENWISE]
     recording.unbent = [(name, wider) for name, wider in recording.unbent if wider or name in tokenwise]

@@ -6,7 +6,7 @@ from rankfall.check.recording import RecordedStream
 
 ONE_HOT = Limit(
     0.95,
-    "a mean largest weight above this is one-hot; all heads of a layer fail, single heads warn",
+    "a mean largest weight above this is one-hot; all heads of a layer fail, a quarter of all heads warns",
     "our choice: the gradient of a softmax scales with w (1 - w); entropy collapse (Zhai et al. 2023, arXiv:2303.06296)",
 )
 COLLAPSED = Limit(
@@ -83,13 +83,11 @@ def attention_alive(recording: RecordedStream) -> Result:
             f"{sum(len(mute) for _, mute in silent)} of {total} heads are dead: layer {heads.layer}, head {', '.join(map(str, mute))}: no "
             "gradient at its queries or keys", heads.where,
         )  # fmt: skip
-    if dead:
+    few = sum(len(hot) for _, hot in dead)
+    if 4 * few >= total:
         heads, hot = dead[0]
         numbers = ", ".join(map(str, hot))
-        return warned(
-            f"{sum(len(hot) for _, hot in dead)} of {total} heads read one token: layer {heads.layer}, head {numbers}",
-            heads.where,
-        )
+        return warned(f"{few} of {total} heads read one token: layer {heads.layer}, head {numbers}", heads.where)
     loud = max(recording.heads, key=lambda heads: heads.logit if heads.logit == heads.logit else 0.0)
     if loud.logit > LOGIT:
         return warned(f"the largest score is {loud.logit:.3g}, in layer {loud.layer}", loud.where)
@@ -100,9 +98,10 @@ def attention_alive(recording: RecordedStream) -> Result:
         return warned(sentence, selfless[0].where)
     if odd := [(heads, sentence) for heads in recording.heads if (sentence := describe_scale(recording, heads))]:
         return warned(odd[0][1], odd[0][0].where)
-    sinks = sum(int((heads.first > SINK).sum()) for heads in recording.heads) if recording.report.tokens > 3 else 0
-    most = max(recording.heads, key=lambda heads: float(heads.first.max()))
-    if 2 * sinks > total:
+    over_tokens = [heads for heads in recording.heads if not bool(heads.first.isnan().any())]
+    sinks = sum(int((heads.first > SINK).sum()) for heads in over_tokens) if recording.report.tokens > 3 else 0
+    if 2 * sinks > sum(len(heads.first) for heads in over_tokens):
+        most = max(over_tokens, key=lambda heads: float(heads.first.max()))
         return warned(
             f"{sinks} of {total} heads rest on the first token, up to {float(most.first.max()):.0%}", most.where
         )
@@ -111,6 +110,7 @@ def attention_alive(recording: RecordedStream) -> Result:
     distance = f", mean distance {sum(distances) / len(distances):.1f} tokens" if distances else ""
     by_channel = all(len(heads.entropy) == recording.flow.width for heads in recording.heads)
     counted = "weights for each channel" if by_channel else f"{total} heads"
+    counted += f", {few} of which read{'s' * (few == 1)} one token" if few else ""
     return passed(f"{counted}; entropy at least {least:.2f} of uniform{distance}")
 
 

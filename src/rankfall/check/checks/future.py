@@ -1,6 +1,7 @@
 """The check of causal masks."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from torch import Tensor
@@ -11,6 +12,7 @@ from rankfall.check.labels import reads_labels
 from rankfall.check.named import FAIL, NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
 from rankfall.check.steps import StepTrial, step_inputs, try_input, try_rows
+from rankfall.streams.axes import differs
 from rankfall.streams.cuts import states_of
 from rankfall.streams.editor import run_through
 from rankfall.streams.flow import Branch, Edits
@@ -37,7 +39,8 @@ def no_future_leak(recording: RecordedStream) -> Result:
     In each layer by itself, one token of each branch's input is changed, and earlier rows of the branch's output must stay the same. Then
     three steps of each input that the stream begins with are changed, one at a time, and the states and outputs of earlier steps must stay
     the same. A step may be a token, a part of one or several tokens. A change of all outputs is allowed if inputs are a prefix, or if a
-    code of all tokens enters the stream: that of another stream, or an output that the states of the stream do not change.
+    code of all tokens enters the stream: that of another stream, or an output that the states of the stream do not change. If several
+    inputs have fewer steps than there are tokens, and the tokens of each step are equal, it warns.
 
     A model whose layers all read both ways is an encoder, and the check does not apply. It does apply if attention weights or masks are
     triangular and no other stream is causal, and if the loss takes the next token as the label of each. It also applies if branches are
@@ -70,7 +73,7 @@ def no_future_leak(recording: RecordedStream) -> Result:
     if not looking_back:
         return failed("reversed: every token sees later tokens and no earlier one", recording.path_of(leaks[0]))
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
-    if 0 < ahead <= FEW and back > ahead and len(looking_back) == len(leaks) and sees_few_ahead(recording):
+    if 0 < ahead <= FEW and back > ahead and all(branch.forwards for branch in leaks) and sees_few_ahead(recording):
         return failed(
             f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
             recording.path_of(leaks[0]),
@@ -161,6 +164,11 @@ def causal_inputs(recording: RecordedStream) -> Result:
     # the others are inputs of other streams, such as an encoder
     trials = {step_input: trial for step_input, trial in trials.items() if trial.entered}
     others, coded = {trial.steps for trial in trials.values()}, False
+    if (copies := equal_in_steps(recording, trials.values())) > 1:
+        return warned(
+            f"each step of the inputs has {copies} equal tokens, and several inputs make them: does each hold the sum of all, as by += on "
+            "a tensor of several names?"
+        )
     for step_input, trial in trials.items():
         if trial.steps == tokens and all(int(rows[0].sum()) == 1 for rows in trial.rows.values()):
             entries = [earliest(trial.rows[step][0]) for step in sorted(trial.rows)]
@@ -187,6 +195,16 @@ def causal_inputs(recording: RecordedStream) -> Result:
     if coded:
         return passed(f"{sentence}, which read a code of all tokens")
     return passed(sentence + ": changing the last token changes no state before it" * bool(trials))
+
+
+def equal_in_steps(recording: RecordedStream, trials: Iterable[StepTrial]) -> int:
+    """Return how many equal tokens of the first state belong to each step of several inputs; 1 if they differ."""
+    copies = 1
+    for steps, inputs in Counter(trial.steps for trial in trials).items():
+        if inputs > 1 and recording.report.tokens % steps == 0:
+            groups = recording.states[0].unflatten(1, (steps, -1))
+            copies = copies if bool(differs(groups, groups[:, :, :1]).any()) else max(copies, groups.shape[2])
+    return copies
 
 
 def find_leak(

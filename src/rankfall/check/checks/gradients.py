@@ -9,7 +9,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from rankfall.check.derivative import ROUNDING, STEPS, overwritten_tensor, without_gradient, wrong_gradient
+from rankfall.check.derivative import (
+    ROUNDING,
+    STEPS,
+    is_unread_end,
+    overwritten_tensor,
+    without_gradient,
+    wrong_gradient,
+)
 from rankfall.check.gradients import attend_scored
 from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
@@ -41,12 +48,13 @@ def gradients_flow(recording: RecordedStream) -> Result:
     First, the backward pass of the unedited model must run: it fails if an operation in place overwrites what it needs.
 
     Then each parameter matrix that the forward pass reads must be connected to the output, or to the last state if the output has no
-    gradient. A matrix that is not connected is detached and fails. Detached queries or keys fail, and so does a parameter that
-    `model.parameters()` lacks. A joint matrix fails if a half or a third of its rows has no gradient, or the same block of rows in all
-    layers. A branch that returns zero fails if it also gets no gradient in three steps of training, as a map of zeros behind a gate of
-    zero. A matrix of the layers warns if the pass does not read it, if its gradient stays zero in these steps, as in an expert without
-    tokens, or if it is frozen and its like in another layer is not. So does a tensor that looks like weights and is no parameter, and a
-    parameter whose gradient is not the derivative of the output by a central difference, because a part of its path is detached.
+    gradient. A matrix that is not connected is detached and fails, unless it is a part of the last layer that no output needs. Detached
+    queries or keys fail, and so does a parameter that `model.parameters()` lacks. A joint matrix fails if a half or a third of its rows has
+    no gradient, or the same block of rows in all layers. A branch that returns zero fails if it also gets no gradient in three steps of
+    training, as a map of zeros behind a gate of zero. A matrix of the layers warns if the pass does not read it, if its gradient stays zero
+    in these steps, as in an expert without tokens, or if it is frozen and its like in another layer is not. So does a tensor that looks
+    like weights and is no parameter, and a parameter whose gradient is not the derivative of the output by a central difference, because a
+    part of its path is detached.
 
     The outputs are judged with random weights in place of zeros: a matrix that changes none of them warns, and so does a map behind the
     layers if a half or a third of its outputs, or one of a few, reaches none. Two equal outputs warn, and an output with equal rows,
@@ -85,7 +93,10 @@ def gradients_flow(recording: RecordedStream) -> Result:
         return failed(
             f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", recording.path_of(branch)
         )
-    if detached:
+    ends: list[str] = []  # matrices of a last layer that no output needs
+    if detached and is_unread_end(examined, detached, recording.used):
+        ends += detached
+    elif detached:
         return failed(
             f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it, or what follows it, detached?",
             detached[0],
@@ -102,7 +113,7 @@ def gradients_flow(recording: RecordedStream) -> Result:
             "detached?",
             blocks[0],
         )
-    if outputs := describe_outputs(recording):
+    if outputs := describe_outputs(recording, ends):
         return warned(*outputs)
     size = layers[0].gradient
     if size is not None and not layers[0].norm:
@@ -139,7 +150,8 @@ def gradients_flow(recording: RecordedStream) -> Result:
             "by a difference): is a part of its path detached?",
             name,
         )
-    return passed(f"gradient {sentence}")
+    unneeded = f"; no output reads {len(ends)} matrices of the last layer, {ends[0]} first" if ends else ""
+    return passed(f"gradient {sentence}{unneeded}")
 
 
 def is_below(name: str, paths: list[str]) -> bool:
